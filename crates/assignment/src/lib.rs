@@ -1,12 +1,45 @@
-//! The plan by which N partitions are assigned to M workers.
+//! Partitions assigned to workers on ZooKeeper: each partition has at most one owner at a time.
 //!
-//! [`plan`] is a pure function, and sends nothing: from the workers that are there and the present
-//! plan it computes the next one, balanced, with few moves. A program runs it where one process
-//! decides, such as under a leadership.
-//!
-//! A plan does not exclude: two processes with different plans can take one partition. A process
-//! that works on a partition must hold a lock of that partition as well.
+//! An [`Assignment`] divides partitions among the workers that are there: shards, tenants, queues.
+//! Workers come and go, and the partitions follow, balanced and with few moves.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod assignment;
+mod backoff;
+mod children;
+mod events;
+mod kept;
+mod layout;
+mod leader;
+mod member;
+mod next_plans;
+mod options;
+mod own_plan;
+mod owned;
+mod partition;
+mod partitions;
+mod pieces;
 mod plan;
+mod plans;
+mod publisher;
+mod recorded;
+mod routing;
+mod run;
+mod slots;
+mod worker;
 
+pub use assignment::Assignment;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use events::describe_metrics;
+pub use options::AssignmentOptions;
+pub use owned::Owner;
+pub use partition::Partition;
+pub use partitions::Partitions;
 pub use plan::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+pub use routing::Routing;
+pub use zookeeper_recipes_core::{
+    self as common, Acl, AuthId, ConnectOptions, Ended, Error, ErrorKind, FencingToken,
+    GuardedTransaction, HoldView, InvalidInput, NodePath, Permission, Refusal, Session, SessionId,
+};

@@ -31,14 +31,17 @@ pub struct PlannedPartition {
     pub weight: u32,
     /// The zone whose workers it prefers, if it names one.
     pub zone: Option<String>,
+    /// The one worker that it goes to, if that worker is there and not drained.
+    pub worker: Option<String>,
 }
 
 impl Default for PlannedPartition {
-    /// A partition of weight 1 that prefers no zone.
+    /// A partition of weight 1 that prefers no zone and no worker.
     fn default() -> PlannedPartition {
         PlannedPartition {
             weight: 1,
             zone: None,
+            worker: None,
         }
     }
 }
@@ -66,7 +69,8 @@ pub enum Moves {
 /// | fewest moves | in that case, no balanced plan moves fewer partitions |
 /// | frozen | no partition leaves a worker that is there |
 ///
-/// A partition goes to a worker of the zone that it prefers, if any worker there is not drained.
+/// A partition goes to the worker that it names, if that worker is there and not drained. Otherwise
+/// it goes to a worker of the zone that it prefers, if any worker there is not drained.
 /// If all workers are drained, each keeps its partitions, and the others have no worker.
 /// Partitions of `present` that are not in `partitions` are left out. A capacity or a weight of 0
 /// counts as 1.
@@ -176,6 +180,10 @@ impl<'a> Loads<'a> {
 
     /// True if the partition may go to this worker.
     fn may_go(&self, place: usize, partition: &PlannedPartition) -> bool {
+        let named = partition.worker.as_deref().and_then(|it| self.place(it));
+        if let Some(named) = named.filter(|it| !self.workers[*it].worker.drained) {
+            return place == named;
+        }
         let worker = self.workers[place].worker;
         let preferred = partition.zone.as_deref();
         let preferred = preferred.filter(|zone| self.zones.contains(zone));

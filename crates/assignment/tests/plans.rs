@@ -52,7 +52,12 @@ fn worker() -> impl Strategy<Value = PlannedWorker> {
 }
 
 fn partition() -> impl Strategy<Value = PlannedPartition> {
-    (0..9_u32, zone()).prop_map(|(weight, zone)| PlannedPartition { weight, zone })
+    let worker = option::weighted(0.2, (0..8_u8).prop_map(|it| format!("w{it}")));
+    (0..9_u32, zone(), worker).prop_map(|(weight, zone, worker)| PlannedPartition {
+        weight,
+        zone,
+        worker,
+    })
 }
 
 /// Partitions, workers, and a present plan, also of partitions and workers that are gone.
@@ -69,6 +74,10 @@ fn any_state() -> impl Strategy<Value = (Partitions, Workers, Plan)> {
 
 /// True if the partition may go to the worker.
 fn may_go(workers: &Workers, partition: &PlannedPartition, worker: &PlannedWorker) -> bool {
+    let named = partition.worker.as_ref().and_then(|it| workers.get(it));
+    if let Some(named) = named.filter(|it| !it.drained) {
+        return std::ptr::eq(named, worker);
+    }
     let lives = |zone: &&String| {
         let there = |it: &PlannedWorker| !it.drained && it.zone.as_ref() == Some(*zone);
         workers.values().any(there)

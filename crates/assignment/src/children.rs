@@ -1,0 +1,121 @@
+//! The children of a directory, with their data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
+use zookeeper_recipes_core::{NodePath, Refusal, ServerError};
+
+use crate::kept::Source;
+
+/// The data of each child, by its name.
+pub(crate) type Children = BTreeMap<String, Arc<[u8]>>;
+
+/// The children of a directory. Each change costs a read of what has changed.
+pub(crate) struct ChildrenOf {
+    directory: NodePath,
+    /// `None` if the names must be read.
+    names_changed: Option<Watch>,
+    children: Children,
+    /// The children that must be read.
+    stale: BTreeSet<String>,
+    watches: FuturesUnordered<BoxFuture<'static, String>>,
+}
+
+impl ChildrenOf {
+    pub(crate) fn new(directory: &NodePath) -> ChildrenOf {
+        ChildrenOf {
+            directory: directory.clone(),
+            names_changed: None,
+            children: Children::new(),
+            stale: BTreeSet::new(),
+            watches: FuturesUnordered::new(),
+        }
+    }
+
+    async fn read_names(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let path = self.directory.as_str();
+        loop {
+            match server.list_and_watch(path).await {
+                Ok((names, changed)) => {
+                    let names: BTreeSet<String> = names.into_iter().collect();
+                    self.children.retain(|name, _| names.contains(name));
+                    self.stale.retain(|name| names.contains(name));
+                    let is_new = |name: &String| !self.children.contains_key(name);
+                    self.stale.extend(names.into_iter().filter(is_new));
+                    self.names_changed = Some(changed);
+                    return Ok(());
+                }
+                Err(error) if error.is(Refusal::NoNode) => {}
+                Err(error) => return Err(error),
+            }
+            if let (None, created) = server.exists_and_watch(path).await? {
+                self.children.clear();
+                self.stale.clear();
+                self.names_changed = Some(created);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read_stale(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let read = |name: &String| {
+            let path = format!("{}/{name}", self.directory);
+            async move { server.get_and_watch(&path).await }
+        };
+        let answers = join_all(self.stale.iter().map(read)).await;
+        for (name, answer) in std::mem::take(&mut self.stale).into_iter().zip(answers) {
+            match answer {
+                Ok((data, _, changed)) => {
+                    self.children.insert(name.clone(), data.into());
+                    self.watches.push(changed.map(move |_| name).boxed());
+                }
+                Err(error) if error.is(Refusal::NoNode) => drop(self.children.remove(&name)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for ChildrenOf {
+    type Value = Children;
+
+    fn path(&self) -> &NodePath {
+        &self.directory
+    }
+
+    fn reset(&mut self) {
+        *self = ChildrenOf::new(&self.directory);
+    }
+
+    async fn read(&mut self, server: &dyn ServerSession) -> Result<Children, ServerError> {
+        if self.names_changed.is_none() {
+            self.read_names(server).await?;
+        }
+        self.read_stale(server).await?;
+        Ok(self.children.clone())
+    }
+
+    async fn changed(&mut self) {
+        let Some(names_changed) = &mut self.names_changed else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            _ = names_changed => self.names_changed = None,
+            Some(name) = self.watches.next() => drop(self.stale.insert(name)),
+        }
+        // All that has changed by now is read at once.
+        while let Some(Some(name)) = self.watches.next().now_or_never() {
+            self.stale.insert(name);
+        }
+        if let Some(watch) = &mut self.names_changed {
+            if watch.now_or_never().is_some() {
+                self.names_changed = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Reports what happens to `tracing` and, with the feature `metrics`, to the `metrics` facade.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Error, FencingToken, LossReason, NodePath};
+
+use crate::backoff::may_pass;
+use crate::next_plans::Move;
+use crate::pieces::Unreadable;
+
+/// The target of all events, as in the other crates.
+pub(crate) const TARGET: &str = "zookeeper_recipes";
+
+const OWNED: &str = "zookeeper_recipes_assignment_owned";
+const MOVES: &str = "zookeeper_recipes_assignment_moves_total";
+const DEFERRED: &str = "zookeeper_recipes_assignment_deferred";
+const RELEASES: &str = "zookeeper_recipes_assignment_releases_total";
+
+/// Why a worker has released a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// The next owner waited behind it.
+    Given,
+    /// No other worker came in time, and the plan gives the partition to one.
+    NobodyCame,
+    NotPlanned,
+    /// The worker ends.
+    End,
+    /// The work returned.
+    Worked,
+    Lost(LossReason),
+}
+
+impl Release {
+    fn word(self) -> &'static str {
+        match self {
+            Release::Given => "given",
+            Release::NobodyCame => "nobody_came",
+            Release::NotPlanned => "not_planned",
+            Release::End => "shutdown",
+            Release::Worked => "work_returned",
+            Release::Lost(_) => "lost",
+        }
+    }
+}
+
+/// What the events of one worker have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter {
+    pub(crate) path: NodePath,
+    pub(crate) worker: Arc<str>,
+    /// The name that the user gives, or the empty text.
+    pub(crate) name: Arc<str>,
+}
+
+impl Reporter {
+    /// The leader has written plans by which these partitions move.
+    pub(crate) fn planned(&self, moves: &[Move], deferred: usize) {
+        let path = &self.path;
+        for each in moves {
+            let (partition, to, reason) = (&each.partition, &each.to, each.reason.word());
+            let from = each.from.as_deref().unwrap_or_default();
+            tracing::info!(target: TARGET, %path, partition, from, to, reason, "partition moves");
+            count(MOVES, &self.name, reason);
+        }
+        tracing::debug!(target: TARGET, %path, moves = moves.len(), deferred, "planned");
+        gauge(DEFERRED, &self.name, deferred);
+    }
+
+    /// `owns` is the number of partitions that the worker owns now.
+    pub(crate) fn owned(&self, partition: &str, token: FencingToken, owns: usize) {
+        let (path, worker, token) = (&self.path, &self.worker, token.get());
+        tracing::debug!(target: TARGET, %path, %worker, partition, token, "partition owned");
+        gauge(OWNED, &self.name, owns);
+    }
+
+    pub(crate) fn draining(&self, partition: &str, why: Release) {
+        let (path, worker, reason) = (&self.path, &self.worker, why.word());
+        tracing::debug!(target: TARGET, %path, %worker, partition, reason, "partition draining");
+    }
+
+    /// `owns` is the number of partitions that the worker owns now.
+    pub(crate) fn released(&self, partition: &str, token: FencingToken, why: Release, owns: usize) {
+        let (path, worker, token, reason) = (&self.path, &self.worker, token.get(), why.word());
+        tracing::debug!(
+            target: TARGET, %path, %worker, partition, token, reason, "partition released"
+        );
+        count(RELEASES, &self.name, reason);
+        gauge(OWNED, &self.name, owns);
+    }
+
+    /// The work on a partition returned before the partition was to be released.
+    pub(crate) fn worked<E: fmt::Display>(&self, partition: &str, result: Result<(), E>) {
+        let (path, worker) = (&self.path, &self.worker);
+        match result {
+            Ok(()) => {
+                tracing::info!(target: TARGET, %path, %worker, partition, "work returned early");
+            }
+            Err(error) => {
+                tracing::warn!(target: TARGET, %path, %worker, partition, %error, "work failed");
+            }
+        }
+    }
+
+    /// The work did not end in time, and was dropped.
+    pub(crate) fn dropped(&self, partition: &str, after: Duration) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(target: TARGET, %path, %worker, partition, ?after, "work dropped");
+    }
+
+    /// The work has not ended yet, and there is no limit.
+    pub(crate) fn still_draining(&self, partition: &str, waited: Duration) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(target: TARGET, %path, %worker, partition, ?waited, "work does not end");
+    }
+
+    pub(crate) fn not_warmed(&self, partition: &str, after: Duration) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(
+            target: TARGET, %path, %worker, partition, ?after, "partition not warmed in time"
+        );
+    }
+
+    pub(crate) fn not_acquired(&self, partition: &str, error: &Error) {
+        let (path, worker) = (&self.path, &self.worker);
+        match may_pass(error) {
+            true => tracing::debug!(
+                target: TARGET, %path, %worker, partition, %error, "acquiring the partition again"
+            ),
+            false => tracing::warn!(
+                target: TARGET, %path, %worker, partition, %error, "partition not acquired"
+            ),
+        }
+    }
+
+    pub(crate) fn not_released(&self, partition: &str, error: &Error) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::debug!(
+            target: TARGET, %path, %worker, partition, %error, "partition lost before its release"
+        );
+    }
+
+    pub(crate) fn no_plan(&self) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::debug!(target: TARGET, %path, %worker, "no plan");
+    }
+
+    pub(crate) fn plan_unreadable(&self, znode: &str, problem: &Unreadable) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(target: TARGET, %path, %worker, znode, %problem, "plan not read");
+    }
+
+    /// Other partitions are recorded than those that this worker was made with.
+    pub(crate) fn other_partitions(&self, recorded: usize, given: usize) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(
+            target: TARGET, %path, %worker, recorded, given, "other partitions are recorded"
+        );
+    }
+
+    /// The leader cannot plan, and resigns.
+    pub(crate) fn not_planned(&self, error: &Error) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(target: TARGET, %path, %worker, %error, "not planned");
+    }
+
+    pub(crate) fn planning_again(&self, error: &Error) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::debug!(target: TARGET, %path, %worker, %error, "planning again");
+    }
+}
+
+fn count(metric: &'static str, name: &Arc<str>, reason: &'static str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!(metric, "name" => name.to_string(), "reason" => reason).increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (metric, name, reason);
+}
+
+fn gauge(metric: &'static str, name: &Arc<str>, value: usize) {
+    #[cfg(feature = "metrics")]
+    metrics::gauge!(metric, "name" => name.to_string()).set(value as f64);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (metric, name, value);
+}
+
+/// Describes the metrics to the recorder. Call it once, after the recorder is installed.
+///
+/// It describes those of [`common::describe_metrics`](crate::common::describe_metrics), too.
+#[cfg(feature = "metrics")]
+pub fn describe_metrics() {
+    use metrics::{describe_counter, describe_gauge};
+    zookeeper_recipes_core::describe_metrics();
+    describe_gauge!(OWNED, "Partitions that this worker owns now");
+    describe_counter!(
+        MOVES,
+        "Partitions to which this leader gave another worker, by reason"
+    );
+    describe_gauge!(
+        DEFERRED,
+        "Moves that wait, because enough partitions move already"
+    );
+    describe_counter!(
+        RELEASES,
+        "Partitions that this worker released or lost, by reason"
+    );
+}

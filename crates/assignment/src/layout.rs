@@ -1,0 +1,112 @@
+//! The znodes of an assignment.
+
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{
+    Acl, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
+};
+
+use crate::backoff::{Backoff, may_pass};
+
+/// The paths of an assignment.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) base: NodePath,
+    /// The group of the workers.
+    pub(crate) workers: NodePath,
+    /// The election of the worker that plans.
+    pub(crate) leader: NodePath,
+    /// The plan of each worker.
+    pub(crate) plan: NodePath,
+    /// What each worker owns.
+    pub(crate) owned: NodePath,
+    /// The lock of each partition.
+    pub(crate) locks: NodePath,
+    /// The recorded partitions.
+    pub(crate) partitions: NodePath,
+    /// What operators ask for.
+    pub(crate) orders: NodePath,
+    /// The workers that should own nothing.
+    pub(crate) drains: NodePath,
+    /// The partitions that are pinned to a worker.
+    pub(crate) pins: NodePath,
+}
+
+/// The order that freezes the plan: a child of the orders.
+pub(crate) const FREEZE: &str = "freeze";
+
+impl Layout {
+    pub(crate) fn new(base: &str) -> Result<Layout, InvalidInput> {
+        let base = NodePath::new(base)?;
+        let orders = base.join("orders")?;
+        Ok(Layout {
+            workers: base.join("workers")?,
+            leader: base.join("leader")?,
+            plan: base.join("plan")?,
+            owned: base.join("owned")?,
+            locks: base.join("locks")?,
+            partitions: base.join("partitions")?,
+            drains: orders.join("drain")?,
+            pins: orders.join("move")?,
+            orders,
+            base,
+        })
+    }
+
+    /// Creates the directories that are missing.
+    pub(crate) async fn create(&self, session: &Session, acl: &[Acl]) -> Result<(), Error> {
+        let directories = [
+            &self.plan,
+            &self.owned,
+            &self.locks,
+            &self.partitions,
+            &self.drains,
+            &self.pins,
+        ];
+        for directory in directories {
+            create_directory(session, directory, acl).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Creates a persistent znode without data, and its missing parents, unless it exists.
+pub(crate) async fn create_directory(
+    session: &Session,
+    path: &NodePath,
+    acl: &[Acl],
+) -> Result<(), Error> {
+    let mut backoff = Backoff::new();
+    loop {
+        let server = session.server(path).await?;
+        let Err(error) = create(&*server, path, acl).await else {
+            return Ok(());
+        };
+        let error = Error::at(path.as_str(), server.id(), error);
+        if !may_pass(&error) {
+            return Err(error);
+        }
+        drop(server);
+        backoff.wait().await;
+    }
+}
+
+async fn create(
+    server: &dyn ServerSession,
+    path: &NodePath,
+    acl: &[Acl],
+) -> Result<(), ServerError> {
+    let mut missing = vec![path.clone()];
+    while let Some(next) = missing.last() {
+        let created = server.create(next.as_str(), b"", CreateMode::Persistent, acl);
+        match created.await {
+            Err(error) if error.is(Refusal::NoNode) && next.parent().is_some() => {
+                missing.extend(next.parent());
+                continue;
+            }
+            Err(error) if !error.is(Refusal::NodeExists) => return Err(error),
+            _ => {}
+        }
+        missing.pop();
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The options of an assignment.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zookeeper_recipes_core::{Acl, AuthId, InvalidInput, Permission};
+
+use crate::partitions::problem_of_zone;
+
+/// Work before a partition is owned.
+pub(crate) type Warm = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// The longest address of a worker, in bytes.
+const LONGEST_ADDRESS: usize = 1000;
+
+/// Options of an [`Assignment`](crate::Assignment).
+///
+/// `max_moves`, `grace` and `plan_interval` are those of the worker that leads. Give all workers the
+/// same.
+///
+/// ```
+/// use std::time::Duration;
+/// use zookeeper_recipes_assignment::AssignmentOptions;
+///
+/// let options = AssignmentOptions::new()
+///     .address("10.0.0.7:8080")
+///     .max_moves(8)
+///     .grace(Duration::from_secs(30));
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct AssignmentOptions {
+    pub(crate) address: String,
+    pub(crate) capacity: u32,
+    pub(crate) zone: Option<String>,
+    pub(crate) name: Arc<str>,
+    pub(crate) acl: Vec<Acl>,
+    pub(crate) max_moves: usize,
+    pub(crate) grace: Duration,
+    pub(crate) plan_interval: Duration,
+    pub(crate) warm: Option<Warm>,
+    pub(crate) warm_at_most: Duration,
+    pub(crate) next_within: Duration,
+    pub(crate) drain_at_most: Option<Duration>,
+}
+
+impl AssignmentOptions {
+    /// The defaults.
+    ///
+    /// | option | default |
+    /// |---|---|
+    /// | address | empty |
+    /// | capacity | 1 |
+    /// | zone | none |
+    /// | name | none |
+    /// | access control list | everyone may do everything |
+    /// | max moves | 32 |
+    /// | grace | none |
+    /// | plan interval | 100 ms |
+    /// | warm | nothing, for at most 30 s |
+    /// | next within | 60 s |
+    /// | drain at most | 10 s |
+    pub fn new() -> AssignmentOptions {
+        AssignmentOptions {
+            address: String::new(),
+            capacity: 1,
+            zone: None,
+            name: Arc::default(),
+            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+            max_moves: 32,
+            grace: Duration::ZERO,
+            plan_interval: Duration::from_millis(100),
+            warm: None,
+            warm_at_most: Duration::from_secs(30),
+            next_within: Duration::from_secs(60),
+            drain_at_most: Some(Duration::from_secs(10)),
+        }
+    }
+
+    /// The address of the worker, for those who route requests to it. One line of text.
+    pub fn address(mut self, address: impl Into<String>) -> AssignmentOptions {
+        self.address = address.into();
+        self
+    }
+
+    /// How much the worker takes in proportion to the other workers. It must not be zero.
+    pub fn capacity(mut self, capacity: u32) -> AssignmentOptions {
+        self.capacity = capacity;
+        self
+    }
+
+    /// The zone that the worker is in. See [`Partitions::zone`](crate::Partitions::zone).
+    pub fn zone(mut self, zone: impl Into<String>) -> AssignmentOptions {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// The name of the recipe in events, and a label of its metrics.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> AssignmentOptions {
+        self.name = name.into();
+        self
+    }
+
+    /// The access control list of the created znodes. It must not be empty.
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> AssignmentOptions {
+        self.acl = acl.into();
+        self
+    }
+
+    /// How many partitions that have an owner may move at once. It must not be zero.
+    ///
+    /// A partition without an owner gets one at once, and does not count.
+    pub fn max_moves(mut self, moves: usize) -> AssignmentOptions {
+        self.max_moves = moves;
+        self
+    }
+
+    /// How long a worker that has vanished keeps its partitions. Nobody owns them meanwhile.
+    ///
+    /// A worker that starts again under the same id within this time owns the same partitions. The
+    /// time begins when the leader notices the absence, and begins again under another leader.
+    pub fn grace(mut self, grace: Duration) -> AssignmentOptions {
+        self.grace = grace;
+        self
+    }
+
+    /// The least time between two plans. What happens meanwhile leads to one plan.
+    pub fn plan_interval(mut self, interval: Duration) -> AssignmentOptions {
+        self.plan_interval = interval;
+        self
+    }
+
+    /// Runs this with the name of a partition before the worker queues for it.
+    ///
+    /// The present owner of the partition continues meanwhile, so a cache can be filled without a
+    /// gap in service. If nobody owns the partition, the gap lasts longer by this time.
+    pub fn warm<F>(
+        mut self,
+        warm: impl Fn(String) -> F + Send + Sync + 'static,
+    ) -> AssignmentOptions
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.warm = Some(Arc::new(move |partition| warm(partition).boxed()));
+        self
+    }
+
+    /// After this time the future of [`warm`](Self::warm) is dropped, and the worker queues.
+    pub fn warm_at_most(mut self, limit: Duration) -> AssignmentOptions {
+        self.warm_at_most = limit;
+        self
+    }
+
+    /// How long an owner that should give a partition waits for the next owner to queue.
+    ///
+    /// After this time the owner drains and releases the partition all the same. The time should be
+    /// longer than [`warm_at_most`](Self::warm_at_most).
+    pub fn next_within(mut self, limit: Duration) -> AssignmentOptions {
+        self.next_within = limit;
+        self
+    }
+
+    /// How long the work has from [`Partition::draining`](crate::Partition::draining) to its end.
+    ///
+    /// After this time the work's future is dropped, and the partition is released.
+    pub fn drain_at_most(mut self, limit: Duration) -> AssignmentOptions {
+        self.drain_at_most = Some(limit);
+        self
+    }
+
+    /// Waits for the work to end, however long it takes. Work that ignores
+    /// [`Partition::draining`](crate::Partition::draining) keeps its partition, and an event warns.
+    pub fn drain_without_limit(mut self) -> AssignmentOptions {
+        self.drain_at_most = None;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        let zero = |subject| Err(InvalidInput::new(subject, "0", "must not be zero"));
+        if self.capacity == 0 {
+            return zero("capacity");
+        }
+        if self.max_moves == 0 {
+            return zero("max moves");
+        }
+        if self.address.contains(char::is_control) || self.address.len() > LONGEST_ADDRESS {
+            let problem = format!("is no line of at most {LONGEST_ADDRESS} bytes");
+            return Err(InvalidInput::new("address", &*self.address, problem));
+        }
+        match self.zone.as_deref().and_then(problem_of_zone) {
+            Some(problem) => Err(InvalidInput::new("worker", "", problem)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Default for AssignmentOptions {
+    fn default() -> AssignmentOptions {
+        AssignmentOptions::new()
+    }
+}
+
+impl fmt::Debug for AssignmentOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AssignmentOptions")
+            .field("address", &self.address)
+            .field("capacity", &self.capacity)
+            .field("zone", &self.zone)
+            .field("name", &self.name)
+            .field("max_moves", &self.max_moves)
+            .field("grace", &self.grace)
+            .field("drain_at_most", &self.drain_at_most)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! What each worker owns, as the workers publish it.
+
+use std::collections::BTreeMap;
+
+use zookeeper_recipes_core::FencingToken;
+
+use crate::children::Children;
+use crate::pieces::{Piece, parse_name};
+
+/// The kind of record that a worker publishes.
+pub(crate) const OWNED: &str = "owned";
+
+/// The owner of a partition, as it has published itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Owner {
+    /// The id of the worker.
+    pub worker: String,
+    /// The [address](crate::AssignmentOptions::address) of the worker.
+    pub address: String,
+    /// The fencing token of the hold by which the worker owns the partition.
+    pub fencing_token: FencingToken,
+}
+
+/// The owner of each partition. If two have published the same, the larger token wins.
+pub(crate) fn owners(published: &Children) -> BTreeMap<String, Owner> {
+    let mut owners: BTreeMap<String, Owner> = BTreeMap::new();
+    for (name, data) in published {
+        let (Some((worker, _)), Ok(piece)) = (parse_name(name), Piece::parse(OWNED, data)) else {
+            continue;
+        };
+        for (partition, token) in piece.lines {
+            let Ok(token) = token.parse::<i64>() else {
+                continue;
+            };
+            let owner = Owner {
+                worker: worker.to_owned(),
+                address: piece.note.clone(),
+                fencing_token: FencingToken::from(token),
+            };
+            let known = owners.get(&partition);
+            if known.is_none_or(|known| known.fencing_token < owner.fencing_token) {
+                owners.insert(partition, owner);
+            }
+        }
+    }
+    owners
+}

@@ -1,0 +1,241 @@
+//! The partitions of an assignment.
+
+use std::collections::BTreeMap;
+
+use zookeeper_recipes_core::{InvalidInput, NodePath};
+
+use crate::pieces::{self, Unreadable};
+use crate::plan::PlannedPartition;
+
+/// The most partitions of an assignment.
+const MOST: usize = 100_000;
+/// The longest name of a partition, in bytes.
+const LONGEST: usize = 200;
+
+/// The names of the partitions, with their weights and zones.
+///
+/// ```
+/// use zookeeper_recipes_assignment::Partitions;
+///
+/// let queues = Partitions::numbered(64);
+/// let tenants = Partitions::named(["acme", "globex"]).weight("acme", 5).zone("globex", "eu");
+/// assert_eq!(queues.len(), 64);
+/// assert!(tenants.contains("acme"));
+/// ```
+///
+/// A mistake in the names is reported where the partitions are used, as
+/// [`InvalidInput`](crate::InvalidInput):
+///
+/// * no partition, or more than 100,000;
+/// * the same name twice;
+/// * a name that is no segment of a path, such as one with a `/`, or that is longer than 200 bytes;
+/// * a weight of 0, or a weight or a zone of a partition that is not named;
+/// * a zone that is empty, or has a space or a control character in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partitions {
+    all: BTreeMap<String, PlannedPartition>,
+    /// The first mistake.
+    mistake: Option<InvalidInput>,
+}
+
+impl Partitions {
+    /// The partitions `0`, `1`, and so on.
+    pub fn numbered(count: usize) -> Partitions {
+        // One more than the limit is enough for the error.
+        Partitions::named((0..count.min(MOST + 1)).map(|number| number.to_string()))
+    }
+
+    /// The partitions of these names.
+    pub fn named(names: impl IntoIterator<Item = impl Into<String>>) -> Partitions {
+        let (mut all, mut mistake) = (BTreeMap::new(), None);
+        for name in names {
+            let name: String = name.into();
+            let problem = match all.len() < MOST {
+                true => problem_of(&name),
+                false => Some(format!("is one more than {MOST} partitions")),
+            };
+            let default = PlannedPartition::default();
+            let twice = || "is the name of two partitions".to_owned();
+            let problem = problem.or_else(|| all.insert(name.clone(), default).map(|_| twice()));
+            if let Some(problem) = problem {
+                mistake = mistake.or(Some(InvalidInput::new("partition", name, problem)));
+            }
+            if all.len() >= MOST && mistake.is_some() {
+                break;
+            }
+        }
+        if all.is_empty() && mistake.is_none() {
+            mistake = Some(InvalidInput::new("number of partitions", "0", "is too few"));
+        }
+        Partitions { all, mistake }
+    }
+
+    /// Sets the share of the load that a partition is. 1 by default.
+    pub fn weight(self, partition: &str, weight: u32) -> Partitions {
+        let problem = (weight == 0).then(|| "must not have the weight 0".to_owned());
+        self.set(partition, problem, |it| it.weight = weight)
+    }
+
+    /// Sets the zone whose workers a partition prefers.
+    ///
+    /// The partition goes to a worker of another zone if its own has none.
+    pub fn zone(self, partition: &str, zone: &str) -> Partitions {
+        let problem = problem_of_zone(zone);
+        self.set(partition, problem, |it| it.zone = Some(zone.to_owned()))
+    }
+
+    fn set(
+        mut self,
+        partition: &str,
+        problem: Option<String>,
+        set: impl FnOnce(&mut PlannedPartition),
+    ) -> Partitions {
+        let problem = match self.all.get_mut(partition) {
+            Some(found) => {
+                set(found);
+                problem
+            }
+            None => Some("has a weight or a zone, and is not named".to_owned()),
+        };
+        if let Some(problem) = problem {
+            let mistake = InvalidInput::new("partition", partition, problem);
+            self.mistake.get_or_insert(mistake);
+        }
+        self
+    }
+
+    /// The number of partitions.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// True if there is a partition of this name.
+    pub fn contains(&self, partition: &str) -> bool {
+        self.all.contains_key(partition)
+    }
+
+    /// The names, in their order as strings.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+
+    pub(crate) fn planned(&self) -> &BTreeMap<String, PlannedPartition> {
+        &self.all
+    }
+
+    /// The partitions, unless there is a mistake in them.
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        self.mistake.clone().map_or(Ok(()), Err)
+    }
+
+    /// The lines of the record, in pieces of at most so many bytes.
+    pub(crate) fn pieces(&self, bytes: usize) -> Vec<String> {
+        let mut pieces = vec![String::new()];
+        for (name, partition) in &self.all {
+            let zone = partition.zone.as_deref().unwrap_or(NO_ZONE);
+            let line = format!("{} {zone} {name}\n", partition.weight);
+            match pieces.last_mut() {
+                Some(last) if last.len() + line.len() <= bytes => *last += &line,
+                _ => pieces.push(line),
+            }
+        }
+        pieces
+    }
+
+    /// Reads the lines of the pieces.
+    pub(crate) fn parse<'a>(
+        lines: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Partitions, Unreadable> {
+        let line = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let weight = words.next()?.parse().ok()?;
+            let zone = words.next()?;
+            let partition = PlannedPartition {
+                weight,
+                zone: (zone != NO_ZONE).then(|| zone.to_owned()),
+                worker: None,
+            };
+            Some((words.next()?.to_owned(), partition))
+        };
+        let all: Option<_> = lines.into_iter().map(line).collect();
+        Ok(Partitions {
+            all: all.ok_or(pieces::Unreadable::Other)?,
+            mistake: None,
+        })
+    }
+}
+
+const NO_ZONE: &str = "-";
+
+/// What is wrong with the name of a partition.
+fn problem_of(name: &str) -> Option<String> {
+    if name.len() > LONGEST {
+        return Some(format!("is longer than {LONGEST} bytes"));
+    }
+    let path = NodePath::new("/p").and_then(|path| path.join(name));
+    path.err()
+        .map(|error| format!("cannot be a path's segment: {error}"))
+}
+
+/// What is wrong with the name of a zone.
+pub(crate) fn problem_of_zone(zone: &str) -> Option<String> {
+    let is_bad = |it: char| it.is_whitespace() || it.is_control();
+    let bad = zone.is_empty() || zone == NO_ZONE || zone.contains(is_bad) || zone.len() > LONGEST;
+    bad.then(|| format!("must not have the zone {zone:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(partitions: &Partitions) -> String {
+        let refused = partitions.check().expect_err("a mistake");
+        refused.to_string()
+    }
+
+    #[test]
+    fn mistake_is_named() {
+        assert!(Partitions::numbered(MOST).check().is_ok());
+        let cases = [
+            (Partitions::numbered(0), "\"0\" is too few"),
+            (Partitions::numbered(usize::MAX), "more than 100000"),
+            (
+                Partitions::named(["a", "b", "a"]),
+                "\"a\" is the name of two",
+            ),
+            (Partitions::named(["a/b"]), "\"a/b\" cannot be"),
+            (Partitions::named([""]), "\"\" cannot be"),
+            (Partitions::named(["a\nb"]), "cannot be"),
+            (Partitions::named(["x".repeat(201)]), "longer than 200"),
+            (Partitions::named(["a"]).weight("a", 0), "weight 0"),
+            (
+                Partitions::named(["a"]).weight("b", 1),
+                "\"b\" has a weight",
+            ),
+            (Partitions::named(["a"]).zone("a", "x y"), "zone \"x y\""),
+        ];
+        for (partitions, expected) in cases {
+            let mistake = mistake(&partitions);
+            assert!(mistake.contains(expected), "{mistake} lacks {expected}");
+        }
+    }
+
+    #[test]
+    fn partitions_are_read_as_they_are_written() {
+        let named = Partitions::named(["a b", "c"])
+            .weight("c", 7)
+            .zone("a b", "eu");
+        for partitions in [named, Partitions::numbered(500)] {
+            let pieces = partitions.pieces(100);
+            assert!(pieces.iter().all(|piece| piece.len() <= 100));
+            let read = Partitions::parse(pieces.iter().flat_map(|piece| piece.lines()));
+            assert_eq!(read, Ok(partitions));
+        }
+        assert!(Partitions::parse(["1 -"]).is_err());
+    }
+}

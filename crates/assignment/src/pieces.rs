@@ -1,0 +1,226 @@
+//! Records of partitions, in pieces that stay far below the largest request.
+//!
+//! A record is a map from partitions to words. Its first piece is the znode `<owner>`, the others
+//! are `<owner>#1`, `<owner>#2` and so on. A partition stays in its piece as long as it is in the
+//! record. So a reader that sees one piece before and another after a write sees each partition
+//! either before or after it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// No piece is filled beyond this. A request has room for several.
+const FULL: usize = 32 * 1024;
+/// The version of what this crate writes.
+const VERSION: &str = "1";
+const PROGRAM: &str = "zookeeper-recipes";
+
+/// A word for each partition.
+pub(crate) type Lines = BTreeMap<String, String>;
+
+/// The content of one znode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The number of pieces of the record.
+    pub(crate) of: usize,
+    pub(crate) note: String,
+    pub(crate) lines: Lines,
+}
+
+/// Why a piece cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Another version of the program wrote it.
+    Version(String),
+    Other,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Version(version) => write!(
+                formatter,
+                "has the version {version}, and this program reads version {VERSION} only"
+            ),
+            Unreadable::Other => formatter.write_str("was not written by this program"),
+        }
+    }
+}
+
+/// The name of the znode of a piece.
+pub(crate) fn name(owner: &str, index: usize) -> String {
+    match index {
+        0 => owner.to_owned(),
+        _ => format!("{owner}#{index}"),
+    }
+}
+
+/// The owner and the index of a piece, by the name of its znode.
+pub(crate) fn parse_name(name: &str) -> Option<(&str, usize)> {
+    match name.split_once('#') {
+        None => Some((name, 0)),
+        Some((owner, index)) => Some((owner, index.parse().ok()?)),
+    }
+}
+
+/// The first line, up to the rest that its reader knows.
+pub(crate) fn head(kind: &str) -> String {
+    format!("{PROGRAM} {kind} {VERSION} ")
+}
+
+/// The text after the [`head`] of its first line, and the lines after the first.
+pub(crate) fn split_head<'a>(kind: &str, data: &'a [u8]) -> Result<(&'a str, &'a str), Unreadable> {
+    let text = std::str::from_utf8(data).map_err(|_| Unreadable::Other)?;
+    let (first, rest) = text.split_once('\n').ok_or(Unreadable::Other)?;
+    if let Some(after) = first.strip_prefix(&head(kind)) {
+        return Ok((after, rest));
+    }
+    let versioned = first.strip_prefix(&format!("{PROGRAM} {kind} "));
+    let version = versioned.and_then(|it| it.split(' ').next());
+    Err(version.map_or(Unreadable::Other, |it| Unreadable::Version(it.to_owned())))
+}
+
+impl Piece {
+    pub(crate) fn text(&self, kind: &str) -> Vec<u8> {
+        let mut text = format!("{}{} {}\n", head(kind), self.of, self.note);
+        for (partition, word) in &self.lines {
+            text += &format!("{word} {partition}\n");
+        }
+        text.into_bytes()
+    }
+
+    pub(crate) fn parse(kind: &str, data: &[u8]) -> Result<Piece, Unreadable> {
+        let (first, rest) = split_head(kind, data)?;
+        let (of, note) = first.split_once(' ').ok_or(Unreadable::Other)?;
+        let line = |line: &str| {
+            let (word, partition) = line.split_once(' ')?;
+            Some((partition.to_owned(), word.to_owned()))
+        };
+        let lines: Option<Lines> = rest.lines().map(line).collect();
+        Ok(Piece {
+            of: of.parse().map_err(|_| Unreadable::Other)?,
+            note: note.to_owned(),
+            lines: lines.ok_or(Unreadable::Other)?,
+        })
+    }
+}
+
+/// The next pieces of a record. Each partition stays where it is, and the new ones fill the gaps.
+pub(crate) fn arrange(old: &[Lines], mut new: Lines) -> Vec<Lines> {
+    let mut pieces = Vec::with_capacity(old.len().max(1));
+    for piece in old {
+        let stay = piece.keys().filter_map(|it| new.remove_entry(it));
+        pieces.push(stay.collect::<Lines>());
+    }
+    let bytes = |partition: &str, word: &str| partition.len() + word.len() + 2;
+    let size = |piece: &Lines| piece.iter().map(|it| bytes(it.0, it.1)).sum::<usize>();
+    let mut sizes: Vec<usize> = pieces.iter().map(size).collect();
+    let mut index = 0;
+    for (partition, word) in new {
+        let more = bytes(&partition, &word);
+        while sizes.get(index).is_some_and(|size| size + more > FULL) {
+            index += 1;
+        }
+        if index == pieces.len() {
+            pieces.push(Lines::new());
+            sizes.push(0);
+        }
+        sizes[index] += more;
+        pieces[index].insert(partition, word);
+    }
+    if pieces.is_empty() {
+        pieces.push(Lines::new());
+    }
+    pieces
+}
+
+/// The records whose pieces are all there, by owner. The note is that of the first piece.
+pub(crate) fn complete(
+    pieces: impl IntoIterator<Item = (String, Piece)>,
+) -> BTreeMap<String, (String, Vec<Lines>)> {
+    let mut found: BTreeMap<String, BTreeMap<usize, Piece>> = BTreeMap::new();
+    for (name, piece) in pieces {
+        if let Some((owner, index)) = parse_name(&name) {
+            found
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(index, piece);
+        }
+    }
+    let whole = found.into_iter().filter_map(|(owner, pieces)| {
+        let of = pieces.values().map(|piece| piece.of).max()?;
+        let note = pieces.get(&0)?.note.clone();
+        let is_complete = pieces.len() >= of && pieces.keys().copied().take(of).eq(0..of);
+        let lines = pieces.into_values().map(|piece| piece.lines).collect();
+        is_complete.then_some((owner, (note, lines)))
+    });
+    whole.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::btree_map;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines() -> impl Strategy<Value = Lines> {
+        btree_map("[a-z#: -]{1,6}", "[a-z0-9]{1,4}", 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn piece_is_read_as_it_is_written(of in 0..9_usize, note in "[a-z: ]{0,9}", lines in lines()) {
+            let piece = Piece { of, note, lines };
+            prop_assert_eq!(Piece::parse("plan", &piece.text("plan")), Ok(piece.clone()));
+            prop_assert_eq!(Piece::parse("owned", &piece.text("plan")), Err(Unreadable::Other));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert!(Piece::parse("plan", &bytes).is_err());
+        }
+
+        #[test]
+        fn each_partition_is_in_one_piece_and_stays_there(first in lines(), second in lines()) {
+            let half = first.len() / 2;
+            let cut = |(index, it): (usize, (&String, &String))| (index < half, (it.0.clone(), it.1.clone()));
+            let (left, right): (Vec<_>, Vec<_>) = first.iter().enumerate().map(cut).partition(|it| it.0);
+            let old: Vec<Lines> = [left, right]
+                .map(|it| it.into_iter().map(|it| it.1).collect::<Lines>())
+                .into();
+            let new = arrange(&old, second.clone());
+            let all: Vec<_> = new.iter().flatten().collect();
+            prop_assert_eq!(all.len(), second.len());
+            prop_assert!(all.into_iter().all(|(partition, word)| second.get(partition) == Some(word)));
+            for (index, piece) in old.iter().enumerate() {
+                for partition in piece.keys().filter(|it| second.contains_key(*it)) {
+                    prop_assert!(new[index].contains_key(partition));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_record_is_in_several_pieces_that_are_complete_together() {
+        let partition = |it: usize| (format!("partition-{it}"), "own".to_owned());
+        let pieces = arrange(&[], (0..10_000).map(partition).collect());
+        assert!(pieces.len() > 4, "{}", pieces.len());
+        let of = pieces.len();
+        let piece = |(index, lines): (usize, &Lines)| {
+            let (note, lines) = (String::new(), lines.clone());
+            let piece = Piece { of, note, lines };
+            assert!(piece.text("plan").len() < FULL + 100);
+            (name("w", index), piece)
+        };
+        let mut found: Vec<_> = pieces.iter().enumerate().map(piece).collect();
+        assert_eq!(complete(found.clone())["w"].1, pieces);
+        found.remove(2);
+        assert!(complete(found).is_empty());
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let found = Piece::parse("plan", b"zookeeper-recipes plan 2 of 1\nown a\n");
+        assert_eq!(found, Err(Unreadable::Version("2".to_owned())));
+    }
+}

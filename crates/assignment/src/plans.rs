@@ -1,0 +1,167 @@
+//! The plans of all workers, as they are at the server, and the writes that change them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Acl, CreateMode, Error, NodePath, Operation, ServerError};
+use zookeeper_recipes_election::Term;
+
+use crate::own_plan::PLAN;
+use crate::pieces::{self, Lines, Piece, Unreadable, arrange, complete, parse_name};
+
+/// A transaction has at most so many bytes of data, and so many operations.
+const MOST_BYTES: usize = 96 * 1024;
+const MOST_OPERATIONS: usize = 128;
+
+/// The plans at the server.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    directory: NodePath,
+    /// The names of all znodes.
+    names: BTreeSet<String>,
+    /// The pieces of each plan that is complete.
+    pieces: BTreeMap<String, Vec<Lines>>,
+}
+
+/// Why the plans cannot be used.
+#[derive(Debug)]
+pub(crate) enum NotRead {
+    Server(ServerError),
+    /// The path of a plan of another version.
+    OtherVersion(String, Unreadable),
+}
+
+impl Plans {
+    pub(crate) async fn read(
+        server: &dyn ServerSession,
+        directory: &NodePath,
+    ) -> Result<Plans, NotRead> {
+        let names = server.list(directory.as_str()).await;
+        let names = names.map_err(NotRead::Server)?;
+        let path = |name: &String| format!("{directory}/{name}");
+        let paths: Vec<String> = names.iter().map(path).collect();
+        let nodes = match paths.is_empty() {
+            true => Vec::new(),
+            false => server.get_each(&paths).await.map_err(NotRead::Server)?,
+        };
+        let (mut found, mut there) = (Vec::new(), BTreeSet::new());
+        for ((name, path), node) in names.into_iter().zip(paths).zip(nodes) {
+            let Some((data, _)) = node else {
+                continue;
+            };
+            match Piece::parse(PLAN, &data) {
+                Ok(piece) => found.push((name.clone(), piece)),
+                Err(problem @ Unreadable::Version(_)) => {
+                    return Err(NotRead::OtherVersion(path, problem));
+                }
+                // A worker keeps what it has while its plan cannot be read.
+                Err(Unreadable::Other) => {}
+            }
+            there.insert(name);
+        }
+        let whole = complete(found).into_iter();
+        Ok(Plans {
+            directory: directory.clone(),
+            names: there,
+            pieces: whole
+                .map(|(worker, (_, pieces))| (worker, pieces))
+                .collect(),
+        })
+    }
+
+    /// The plan of each worker.
+    pub(crate) fn lines(&self) -> BTreeMap<String, Lines> {
+        let lines = |pieces: &Vec<Lines>| pieces.iter().flatten().map(own).collect();
+        let all = self.pieces.iter();
+        all.map(|(worker, pieces)| (worker.clone(), lines(pieces)))
+            .collect()
+    }
+
+    /// Writes these plans in place of the present ones, under the leader's hold.
+    ///
+    /// After an error the plans must be read again.
+    pub(crate) async fn write(
+        &mut self,
+        term: &Term,
+        acl: &[Acl],
+        plans: BTreeMap<String, Lines>,
+    ) -> Result<usize, Error> {
+        let operations = self.change(acl, plans);
+        let count = operations.len();
+        let mut operations = operations.into_iter().peekable();
+        while operations.peek().is_some() {
+            let (mut transaction, mut bytes, mut number) = (term.transaction(), 0, 0);
+            while let Some(next) = operations.peek() {
+                bytes += size(next);
+                number += 1;
+                if number > 1 && (bytes > MOST_BYTES || number > MOST_OPERATIONS) {
+                    break;
+                }
+                if let Some(next) = operations.next() {
+                    transaction = transaction.operation(next);
+                }
+            }
+            transaction.commit().await?;
+        }
+        Ok(count)
+    }
+
+    /// Notes these plans, and returns the operations that write them.
+    fn change(&mut self, acl: &[Acl], plans: BTreeMap<String, Lines>) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        let is_over = |name: &String| {
+            let owner = parse_name(name).map(|(owner, _)| owner);
+            owner.is_none_or(|owner| !plans.contains_key(owner))
+        };
+        for name in self.names.iter().filter(|name| is_over(name)) {
+            let path = format!("{}/{name}", self.directory);
+            let version = None;
+            operations.push(Operation::Delete { path, version });
+        }
+        self.names.retain(|name| !is_over(name));
+        self.pieces.retain(|worker, _| plans.contains_key(worker));
+        for (worker, lines) in plans {
+            let old = self.pieces.remove(&worker).unwrap_or_default();
+            let new = arrange(&old, lines);
+            for (index, lines) in new.iter().enumerate() {
+                let name = pieces::name(&worker, index);
+                if old.len() == new.len() && old.get(index) == Some(lines) {
+                    continue;
+                }
+                let piece = Piece {
+                    of: new.len(),
+                    note: String::new(),
+                    lines: lines.clone(),
+                };
+                let path = format!("{}/{name}", self.directory);
+                let data = piece.text(PLAN);
+                operations.push(match self.names.insert(name) {
+                    true => Operation::Create {
+                        path,
+                        data,
+                        mode: CreateMode::Persistent,
+                        acl: acl.to_vec(),
+                    },
+                    false => Operation::SetData {
+                        path,
+                        data,
+                        version: None,
+                    },
+                });
+            }
+            self.pieces.insert(worker, new);
+        }
+        operations
+    }
+}
+
+fn own((partition, word): (&String, &String)) -> (String, String) {
+    (partition.clone(), word.clone())
+}
+
+fn size(operation: &Operation) -> usize {
+    match operation {
+        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
+        Operation::Check { .. } | Operation::Delete { .. } => 0,
+    }
+}

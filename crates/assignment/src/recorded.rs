@@ -1,0 +1,256 @@
+//! The record of the partitions, on which all workers agree.
+//!
+//! The data of `partitions` is the first part of the record. If the record is long, the rest is in
+//! children whose names begin with the generation in the first line. One write of the data replaces
+//! the whole record. The write checks the children, so another writer cannot have deleted them.
+
+use futures_util::future::{FutureExt, join_all};
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
+use zookeeper_recipes_core::{
+    Acl, CreateMode, Error, InvalidInput, NodePath, Operation, Refusal, ServerError, Session,
+};
+
+use crate::backoff::{Backoff, may_pass};
+use crate::kept::Source;
+use crate::partitions::Partitions;
+use crate::pieces::{Unreadable, head, split_head};
+
+const KIND: &str = "partitions";
+/// The most bytes of lines in a znode.
+const FULL: usize = 32 * 1024;
+
+/// What the record holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    Nothing,
+    Unreadable(Unreadable),
+    Partitions(Partitions),
+}
+
+/// A record, with the version of its data and the names of its children.
+pub(crate) struct Record {
+    pub(crate) recorded: Recorded,
+    version: i32,
+    children: Vec<String>,
+}
+
+/// Reads the record, once. `None` if it was replaced meanwhile.
+async fn read_parts(
+    server: &dyn ServerSession,
+    path: &NodePath,
+    data: &[u8],
+    version: i32,
+) -> Result<Option<Record>, ServerError> {
+    let record = |recorded, children| {
+        Ok(Some(Record {
+            recorded,
+            version,
+            children,
+        }))
+    };
+    if data.is_empty() {
+        return record(Recorded::Nothing, Vec::new());
+    }
+    let (first, lines) = match split_head(KIND, data) {
+        Ok(split) => split,
+        Err(problem) => return record(Recorded::Unreadable(problem), Vec::new()),
+    };
+    let Some((generation, more)) = first.split_once(' ') else {
+        return record(Recorded::Unreadable(Unreadable::Other), Vec::new());
+    };
+    let count: usize = more.parse().unwrap_or_default();
+    let children: Vec<String> = (1..=count).map(|it| child(path, generation, it)).collect();
+    let mut parts = vec![lines.to_owned()];
+    if count > 0 {
+        for found in server.get_each(&children).await? {
+            let Some((data, _)) = found else {
+                return Ok(None);
+            };
+            parts.push(String::from_utf8_lossy(&data).into_owned());
+        }
+    }
+    let partitions = Partitions::parse(parts.iter().flat_map(|part| part.lines()));
+    let recorded = partitions.map_or_else(Recorded::Unreadable, Recorded::Partitions);
+    record(recorded, children)
+}
+
+fn child(path: &NodePath, generation: &str, index: usize) -> String {
+    format!("{path}/{generation}-{index}")
+}
+
+/// Reads the record, once.
+pub(crate) async fn read(
+    server: &dyn ServerSession,
+    path: &NodePath,
+) -> Result<Record, ServerError> {
+    let mut backoff = Backoff::new();
+    loop {
+        let (data, stat) = server.get(path.as_str()).await?;
+        if let Some(record) = read_parts(server, path, &data, stat.version).await? {
+            return Ok(record);
+        }
+        backoff.wait().await;
+    }
+}
+
+/// Writes the record over this version.
+async fn write(
+    server: &dyn ServerSession,
+    path: &NodePath,
+    generation: &str,
+    over: &Record,
+    partitions: &Partitions,
+    acl: &[Acl],
+) -> Result<(), ServerError> {
+    let parts = partitions.pieces(FULL);
+    let names: Vec<String> = (1..parts.len())
+        .map(|it| child(path, generation, it))
+        .collect();
+    let creates = names.iter().zip(&parts[1..]).map(|(name, part)| {
+        let mode = CreateMode::Persistent;
+        server.create(name, part.as_bytes(), mode, acl)
+    });
+    for created in join_all(creates).await {
+        created?;
+    }
+    let data = format!("{}{generation} {}\n{}", head(KIND), names.len(), parts[0]);
+    let check = |path: String| Operation::Check {
+        path,
+        version: None,
+    };
+    let mut operations = vec![Operation::SetData {
+        path: path.to_string(),
+        data: data.into_bytes(),
+        version: Some(over.version),
+    }];
+    operations.extend(names.into_iter().map(check));
+    let written = server.transact(&operations).await;
+    written.map_err(|failure| failure.error)?;
+    // The earlier record is not read any more. A child that remains does no harm.
+    join_all(over.children.iter().map(|child| server.delete(child))).await;
+    Ok(())
+}
+
+/// Takes the recorded partitions, or records these if none are recorded.
+pub(crate) async fn open(
+    session: &Session,
+    path: &NodePath,
+    partitions: &Partitions,
+    acl: &[Acl],
+) -> Result<Partitions, Error> {
+    record(session, path, partitions, acl, false).await
+}
+
+/// Records these partitions in place of the recorded ones.
+pub(crate) async fn replace(
+    session: &Session,
+    path: &NodePath,
+    partitions: &Partitions,
+    acl: &[Acl],
+) -> Result<(), Error> {
+    record(session, path, partitions, acl, true).await?;
+    Ok(())
+}
+
+async fn record(
+    session: &Session,
+    path: &NodePath,
+    partitions: &Partitions,
+    acl: &[Acl],
+    replaces: bool,
+) -> Result<Partitions, Error> {
+    let mut backoff = Backoff::new();
+    loop {
+        let server = session.server(path).await?;
+        let recorded = async {
+            let found = read(&*server, path).await?;
+            match &found.recorded {
+                Recorded::Unreadable(Unreadable::Version(_)) => {
+                    Ok::<_, ServerError>(found.recorded)
+                }
+                Recorded::Unreadable(Unreadable::Other) if !replaces => Ok(found.recorded),
+                Recorded::Partitions(same) if !replaces || same == partitions => Ok(found.recorded),
+                _ => {
+                    let generation = session.ensemble().identity().prefix();
+                    write(&*server, path, &generation, &found, partitions, acl).await?;
+                    Ok(Recorded::Partitions(partitions.clone()))
+                }
+            }
+        };
+        match recorded.await {
+            Ok(Recorded::Partitions(partitions)) => return Ok(partitions),
+            Ok(Recorded::Unreadable(problem)) => return Err(unreadable(path.as_str(), &problem)),
+            Ok(Recorded::Nothing) => {}
+            // Another process has replaced the record, and deleted a child.
+            Err(error) if error.is(Refusal::BadVersion) || error.is(Refusal::NoNode) => {}
+            Err(error) => {
+                let error = Error::at(path.as_str(), server.id(), error);
+                if !may_pass(&error) {
+                    return Err(error);
+                }
+            }
+        }
+        drop(server);
+        backoff.wait().await;
+    }
+}
+
+/// The error of a record that this program does not read.
+pub(crate) fn unreadable(path: &str, problem: &Unreadable) -> Error {
+    InvalidInput::new("data of", path, problem.to_string()).into()
+}
+
+/// The record, with a watch of its data.
+pub(crate) struct RecordAt {
+    path: NodePath,
+    changed: Option<Watch>,
+}
+
+impl RecordAt {
+    pub(crate) fn new(path: &NodePath) -> RecordAt {
+        RecordAt {
+            path: path.clone(),
+            changed: None,
+        }
+    }
+}
+
+impl Source for RecordAt {
+    type Value = Recorded;
+
+    fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    fn reset(&mut self) {
+        self.changed = None;
+    }
+
+    async fn read(&mut self, server: &dyn ServerSession) -> Result<Recorded, ServerError> {
+        loop {
+            match server.get_and_watch(self.path.as_str()).await {
+                Ok((data, stat, changed)) => {
+                    self.changed = Some(changed);
+                    let parts = read_parts(server, &self.path, &data, stat.version).await?;
+                    if let Some(record) = parts {
+                        return Ok(record.recorded);
+                    }
+                }
+                Err(error) if error.is(Refusal::NoNode) => {
+                    let (found, created) = server.exists_and_watch(self.path.as_str()).await?;
+                    if found.is_none() {
+                        self.changed = Some(created);
+                        return Ok(Recorded::Nothing);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn changed(&mut self) {
+        if let Some(changed) = &mut self.changed {
+            changed.map(drop).await;
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A worker, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{FutureExt, try_join};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use zookeeper_recipes_core::{Error, InvalidInput};
+use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
+use zookeeper_recipes_group::{Member, Membership};
+
+use crate::assignment::Assignment;
+use crate::backoff::{Backoff, may_pass};
+use crate::kept::{Kept, keep};
+use crate::leader::Leader;
+use crate::next_plans::{GIVE, OWN};
+use crate::own_plan::{OwnPlan, PlanOf};
+use crate::partition::Partition;
+use crate::pieces::Lines;
+use crate::publisher::Publisher;
+use crate::recorded;
+use crate::slots::Slots;
+use crate::worker::{Directive, Worker};
+
+/// The time that a session has, if none is open.
+const NO_SESSION: Duration = Duration::from_secs(10);
+
+/// A worker's id is taken if another process has it for so many session timeouts.
+const TAKEN: u32 = 4;
+
+impl Assignment {
+    /// Works on the partitions that the plan gives to this worker, until `shutdown`.
+    ///
+    /// The worker joins the group of the workers, campaigns for the plan, and follows its own plan.
+    /// For each partition that the plan gives to it, it acquires the partition's lock, and then
+    /// calls `work`. The future of `work` is polled while the lock is held, in this future: nothing
+    /// is spawned for it.
+    ///
+    /// | what happens | what `run` does |
+    /// |---|---|
+    /// | the plan gives the partition to another worker | waits until that worker queues for the lock, [drains](Partition::draining), releases |
+    /// | the partition is removed | drains and releases |
+    /// | the lock is lost | drops the work, and acquires again |
+    /// | the session expires | drops all work, and joins and acquires again in a new session |
+    /// | `work` returns | releases, and acquires again after a pause; an event says so |
+    /// | the plan is missing or cannot be read | keeps what the worker owns; an event says so |
+    /// | `shutdown` resolves | leaves the group, drains all partitions, releases them, returns |
+    ///
+    /// The pause after work that returned is 20 ms at first, twice as long each time, up to 10 s,
+    /// less a random part of up to a half. Work that lasts 10 s ends the doubling. Meanwhile nobody
+    /// owns the partition. So work on a partition returns when it is
+    /// [draining](Partition::draining), and should not return earlier.
+    ///
+    /// If other workers are there at the shutdown, and no [grace](crate::AssignmentOptions::grace) is
+    /// set, each partition waits for its next owner, for at most the session timeout. So there is no
+    /// gap in service. Then the work has
+    /// [`drain_at_most`](crate::AssignmentOptions::drain_at_most) to end.
+    ///
+    /// If `run` is part of a spawned task, let the closure own its values
+    /// (`async move |owned| ...`): the compiler cannot prove yet that a borrowing closure is `Send`.
+    ///
+    /// Work that blocks its thread stops all partitions of this future, and cannot be dropped.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the start: the directories, the partitions, the member, its plan, what it owns | 12 or more | 12 or more | 2 |
+    /// | a campaign: those of [`LeaderElection::acquire`] | 2 or more | 1 or more | 0 or 3 |
+    /// | a partition: those of [`ExclusiveLock::acquire`](zookeeper_recipes_lock::ExclusiveLock::acquire) | 2 or more | 1 or more | 1 |
+    /// | some partitions come or go: a write of what the worker owns | 1 | 1 | 0 |
+    /// | the plan changes: a read | 1 | 1 | 1 |
+    ///
+    /// The leader also watches the group, the partitions, the orders, and what each worker owns.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] if the worker's id is taken for four session timeouts, or the recorded partitions or the worker's plan are of another version.
+    /// * [`Error::Refused`], for example without the permission to write.
+    /// * [`Error::NoSession`] if the session is closed.
+    ///
+    /// After an error all partitions are released in the background.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and all partitions are released in the
+    /// background.
+    ///
+    /// # Session loss
+    ///
+    /// `run` continues in the next session.
+    pub async fn run<E: fmt::Display>(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        work: impl AsyncFn(Partition) -> Result<(), E>,
+    ) -> Result<(), Error> {
+        let mut shutdown = pin!(shutdown);
+        let started = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(()),
+            started = self.start().boxed() => started?,
+        };
+        let (membership, mut plan) = started;
+        let (owns, owned) = watch::channel(BTreeMap::new());
+        let worker = Worker {
+            session: self.session.clone(),
+            layout: self.layout.clone(),
+            id: self.id.clone(),
+            options: self.options.clone(),
+            reporter: self.reporter.clone(),
+            owns,
+        };
+        let publisher = self.publisher();
+        let mut publish = publisher.run(owned).boxed();
+        let (stop, stopped) = watch::channel(false);
+        let mut lead = self.lead(stopped).boxed();
+        let mut slots = Slots::new(|id, directive| worker.keep(id, directive, &work));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                ended = &mut lead => return ended,
+                error = &mut publish => return Err(error),
+                error = slots.run() => return Err(error),
+                changed = plan.changed() => match changed {
+                    Ok(()) => self.follow(&mut plan, |planned| slots.follow(planned)),
+                    // The session is closed. The other futures return the error.
+                    Err(_) => break,
+                },
+            }
+        }
+        slots.all(self.parting().boxed().await);
+        let leave = async {
+            stop.send_replace(true);
+            lead.await?;
+            // The leader learns of it now, and plans without this worker.
+            match membership.leave().await {
+                Err(error @ Error::Refused { .. }) => Err(error),
+                _ => Ok(()),
+            }
+        };
+        let end = try_join(leave, slots.run_to_the_end());
+        tokio::select! {
+            biased;
+            ended = end => ended.map(|_| ()),
+            error = publish => Err(error),
+        }
+    }
+
+    /// Joins the group, and begins to read the plan.
+    async fn start(&self) -> Result<(Membership, Kept<OwnPlan>), Error> {
+        let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
+        layout.create(session, acl).await?;
+        let recorded = recorded::open(session, &layout.partitions, &self.partitions, acl).await?;
+        if recorded != self.partitions {
+            self.reporter
+                .other_partitions(recorded.len(), self.partitions.len());
+        }
+        let mut plan = keep(session, PlanOf::new(&layout.plan, &self.id));
+        let known = plan.wait_for(Option::is_some).await;
+        let known = known.ok().and_then(|known| known.clone());
+        if let Some(OwnPlan::Unreadable(path, problem)) = known.as_deref() {
+            return Err(recorded::unreadable(path, problem));
+        }
+        plan.mark_changed();
+        Ok((self.join().await?, plan))
+    }
+
+    /// Joins the group, until another try would not help.
+    async fn join(&self) -> Result<Membership, Error> {
+        let limit = self.session.timeout().unwrap_or(NO_SESSION) * TAKEN;
+        let mut backoff = Backoff::new();
+        loop {
+            // If the session is closed, the group returns the error.
+            let _ = self.session.wait_connected().await;
+            let joined = timeout(limit, self.group.join(&*self.id, self.member().text()));
+            match joined.await {
+                Ok(Err(error)) if may_pass(&error) => backoff.wait().await,
+                Ok(joined) => return joined,
+                Err(_) => {
+                    let members = timeout(limit, self.group.members()).await;
+                    let is_taken = |it: &Member| it.name == *self.id;
+                    if !matches!(members, Ok(Ok(members)) if members.iter().any(is_taken)) {
+                        continue;
+                    }
+                    let problem = format!(
+                        "is the id of another process, which has had it at {} for the last \
+                         {limit:?}",
+                        self.layout.workers
+                    );
+                    return Err(InvalidInput::new("worker", &*self.id, problem).into());
+                }
+            }
+        }
+    }
+
+    fn publisher(&self) -> Publisher {
+        Publisher {
+            session: self.session.clone(),
+            directory: self.layout.owned.clone(),
+            worker: self.id.to_string(),
+            address: self.options.address.clone(),
+            acl: self.options.acl.clone(),
+        }
+    }
+
+    /// Campaigns, and plans while this worker leads.
+    async fn lead(&self, mut stopped: watch::Receiver<bool>) -> Result<(), Error> {
+        let options = ElectionOptions::new()
+            .name(self.options.name.clone())
+            .acl(self.options.acl.clone());
+        let (session, path) = (&self.session, self.layout.leader.as_str());
+        let election = LeaderElection::with_options(session, path, &*self.id, options)?
+            .stop_work(StopWork::WhenLost);
+        let leader = Arc::new(Leader {
+            session: session.clone(),
+            layout: self.layout.clone(),
+            group: self.group.clone(),
+            options: self.options.clone(),
+            reporter: self.reporter.clone(),
+        });
+        let stop = async {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        // The future owns the leader. The compiler cannot prove of a future that borrows from the
+        // closure that it is `Send`.
+        let lead = move |term| {
+            let leader = leader.clone();
+            async move { leader.lead(term).await }
+        };
+        let ended = election.run(stop, lead).await;
+        ended.map_err(|error| match error {
+            RunError::Election(error) | RunError::Work(error) => error,
+        })
+    }
+
+    /// Reads the plan, and passes it on. A plan that is missing or cannot be read changes nothing.
+    fn follow(&self, plan: &mut Kept<OwnPlan>, follow: impl FnOnce(BTreeMap<Arc<str>, Directive>)) {
+        let plan = plan.borrow_and_update().clone();
+        match plan.as_deref() {
+            None => {}
+            Some(OwnPlan::Missing) => self.reporter.no_plan(),
+            Some(OwnPlan::Unreadable(path, problem)) => {
+                self.reporter.plan_unreadable(path, problem)
+            }
+            Some(OwnPlan::Plan(lines)) => follow(self.directives(lines)),
+        }
+    }
+
+    fn directives(&self, lines: &Lines) -> BTreeMap<Arc<str>, Directive> {
+        let directive = |(partition, word): (&String, &String)| {
+            let directive = match word.as_str() {
+                OWN => Directive::Own,
+                GIVE => Directive::Give(self.options.next_within),
+                _ => return None,
+            };
+            Some((Arc::from(partition.as_str()), directive))
+        };
+        lines.iter().filter_map(directive).collect()
+    }
+
+    /// What this worker does with its partitions at its end.
+    async fn parting(&self) -> Directive {
+        let limit = self.session.timeout().unwrap_or(NO_SESSION);
+        if !self.options.grace.is_zero() {
+            return Directive::End;
+        }
+        // Nobody comes if no other worker is there.
+        match timeout(limit, self.group.members()).await {
+            Ok(Ok(members)) if members.len() > 1 => Directive::Give(limit),
+            _ => Directive::End,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What is refused, and how.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_assignment::{Assignment, AssignmentOptions, Error, Partition, Partitions};
+use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::support::{Fleet, LONG, PATH};
+
+async fn work(owned: Partition) -> Result<(), Infallible> {
+    owned.draining().await;
+    Ok(())
+}
+
+fn fleet(partitions: usize) -> Fleet {
+    Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
+}
+
+/// The error of a worker that cannot run.
+async fn refused(assignment: Assignment) -> String {
+    let ran = timeout(LONG, assignment.run(pending(), work)).await;
+    let error = ran.expect("in time").expect_err("it cannot run");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+    error.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn mistakes_are_refused_at_once() {
+    let fleet = fleet(1);
+    let session = fleet.session("a").await;
+    let new = |path: &str, partitions, worker: &str, options| {
+        let made = Assignment::with_options(&session, path, partitions, worker, options);
+        made.expect_err("a mistake").to_string()
+    };
+    let one = || Partitions::numbered(1);
+    let options = AssignmentOptions::new;
+    let mistakes = [
+        new("app", one(), "a", options()),
+        new(PATH, Partitions::numbered(0), "a", options()),
+        new(PATH, Partitions::named(["x", "x"]), "a", options()),
+        new(PATH, Partitions::named(["x/y"]), "a", options()),
+        new(PATH, Partitions::numbered(100_001), "a", options()),
+        new(PATH, one(), "", options()),
+        new(PATH, one(), "a/b", options()),
+        new(PATH, one(), "a#1", options()),
+        new(PATH, one(), &"w".repeat(201), options()),
+        new(PATH, one(), "a", options().capacity(0)),
+        new(PATH, one(), "a", options().max_moves(0)),
+        new(PATH, one(), "a", options().address("a\nb")),
+        new(PATH, one(), "a", options().zone("")),
+        new(PATH, one(), "a", options().acl([])),
+    ];
+    let expected = [
+        "absolute",
+        "too few",
+        "two partitions",
+        "segment",
+        "100000",
+        "name",
+        "single segment",
+        "'#'",
+        "longer",
+        "capacity",
+        "max moves",
+        "no line",
+        "zone",
+        "empty",
+    ];
+    for (mistake, expected) in mistakes.iter().zip(expected) {
+        assert!(mistake.contains(expected), "{mistake} lacks {expected}");
+    }
+    assert_eq!(
+        fleet.simulation.administrator().children("/"),
+        ["zookeeper"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn id_that_another_process_has_is_refused() {
+    let mut fleet = fleet(2);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let session = fleet.session("other").await;
+    let error = refused(fleet.assignment(&session, "a")).await;
+    assert!(error.contains("is the id of another process"), "{error}");
+    assert!(error.contains(&format!("{PATH}/workers")), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_partitions_count_and_those_of_a_later_worker_do_not() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    fleet.partitions = Partitions::named(["other"]);
+    fleet.start("b").await;
+    fleet.partitions = Partitions::numbered(4);
+    fleet.balanced(&["a", "b"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_another_version_are_refused_by_a_worker_that_starts() {
+    let fleet = fleet(2);
+    let administrator = fleet.simulation.administrator();
+    for path in ["/app", PATH, "/app/queues/plan"] {
+        let created = administrator.create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let path = "/app/queues/plan/a";
+    let created = administrator.create(
+        path,
+        b"zookeeper-recipes plan 2 1\n",
+        CreateMode::Persistent,
+    );
+    created.expect("it is new");
+    let session = fleet.session("a").await;
+    let error = refused(fleet.assignment(&session, "a")).await;
+    assert!(
+        error.contains(path) && error.contains("the version 2"),
+        "{error}"
+    );
+
+    let path = "/app/queues/partitions";
+    administrator
+        .set_data(path, b"zookeeper-recipes partitions 3 x 0\n")
+        .expect("it exists");
+    let error = refused(fleet.assignment(&session, "b")).await;
+    assert!(
+        error.contains(path) && error.contains("the version 3"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_keeps_what_it_owns_while_its_plan_is_missing_or_unreadable() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let grants = fleet.judge.grants();
+    let administrator = fleet.simulation.administrator();
+    let path = "/app/queues/plan/a";
+    for data in [
+        &b"zookeeper-recipes plan 2 1\n"[..],
+        b"",
+        b"\xff",
+        b"none of it",
+    ] {
+        administrator.set_data(path, data).expect("it exists");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(fleet.judge.counts()["a"], 4);
+    }
+    administrator.delete(path).expect("it exists");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(fleet.judge.counts()["a"], 4);
+    assert_eq!(fleet.judge.grants(), grants);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_partitions_are_owned_by_records_in_pieces() {
+    let mut fleet = fleet(5_000);
+    fleet.partitions = Partitions::named((0..5_000).map(|it| format!("tenant-number-{it:05}")));
+    let session = fleet.session("client").await;
+    let mut routing = fleet
+        .assignment(&session, "client")
+        .routing()
+        .await
+        .expect("open");
+    fleet.start("a").await;
+    let all = timeout(LONG, routing.wait_for(|routing| routing.len() == 5_000)).await;
+    drop(all.expect("in time").expect("open"));
+    let administrator = fleet.simulation.administrator();
+    for (directory, least) in [("plan", 3), ("owned", 3), ("partitions", 3)] {
+        let pieces = administrator.children(&format!("{PATH}/{directory}"));
+        assert!(pieces.len() >= least, "{directory}: {pieces:?}");
+    }
+    fleet.start("b").await;
+    fleet
+        .until("moved", |judge| judge.counts().get("b") >= Some(&200))
+        .await;
+}

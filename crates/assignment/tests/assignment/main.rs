@@ -1,0 +1,6 @@
+//! Workers that come, leave and die, on a simulated ensemble.
+
+mod faults;
+mod input;
+mod support;
+mod workers;

@@ -1,0 +1,149 @@
+//! Which worker owns what, while workers come, leave and die.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_assignment::Partition;
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::support::{Fleet, LONG, PATH};
+
+fn fleet(partitions: usize) -> Fleet {
+    Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_partition_is_owned_by_one_of_the_workers() {
+    let mut fleet = fleet(10);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn routing_shows_the_owner_with_its_address_and_its_token() {
+    let mut fleet = fleet(4);
+    let session = fleet.session("client").await;
+    let client = fleet.assignment(&session, "client");
+    let mut routing = client.routing().await.expect("open");
+    assert!(routing.borrow().is_empty());
+    fleet.start("a").await;
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    let owners = fleet.judge.owners();
+    let shown = routing.wait_for(|routing| {
+        let shown = routing
+            .iter()
+            .map(|(id, owner)| (id.to_owned(), owner.worker.clone()));
+        shown.eq(owners.clone())
+    });
+    let shown = timeout(LONG, shown).await.expect("in time").expect("open");
+    let owner = shown.owner("0").expect("it is owned");
+    assert_eq!(owner.address, format!("{}:8080", owner.worker));
+    let lock = fleet.simulation.administrator();
+    let lock = lock.tree().into_iter().find(|node| {
+        let is_lock = node.path.starts_with(&format!("{PATH}/locks/0/"));
+        is_lock && node.stat.czxid == owner.fencing_token.get()
+    });
+    assert!(lock.is_some(), "the token is that of the lock");
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_of_a_worker_that_dies_are_owned_again_within_the_stated_bound() {
+    let mut fleet = fleet(12);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+    // The first leads.
+    for (dead, living) in [("a", ["b", "c"].as_slice()), ("b", &["c"])] {
+        fleet.kill(dead);
+        let began = Instant::now();
+        fleet.balanced(living).await;
+        // The session timeout, a tick of the servers, and time for a plan.
+        let bound = Duration::from_secs(6 + 2 + 1);
+        assert!(began.elapsed() < bound, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_own_only() {
+    let mut fleet = fleet(12);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+    let before = fleet.judge.owners();
+
+    fleet.start("d").await;
+    fleet.balanced(&["a", "b", "c", "d"]).await;
+    let with = fleet.judge.owners();
+    let moved: Vec<_> = before
+        .iter()
+        .filter(|(id, worker)| with[*id] != **worker)
+        .collect();
+    assert_eq!(moved.len(), 3, "{moved:?}");
+    assert!(moved.iter().all(|(id, _)| with[*id] == "d"), "{with:?}");
+
+    fleet.end("d").await;
+    fleet.balanced(&["a", "b", "c"]).await;
+    let after = fleet.judge.owners();
+    let moved = with.iter().filter(|(id, worker)| after[*id] != **worker);
+    assert!(
+        moved.into_iter().all(|(_, worker)| worker == "d"),
+        "{after:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_that_expires_is_followed_by_one_that_owns_again() {
+    let mut fleet = fleet(6);
+    fleet.start("a").await;
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    let sessions = fleet.simulation.administrator().sessions();
+    for session in sessions {
+        fleet.simulation.administrator().expire(session);
+        sleep(Duration::from_secs(2)).await;
+        fleet.balanced(&["a", "b"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_ephemeral_is_left_after_the_end() {
+    let mut fleet = fleet(6);
+    fleet.start("a").await;
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    fleet.end("a").await;
+    fleet.balanced(&["b"]).await;
+    fleet.end("b").await;
+    assert!(fleet.judge.owners().is_empty());
+    let tree = fleet.simulation.administrator().tree();
+    let ephemeral = tree.iter().find(|node| node.stat.ephemeral_owner != 0);
+    assert!(ephemeral.is_none(), "{ephemeral:?}");
+    assert_eq!(fleet.simulation.counters().watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_returns_early_is_begun_again_after_a_pause() {
+    let mut fleet = fleet(2);
+    let judge = fleet.judge.clone();
+    fleet
+        .start_with("a", move |owned: Partition| {
+            judge.granted("a", &owned);
+            async {}
+        })
+        .await;
+    let began = Instant::now();
+    fleet
+        .until("begun again", |judge| {
+            judge.grants().values().all(|it| *it > 8) && judge.grants().len() == 2
+        })
+        .await;
+    // Eight pauses that double from 20 ms, less at most a half.
+    let least: Duration = (0..8).map(|it| Duration::from_millis(10 << it)).sum();
+    assert!(began.elapsed() > least, "{:?}", began.elapsed());
+}
