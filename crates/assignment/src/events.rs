@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, FencingToken, LossReason, NodePath};
 
-use crate::backoff::may_pass;
 use crate::next_plans::Move;
 use crate::pieces::Unreadable;
+use crate::retry::may_pass;
 
 /// The target of all events, as in the other crates.
 pub(crate) const TARGET: &str = "zookeeper_recipes";

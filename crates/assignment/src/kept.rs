@@ -5,9 +5,8 @@ use std::sync::Arc;
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_core::{Backoff, NodePath, Refusal, ServerError, Session};
 
-use crate::backoff::Backoff;
 use crate::events::TARGET;
 
 /// A value at the server, with its watches.
@@ -57,7 +56,7 @@ async fn keep_up_to_date<S: Source>(
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     while let Ok(server) = session.server(source.path()).await {
         let read = async {
             if caught_up != Some(server.id()) {
@@ -78,7 +77,7 @@ async fn keep_up_to_date<S: Source>(
                     }
                     is_new
                 });
-                backoff = Backoff::new();
+                backoff = Backoff::default();
                 source.changed().await;
                 continue;
             }

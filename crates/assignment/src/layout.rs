@@ -2,10 +2,10 @@
 
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
-    Acl, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
+    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
 };
 
-use crate::backoff::{Backoff, may_pass};
+use crate::retry::may_pass;
 
 /// The paths of an assignment.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub(crate) async fn create_directory(
     path: &NodePath,
     acl: &[Acl],
 ) -> Result<(), Error> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     loop {
         let server = session.server(path).await?;
         let Err(error) = create(&*server, path, acl).await else {

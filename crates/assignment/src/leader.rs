@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{Error, Refusal, ServerError, Session};
+use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError, Session};
 use zookeeper_recipes_election::Term;
 use zookeeper_recipes_group::{Group, GroupState};
 
-use crate::backoff::Backoff;
 use crate::children::{Children, ChildrenOf};
 use crate::events::Reporter;
 use crate::kept::{Kept, keep};
@@ -55,7 +54,7 @@ impl Leader {
         let mut watched = self.watch();
         let mut gone: BTreeMap<String, Instant> = BTreeMap::new();
         let mut plans: Option<Plans> = None;
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             let (grace_ends, unsettled) =
                 match self.plan(&term, &mut watched, &mut plans, &mut gone).await {
@@ -71,7 +70,7 @@ impl Leader {
                         return Ok(());
                     }
                 };
-            backoff = Backoff::new();
+            backoff = Backoff::default();
             sleep(self.options.plan_interval).await;
             let until = grace_ends.map(|end| end.saturating_duration_since(Instant::now()));
             // Somebody may have deleted a plan that a worker has not read yet.

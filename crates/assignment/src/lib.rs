@@ -6,7 +6,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod assignment;
-mod backoff;
 mod children;
 mod events;
 mod kept;
@@ -24,6 +23,7 @@ mod plan;
 mod plans;
 mod publisher;
 mod recorded;
+mod retry;
 mod routing;
 mod run;
 mod slots;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use futures_util::future::FutureExt;
+use futures_util::stream::StreamExt;
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::{Operation, Reply, ServerSession};
+use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Acl, Error, FencingToken, NodePath, OwnedZnode, Refusal, Removal, ServerError, Session,
+    Acl, Backoff, Directories, Error, FencingToken, NodePath, OwnedZnode, ServerError, Session,
+    SessionEnd, SessionId, SessionState, Stat,
 };
 
-use crate::backoff::Backoff;
 use crate::events::TARGET;
 use crate::owned::OWNED;
 use crate::pieces::{self, Lines, Piece, arrange};
@@ -30,31 +31,11 @@ pub(crate) struct Publisher {
 
 /// A piece at the server, until it is dropped.
 struct Published {
-    znode: OwnedZnode,
-    path: String,
+    /// If it is dropped, the znode is deleted in the background.
+    _znode: OwnedZnode,
+    session: SessionId,
+    path: NodePath,
     data: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct OwnPiece {
-    path: String,
-}
-
-impl Removal for OwnPiece {
-    fn path(&self) -> &str {
-        &self.path
-    }
-
-    fn remove<'a>(&'a self, server: &'a dyn ServerSession, _: bool) -> Reply<'a, ()> {
-        let removed = async move {
-            let (_, stat) = server.get(&self.path).await?;
-            match stat.ephemeral_owner == server.id().0 {
-                true => server.delete(&self.path).await,
-                false => Ok(()),
-            }
-        };
-        removed.boxed()
-    }
 }
 
 impl Publisher {
@@ -63,12 +44,15 @@ impl Publisher {
         &self,
         mut owns: watch::Receiver<BTreeMap<String, FencingToken>>,
     ) -> Error {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             match self.publish(&mut owns, &mut backoff).await {
                 error @ Error::NoSession { .. } => return error,
                 error => {
-                    tracing::debug!(target: TARGET, path = %self.directory, worker = self.worker, %error, "publishing again");
+                    tracing::debug!(
+                        target: TARGET,
+                        path = %self.directory, worker = self.worker, %error, "publishing again"
+                    );
                 }
             }
             backoff.wait().await;
@@ -98,99 +82,101 @@ impl Publisher {
                 let data = piece.text(OWNED);
                 let written = match published.get_mut(index) {
                     Some(known) if known.data == data => continue,
-                    Some(known) => known.set(data).await,
-                    None => match self.create(index, data).await {
-                        Ok(created) => {
-                            published.push(created);
-                            Ok(())
-                        }
-                        Err(error) => Err(error),
-                    },
+                    Some(known) => known.set(&self.session, data).await,
+                    None => {
+                        let created = self.create(index, data).await;
+                        created.map(|created| published.push(created))
+                    }
                 };
                 if let Err(error) = written {
                     return error;
                 }
             }
-            *backoff = Backoff::new();
-            let Some(first) = published.first() else {
+            *backoff = Backoff::default();
+            let Some(session) = published.first().map(|first| first.session) else {
                 continue;
             };
-            let changed = async {
-                // The worker drops this future before the sender.
-                let _ = owns.changed().await;
-                Ok(())
-            };
-            if let Err(error) = first.znode.during(changed).await {
-                return error;
+            tokio::select! {
+                biased;
+                // The sender lives longer than this future.
+                _ = owns.changed() => {}
+                error = until_replaced(&self.session, session, &self.directory) => return error,
             }
         }
     }
 
     async fn create(&self, index: usize, data: Vec<u8>) -> Result<Published, Error> {
         let name = pieces::name(&self.worker, index);
-        let path = format!("{}/{name}", self.directory);
-        let own = Arc::new(OwnPiece { path: path.clone() });
-        let znode = OwnedZnode::begin(&self.session, own).await?;
-        let create = async {
-            let mut backoff = Backoff::new();
-            loop {
-                match znode.create(&data, &self.acl).await {
-                    Ok(_) => return Ok(()),
-                    // An earlier session of this worker has not expired yet, or the znode of an
-                    // earlier run is being deleted.
-                    Err(error) if error.is(Refusal::NodeExists) => znode.refused(),
-                    Err(ServerError::OutcomeUnknown(_)) => {
-                        znode
-                            .server()
-                            .prove()
-                            .await
-                            .map_err(|error| znode.failed(error))?;
-                        match znode.server().get(&path).await {
-                            Ok((_, stat)) if stat.ephemeral_owner == znode.session_id().0 => {
-                                return Ok(());
-                            }
-                            _ => znode.before_another_create().await?,
-                        }
-                    }
-                    Err(error) => {
-                        znode.refused();
-                        return Err(znode.failed(error));
-                    }
-                }
-                backoff.wait().await;
-            }
+        let path = self.directory.join(&name)?;
+        let created = Arc::new(AtomicI64::new(0));
+        let own = created.clone();
+        let is_own = move |_: &[u8], stat: &Stat| match own.load(Ordering::Relaxed) {
+            0 => true,
+            created => stat.czxid == created,
         };
-        znode.during(create).await?;
-        Ok(Published { znode, path, data })
+        let znode = OwnedZnode::begin(&self.session, &path, is_own).await?;
+        // An earlier session of this worker may not have expired yet.
+        let create = znode.create_or_wait(&data, &self.acl, Directories::Persistent);
+        let stat = create.await?;
+        created.store(stat.czxid, Ordering::Relaxed);
+        Ok(Published {
+            _znode: znode,
+            session: SessionId(stat.ephemeral_owner),
+            path,
+            data,
+        })
     }
 }
 
 impl Published {
-    async fn set(&mut self, data: Vec<u8>) -> Result<(), Error> {
+    async fn set(&mut self, session: &Session, data: Vec<u8>) -> Result<(), Error> {
         let operation = [Operation::SetData {
-            path: self.path.clone(),
+            path: self.path.to_string(),
             data: data.clone(),
             version: None,
         }];
-        let set = async {
-            let mut backoff = Backoff::new();
-            loop {
-                match self.znode.server().transact(&operation).await {
-                    Ok(_) => return Ok(()),
-                    Err(failure) => match failure.error {
-                        ServerError::OutcomeUnknown(_) => backoff.wait().await,
-                        error => {
-                            if error.is(Refusal::NoNode) {
-                                self.znode.refused();
-                            }
-                            return Err(self.znode.failed(error));
-                        }
-                    },
-                }
+        let mut backoff = Backoff::default();
+        loop {
+            let server = session.server(&self.path).await?;
+            if server.id() != self.session {
+                return Err(session_over(&self.path, self.session, SessionEnd::Expired));
             }
-        };
-        self.znode.during(set).await?;
-        self.data = data;
-        Ok(())
+            match server.transact(&operation).await {
+                Ok(_) => {
+                    self.data = data;
+                    return Ok(());
+                }
+                Err(failure) => match failure.error {
+                    ServerError::OutcomeUnknown(_) => {}
+                    error => return Err(Error::at(self.path.as_str(), self.session, error)),
+                },
+            }
+            drop(server);
+            backoff.wait().await;
+        }
     }
+}
+
+fn session_over(path: &NodePath, session: SessionId, reason: SessionEnd) -> Error {
+    Error::SessionOver {
+        path: path.to_string(),
+        session,
+        reason,
+    }
+}
+
+/// Resolves when the session is not this one any more.
+async fn until_replaced(session: &Session, own: SessionId, path: &NodePath) -> Error {
+    let mut states = session.states();
+    while let Some(state) = states.next().await {
+        match state {
+            SessionState::Connected(id) | SessionState::Suspended(id) if id == own => {}
+            SessionState::Over(reason) => {
+                let path = path.to_string();
+                return Error::NoSession { path, reason };
+            }
+            _ => break,
+        }
+    }
+    session_over(path, own, SessionEnd::Expired)
 }

@@ -7,13 +7,14 @@
 use futures_util::future::{FutureExt, join_all};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{
-    Acl, CreateMode, Error, InvalidInput, NodePath, Operation, Refusal, ServerError, Session,
+    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Operation, Refusal, ServerError,
+    Session,
 };
 
-use crate::backoff::{Backoff, may_pass};
 use crate::kept::Source;
 use crate::partitions::Partitions;
 use crate::pieces::{Unreadable, head, split_head};
+use crate::retry::may_pass;
 
 const KIND: &str = "partitions";
 /// The most bytes of lines in a znode.
@@ -83,7 +84,7 @@ pub(crate) async fn read(
     server: &dyn ServerSession,
     path: &NodePath,
 ) -> Result<Record, ServerError> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     loop {
         let (data, stat) = server.get(path.as_str()).await?;
         if let Some(record) = read_parts(server, path, &data, stat.version).await? {
@@ -159,7 +160,7 @@ async fn record(
     acl: &[Acl],
     replaces: bool,
 ) -> Result<Partitions, Error> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     loop {
         let server = session.server(path).await?;
         let recorded = async {

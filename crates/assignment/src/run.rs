@@ -9,12 +9,11 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, try_join};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use zookeeper_recipes_core::{Error, InvalidInput};
+use zookeeper_recipes_core::{Backoff, Error, InvalidInput};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::{Member, Membership};
 
 use crate::assignment::Assignment;
-use crate::backoff::{Backoff, may_pass};
 use crate::kept::{Kept, keep};
 use crate::leader::Leader;
 use crate::next_plans::{GIVE, OWN};
@@ -23,6 +22,7 @@ use crate::partition::Partition;
 use crate::pieces::Lines;
 use crate::publisher::Publisher;
 use crate::recorded;
+use crate::retry::may_pass;
 use crate::slots::Slots;
 use crate::worker::{Directive, Worker};
 
@@ -171,7 +171,7 @@ impl Assignment {
     /// Joins the group, until another try would not help.
     async fn join(&self) -> Result<Membership, Error> {
         let limit = self.session.timeout().unwrap_or(NO_SESSION) * TAKEN;
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             // If the session is closed, the group returns the error.
             let _ = self.session.wait_connected().await;

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{Error, Hold, LossReason, NodePath, Session};
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::{Backoff, Error, FencingToken, Hold, LossReason, NodePath, Session};
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
-use crate::backoff::Backoff;
 use crate::events::{Release, Reporter};
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
@@ -19,6 +18,8 @@ use crate::publisher::Owns;
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
 const SHORT_WORK: Duration = Duration::from_secs(10);
+/// The first pause after work that was short. Each further one is twice as long.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause after work that was short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -68,7 +69,7 @@ impl Worker {
             // No partition of this name can have been recorded.
             return Ok(id);
         };
-        let mut pause = Backoff::up_to(LONGEST_PAUSE);
+        let mut pause = SHORTEST_PAUSE;
         loop {
             let hold = tokio::select! {
                 biased;
@@ -98,16 +99,15 @@ impl Worker {
             let owns = self.owns.borrow().len();
             self.reporter.released(&id, token, release, owns);
             if began.elapsed() >= SHORT_WORK {
-                pause = Backoff::up_to(LONGEST_PAUSE);
+                pause = SHORTEST_PAUSE;
             }
             if matches!(release, Release::Worked) {
-                // Many partitions whose work fails together do not come back together.
-                let number = u64::from_ne_bytes(token.get().to_ne_bytes());
                 tokio::select! {
                     biased;
                     () = until_not_owned(&mut directive) => return Ok(id),
-                    () = pause.wait_by(number) => {}
+                    () = sleep(spread(pause, token)) => {}
                 }
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
@@ -126,7 +126,7 @@ impl Worker {
                 self.reporter.not_warmed(id, limit);
             }
         }
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             // If the session is closed, the acquisition returns the error.
             let _ = self.session.wait_connected().await;
@@ -222,7 +222,7 @@ impl Worker {
 
     /// Waits until another contender is in the queue of the lock.
     async fn until_next_waits(&self, hold: &Hold) {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         let directory = hold.node_path().rsplit_once('/');
         let (directory, own) = directory.unwrap_or_default();
         // If the session ends, the hold is lost, and this future is dropped.
@@ -233,13 +233,22 @@ impl Worker {
                 Ok((names, _)) if names.iter().any(|name| name != own) => return,
                 Ok((_, changed)) => {
                     changed.await;
-                    backoff = Backoff::new();
+                    backoff = Backoff::default();
                 }
                 Err(_) => backoff.wait().await,
             }
         }
         std::future::pending().await
     }
+}
+
+/// Between half and all of a pause, so that partitions whose work fails together do not all come
+/// back together.
+fn spread(pause: Duration, token: FencingToken) -> Duration {
+    // The high bits of a product with the golden ratio are spread evenly.
+    let number = u64::from_ne_bytes(token.get().to_ne_bytes());
+    let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+    pause / 2 + pause / 2 * u32::try_from(part).unwrap_or_default() / 1024
 }
 
 /// Resolves when the worker should not own the partition any more.
