@@ -13,6 +13,7 @@ mod layout;
 mod leader;
 mod member;
 mod next_plans;
+mod operator;
 mod options;
 mod own_plan;
 mod owned;
@@ -27,18 +28,21 @@ mod retry;
 mod routing;
 mod run;
 mod slots;
+mod status;
 mod worker;
 
 pub use assignment::Assignment;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use events::describe_metrics;
+pub use operator::AssignmentOperator;
 pub use options::AssignmentOptions;
 pub use owned::Owner;
 pub use partition::Partition;
 pub use partitions::Partitions;
 pub use plan::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
 pub use routing::Routing;
+pub use status::{AssignmentStatus, PartitionStatus, WorkerStatus};
 pub use zookeeper_recipes_core::{
     self as common, Acl, AuthId, ConnectOptions, Ended, Error, ErrorKind, FencingToken,
     GuardedTransaction, HoldView, InvalidInput, NodePath, Permission, Refusal, Session, SessionId,

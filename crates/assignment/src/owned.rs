@@ -1,6 +1,7 @@
 //! What each worker owns, as the workers publish it.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zookeeper_recipes_core::FencingToken;
 
@@ -20,6 +21,21 @@ pub struct Owner {
     pub address: String,
     /// The fencing token of the hold by which the worker owns the partition.
     pub fencing_token: FencingToken,
+    /// Since when the worker owns the partition, by the worker's clock.
+    pub since: SystemTime,
+}
+
+/// The word of a line: the token, and since when in milliseconds since 1970.
+pub(crate) fn word(token: FencingToken, since: SystemTime) -> String {
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}@{}", token.get(), since.as_millis())
+}
+
+fn parse_word(word: &str) -> Option<(FencingToken, SystemTime)> {
+    let (token, since) = word.split_once('@')?;
+    let token: i64 = token.parse().ok()?;
+    let since = UNIX_EPOCH.checked_add(Duration::from_millis(since.parse().ok()?))?;
+    Some((FencingToken::from(token), since))
 }
 
 /// The owner of each partition. If two have published the same, the larger token wins.
@@ -29,14 +45,15 @@ pub(crate) fn owners(published: &Children) -> BTreeMap<String, Owner> {
         let (Some((worker, _)), Ok(piece)) = (parse_name(name), Piece::parse(OWNED, data)) else {
             continue;
         };
-        for (partition, token) in piece.lines {
-            let Ok(token) = token.parse::<i64>() else {
+        for (partition, word) in piece.lines {
+            let Some((fencing_token, since)) = parse_word(&word) else {
                 continue;
             };
             let owner = Owner {
                 worker: worker.to_owned(),
                 address: piece.note.clone(),
-                fencing_token: FencingToken::from(token),
+                fencing_token,
+                since,
             };
             let known = owners.get(&partition);
             if known.is_none_or(|known| known.fencing_token < owner.fencing_token) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::SystemTime;
 
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
@@ -13,11 +14,18 @@ use zookeeper_recipes_core::{
 };
 
 use crate::events::TARGET;
-use crate::owned::OWNED;
+use crate::owned::{self, OWNED};
 use crate::pieces::{self, Lines, Piece, arrange};
 
+/// The hold of a partition that a worker owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) token: FencingToken,
+    pub(crate) since: SystemTime,
+}
+
 /// What a worker owns now, for the task that publishes it.
-pub(crate) type Owns = watch::Sender<BTreeMap<String, FencingToken>>;
+pub(crate) type Owns = watch::Sender<BTreeMap<String, Own>>;
 
 /// Publishes what a worker owns, in ephemeral znodes.
 #[derive(Debug)]
@@ -40,10 +48,7 @@ struct Published {
 
 impl Publisher {
     /// Keeps the znodes up to date. Returns if the session is closed.
-    pub(crate) async fn run(
-        &self,
-        mut owns: watch::Receiver<BTreeMap<String, FencingToken>>,
-    ) -> Error {
+    pub(crate) async fn run(&self, mut owns: watch::Receiver<BTreeMap<String, Own>>) -> Error {
         let mut backoff = Backoff::default();
         loop {
             match self.publish(&mut owns, &mut backoff).await {
@@ -62,14 +67,14 @@ impl Publisher {
     /// Publishes until an error.
     async fn publish(
         &self,
-        owns: &mut watch::Receiver<BTreeMap<String, FencingToken>>,
+        owns: &mut watch::Receiver<BTreeMap<String, Own>>,
         backoff: &mut Backoff,
     ) -> Error {
         let mut published: Vec<Published> = Vec::new();
         let mut pieces: Vec<Lines> = Vec::new();
         loop {
-            let line = |(partition, token): (&String, &FencingToken)| {
-                (partition.clone(), token.get().to_string())
+            let line = |(partition, own): (&String, &Own)| {
+                (partition.clone(), owned::word(own.token, own.since))
             };
             let lines = owns.borrow_and_update().iter().map(line).collect();
             pieces = arrange(&pieces, lines);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -14,7 +14,7 @@ use crate::events::{Release, Reporter};
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
 use crate::partition::Partition;
-use crate::publisher::Owns;
+use crate::publisher::{Own, Owns};
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
 const SHORT_WORK: Duration = Duration::from_secs(10);
@@ -77,8 +77,9 @@ impl Worker {
                 hold = self.acquire(&id, &path) => hold?,
             };
             let (token, began) = (hold.fencing_token(), Instant::now());
+            let since = SystemTime::now();
             self.owns.send_modify(|owns| {
-                owns.insert(id.to_string(), token);
+                owns.insert(id.to_string(), Own { token, since });
             });
             self.reporter.owned(&id, token, self.owns.borrow().len());
             let ended = self.work(&id, &hold, &mut directive, work).await;

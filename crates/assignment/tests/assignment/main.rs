@@ -2,5 +2,7 @@
 
 mod faults;
 mod input;
+mod moves;
+mod restarts;
 mod support;
 mod workers;

@@ -1,0 +1,258 @@
+//! What an operator asks of an assignment, and what an operator sees.
+
+use tokio::sync::watch;
+use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
+use zookeeper_recipes_core::{
+    Acl, AuthId, Backoff, CreateMode, Error, InvalidInput, NodePath, Permission, Refusal,
+    ServerError, Session,
+};
+
+use crate::layout::{FREEZE, Layout, create_directory};
+use crate::partitions::Partitions;
+use crate::recorded;
+use crate::retry::may_pass;
+use crate::routing::{Routing, watch_routing};
+use crate::status::{AssignmentStatus, read_status};
+
+/// An operator of an assignment: a program that sees and directs the workers, and is none.
+///
+/// Each order is a znode, and counts until it is taken back. The leader follows it as soon as it
+/// sees it. An order never gives a partition two owners.
+///
+/// | order | znode below `orders` | what the leader does |
+/// |---|---|---|
+/// | [`drain`](Self::drain) | `drain/<worker>` | moves all partitions of the worker to others, and gives it none |
+/// | [`pin`](Self::pin) | `move/<partition>` | moves the partition to the worker, and leaves it there while the worker is there and not drained |
+/// | [`freeze`](Self::freeze) | `freeze` | moves no partition of a worker that is there. The partitions of other workers get an owner |
+///
+/// An order costs one request, and the create of its directories if they are missing.
+///
+/// # Example
+///
+/// ```
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+/// use zookeeper_recipes_assignment::{AssignmentOperator, Session};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// let operator = AssignmentOperator::new(&session, "/app/queues")?;
+/// operator.drain("worker-7").await?;
+/// operator.freeze().await?;
+/// assert!(operator.status().await?.frozen);
+/// operator.thaw().await?;
+/// operator.undrain("worker-7").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct AssignmentOperator {
+    session: Session,
+    layout: Layout,
+    acl: Vec<Acl>,
+}
+
+impl AssignmentOperator {
+    /// An operator of the assignment at `path`. The call sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`].
+    pub fn new(
+        session: &Session,
+        path: impl AsRef<str>,
+    ) -> Result<AssignmentOperator, InvalidInput> {
+        Ok(AssignmentOperator {
+            session: session.clone(),
+            layout: Layout::new(path.as_ref())?,
+            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+        })
+    }
+
+    /// The access control list of the orders, and of directories that are missing.
+    #[must_use]
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> AssignmentOperator {
+        self.acl = acl.into();
+        self
+    }
+
+    /// Moves all partitions of a worker to others, and gives it none. The worker need not be there.
+    ///
+    /// The worker keeps its partitions if all workers that are there are drained.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if the worker's id is no segment of a path. [`Error::Refused`],
+    /// [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the order may be given or not.
+    ///
+    /// # Session loss
+    ///
+    /// The call continues in the next session.
+    pub async fn drain(&self, worker: &str) -> Result<(), Error> {
+        self.order(&self.layout.drains.join(worker)?, b"").await
+    }
+
+    /// Takes [`drain`](Self::drain) back.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`drain`](Self::drain).
+    pub async fn undrain(&self, worker: &str) -> Result<(), Error> {
+        self.take_back(&self.layout.drains.join(worker)?).await
+    }
+
+    /// Moves a partition to a worker, and leaves it there while the worker is there and not drained.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`drain`](Self::drain).
+    pub async fn pin(&self, partition: &str, worker: &str) -> Result<(), Error> {
+        self.layout.workers.join(worker)?;
+        let path = self.layout.pins.join(partition)?;
+        self.order(&path, worker.as_bytes()).await
+    }
+
+    /// Takes [`pin`](Self::pin) back. The partition stays where it is, as long as that is balanced.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`drain`](Self::drain).
+    pub async fn unpin(&self, partition: &str) -> Result<(), Error> {
+        self.take_back(&self.layout.pins.join(partition)?).await
+    }
+
+    /// Moves no partition of a worker that is there, until [`thaw`](Self::thaw).
+    ///
+    /// A partition whose worker leaves or dies gets another one all the same. A move that has begun
+    /// comes to its end.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`drain`](Self::drain).
+    pub async fn freeze(&self) -> Result<(), Error> {
+        self.order(&self.layout.orders.join(FREEZE)?, b"").await
+    }
+
+    /// Takes [`freeze`](Self::freeze) back.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`drain`](Self::drain).
+    pub async fn thaw(&self) -> Result<(), Error> {
+        self.take_back(&self.layout.orders.join(FREEZE)?).await
+    }
+
+    /// Records other partitions: see
+    /// [`Assignment::set_partitions`](crate::Assignment::set_partitions).
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Assignment::set_partitions`](crate::Assignment::set_partitions).
+    pub async fn set_partitions(&self, partitions: Partitions) -> Result<(), Error> {
+        partitions.check()?;
+        let path = &self.layout.partitions;
+        create_directory(&self.session, path, &self.acl).await?;
+        recorded::replace(&self.session, path, &partitions, &self.acl).await
+    }
+
+    /// Watches who owns each partition: see [`Assignment::routing`](crate::Assignment::routing).
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Assignment::routing`](crate::Assignment::routing).
+    pub async fn routing(&self) -> Result<watch::Receiver<Routing>, Error> {
+        watch_routing(&self.session, &self.layout.owned).await
+    }
+
+    /// Reads who owns what, what moves, and what is ordered.
+    ///
+    /// The parts are read one after the other, so they may show different moments.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | names and data of the workers, the plans, what is owned, the orders; the partitions | 12, or more if the records are long | 12 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if a record is of another version. [`Error::Refused`],
+    /// [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// The call reads again in the next session.
+    pub async fn status(&self) -> Result<AssignmentStatus, Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            let server = self.session.server(&self.layout.base).await?;
+            match read_status(&*server, &self.layout).await {
+                Err(error) if may_pass(&error) => {}
+                read => return read,
+            }
+            drop(server);
+            backoff.wait().await;
+        }
+    }
+
+    async fn order(&self, path: &NodePath, data: &[u8]) -> Result<(), Error> {
+        if let Some(directory) = path.parent() {
+            create_directory(&self.session, &directory, &self.acl).await?;
+        }
+        self.again(path, async |server| {
+            let create = server.create(path.as_str(), data, CreateMode::Persistent, &self.acl);
+            match create.await {
+                Err(error) if error.is(Refusal::NodeExists) => {
+                    let set = Operation::SetData {
+                        path: path.to_string(),
+                        data: data.to_owned(),
+                        version: None,
+                    };
+                    let set = server.transact(&[set]).await;
+                    set.map(drop).map_err(|failure| failure.error)
+                }
+                created => created.map(drop),
+            }
+        })
+        .await
+    }
+
+    async fn take_back(&self, path: &NodePath) -> Result<(), Error> {
+        self.again(path, async |server| {
+            match server.delete(path.as_str()).await {
+                Err(error) if error.is(Refusal::NoNode) => Ok(()),
+                deleted => deleted,
+            }
+        })
+        .await
+    }
+
+    /// Sends a request that may be repeated, until an answer comes.
+    async fn again(
+        &self,
+        path: &NodePath,
+        request: impl AsyncFn(&dyn ServerSession) -> Result<(), ServerError>,
+    ) -> Result<(), Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            let server = self.session.server(path).await?;
+            let Err(error) = request(&*server).await else {
+                return Ok(());
+            };
+            let error = Error::at(path.as_str(), server.id(), error);
+            if !may_pass(&error) {
+                return Err(error);
+            }
+            drop(server);
+            backoff.wait().await;
+        }
+    }
+}
