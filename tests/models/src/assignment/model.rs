@@ -84,7 +84,7 @@ impl AssignmentModel {
         if worker.seen != state.plan[index] {
             actions.push(Action::Read(index));
         }
-        if worker.owned() != state.listed[index] {
+        if state.lists_others(index) {
             actions.push(Action::List(index));
         }
         match state.leader {
@@ -247,10 +247,9 @@ impl AssignmentModel {
         if state.leader == Some(index) {
             state.leader = None;
         }
-        for lock in &mut state.locks {
-            lock.leave(index);
+        for queue in state.locks.iter_mut().chain(&mut state.listed) {
+            queue.leave(index);
         }
-        state.listed[index] = Set::default();
         let worker = &mut state.workers[index];
         worker.session = Session::Absent;
         worker.leaves = false;
@@ -324,12 +323,9 @@ impl AssignmentModel {
         worker.changed.put(partition, false);
     }
 
-    fn release(&self, state: &mut State, index: usize, partition: usize) {
+    fn release(state: &mut State, index: usize, partition: usize) {
         state.locks[partition].leave(index);
         state.has_gap |= state.locks[partition].is_empty();
-        if !self.has(Change::ListsTheReleased) {
-            state.listed[index].put(partition, false);
-        }
         state.workers[index].phases[partition] = Phase::Idle;
     }
 
@@ -456,11 +452,11 @@ impl Model for AssignmentModel {
                 state.workers[index].phases[partition] = Phase::Idle;
             }
             Action::Drain(index, partition) => self.drain(&mut state, index, partition),
-            Action::Release(index, partition) => self.release(&mut state, index, partition),
+            Action::Release(index, partition) => Self::release(&mut state, index, partition),
             Action::EndWork(index, partition) => {
                 state.workers[index].phases[partition] = Phase::Idle;
             }
-            Action::List(index) => state.listed[index] = last.workers[index].owned(),
+            Action::List(index) => state.list(index),
             event => self.order(&mut state, event),
         }
         state.is_stirred |= self.stirs(action) || !self.looks_by_events();

@@ -17,7 +17,7 @@ impl AssignmentModel {
             placed: self.placed(state),
         };
         let planned = balance.plan(present);
-        self.pages(state, &planned)
+        self.pages(state, &present, &planned)
     }
 
     /// The members that may take partitions.
@@ -45,30 +45,32 @@ impl AssignmentModel {
         there
     }
 
-    /// The worker of the partition, by the znodes.
+    /// The worker that the partition is planned with, of those that are there.
     fn present(&self, state: &State, leader: usize, partition: usize) -> Option<usize> {
         if self.has(Change::PlansAfresh) {
             return None;
         }
         let there = self.there(state, leader);
-        let says = |entry, is_member| {
-            let mut workers = there.elements();
-            workers.find(|it| {
-                state.entry(*it, partition) == entry && state.is_member(*it) == is_member
-            })
-        };
-        let lists = (0..self.workers).find(|it| state.listed[*it].has(partition));
-        let listed_and_planned = lists.filter(|it| state.entry(*it, partition) == Entry::Own);
-        let by_plan = says(Entry::Own, true);
-        let given = says(Entry::Give, true);
-        let in_grace = says(Entry::Own, false);
-        let listed_first = lists.filter(|_| self.has(Change::PlansFromOwned));
-        listed_first
-            .or(listed_and_planned)
+        let is_planned = |it: &usize| state.entry(*it, partition) == Entry::Own;
+        let listed = self.owner(state, partition);
+        let listed = listed.filter(|it| state.is_member(*it));
+        let planned = || there.elements().filter(is_planned);
+        let by_plan = planned().find(|it| state.is_member(*it));
+        let in_grace = planned().find(|it| !state.is_member(*it));
+        let is_first = |_: &usize| self.has(Change::PlansFromOwned);
+        let awaited = in_grace.filter(|_| self.has(Change::AwaitsTheVanished));
+        listed
+            .filter(is_first)
+            .or(listed.filter(is_planned))
             .or(by_plan)
-            .or(lists)
-            .or(given)
+            .or(awaited)
+            .or(listed)
             .or(in_grace)
+    }
+
+    /// The worker that lists the partition as owned, with the largest token.
+    fn owner(&self, state: &State, partition: usize) -> Option<usize> {
+        state.listed[partition].last()
     }
 
     /// The worker that an operator has chosen for each partition, if that worker may take it.
@@ -80,58 +82,56 @@ impl AssignmentModel {
         })
     }
 
-    /// The pages that lead from the present ones to this plan, with few moves at once.
-    fn pages(&self, state: &State, planned: &Owners) -> Plan {
-        let is_read = |worker: usize| state.is_member(worker) || state.plan[worker].is_some();
-        let mut plan: Plan = std::array::from_fn(|it| is_read(it).then(Default::default));
-        let mut put = |worker: usize, partition: usize, entry| {
-            plan[worker].get_or_insert_default()[partition] = entry;
-        };
-        let moves: Vec<(usize, usize, Option<usize>)> = planned
-            .iter()
-            .enumerate()
-            .filter_map(|(partition, to)| Some((partition, (*to)?)))
-            .map(|(partition, to)| (partition, to, self.holder(state, partition, to)))
-            .collect();
-        // A move that this plan takes back counts as well: its pages are still to be written.
-        let is_given = |partition: usize| {
-            let mut members = (0..self.workers).filter(|it| state.is_member(*it));
-            members.any(|it| state.entry(it, partition) == Entry::Give)
-        };
-        let is_under_way = |(partition, to, from): &(usize, usize, Option<usize>)| {
-            let is_taken = from.is_some() && state.entry(*to, *partition) == Entry::Own;
-            is_given(*partition) || is_taken
-        };
-        let mut under_way = match self.has(Change::CountsNoMoves) {
+    /// The pages that lead to this plan, with few moves at once.
+    fn pages(&self, state: &State, present: &Owners, planned: &Owners) -> Plan {
+        let mut plan: Plan = std::array::from_fn(|it| state.is_member(it).then(Default::default));
+        let moving = (0..self.partitions).filter(|it| self.is_moving(state, present, *it));
+        let moving = match self.has(Change::CountsNoMoves) {
             true => 0,
-            false => moves.iter().filter(|it| is_under_way(it)).count(),
+            false => moving.count(),
         };
-        for it in &moves {
-            let (partition, to, from) = *it;
-            let Some(from) = from else {
-                put(to, partition, Entry::Own);
+        let mut room = self.budget.saturating_sub(moving);
+        for partition in 0..self.partitions {
+            let Some(to) = planned[partition] else {
                 continue;
             };
-            let goes = is_under_way(it) || under_way < self.budget;
-            if goes {
-                under_way += usize::from(!is_under_way(it));
-                put(to, partition, Entry::Own);
-                put(from, partition, Entry::Give);
-            } else {
-                put(from, partition, Entry::Own);
+            let from = present[partition];
+            let is_served = self.owner(state, partition).is_some() || from.is_some();
+            if from == Some(to) || !is_served {
+                self.own(state, &mut plan, partition, to);
+            } else if room > 0 {
+                room -= 1;
+                self.own(state, &mut plan, partition, to);
+            } else if let Some(from) = from {
+                self.own(state, &mut plan, partition, from);
             }
         }
         plan
     }
 
-    /// Another member that may own the partition, until `to` lists it.
-    fn holder(&self, state: &State, partition: usize, to: usize) -> Option<usize> {
-        if state.listed[to].has(partition) {
-            return None;
+    /// True if the partition is on its way to the worker that it is planned with.
+    fn is_moving(&self, state: &State, present: &Owners, partition: usize) -> bool {
+        let owner = self.owner(state, partition);
+        let mut workers = 0..self.workers;
+        let is_given = workers.any(|it| state.entry(it, partition) == Entry::Give);
+        let to = present[partition];
+        to.is_some() && owner != to && (owner.is_some() || is_given)
+    }
+
+    /// Plans a worker as the owner, and each other one that may own the partition as its giver.
+    fn own(&self, state: &State, plan: &mut Plan, partition: usize, to: usize) {
+        let owner = self.owner(state, partition);
+        plan[to].get_or_insert_default()[partition] = Entry::Own;
+        let is_listed = self.has(Change::ComparesNoTokens) && state.listed[partition].has(to);
+        if owner == Some(to) || is_listed {
+            return;
         }
-        let mut others = (0..self.workers).filter(|it| *it != to && state.is_member(*it));
-        let lists = others.clone().find(|it| state.listed[*it].has(partition));
-        lists.or_else(|| others.find(|it| state.entry(*it, partition) != Entry::Nothing))
+        for other in (0..self.workers).filter(|it| *it != to && state.is_member(*it)) {
+            let is_named = state.entry(other, partition) != Entry::Nothing;
+            if is_named || owner == Some(other) {
+                plan[other].get_or_insert_default()[partition] = Entry::Give;
+            }
+        }
     }
 }
 
@@ -202,7 +202,7 @@ impl Balance<'_> {
             .max_by_key(|it| {
                 let from = planned[*it].unwrap_or(to);
                 // A partition that nobody has begun to work on costs least.
-                let is_new = !self.state.listed[from].has(*it);
+                let is_new = self.model.owner(self.state, *it) != Some(from);
                 (load(planned, from), is_new, *it)
             });
         if let Some(partition) = heaviest {

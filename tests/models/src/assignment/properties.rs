@@ -75,22 +75,24 @@ impl AssignmentModel {
             let mut owners =
                 (0..self.workers).filter(|it| state.entry(*it, partition) == Entry::Own);
             let owner = owners.next();
-            let gives = |it: usize| state.entry(it, partition) == Entry::Give;
             match owner {
-                _ if (0..self.workers).any(gives) => false,
+                _ if state.is_given(partition) => false,
                 Some(owner) if state.is_member(owner) => {
                     let phase = state.workers[owner].phases[partition];
-                    let is_listed = state.listed[owner].has(partition);
+                    let listed = state.listed[partition];
                     owners.next().is_none()
                         && phase == Phase::Owns
-                        && is_listed
+                        && listed.last() == Some(owner)
                         && state.locks[partition].len() == 1
                 }
                 Some(_) => self.grace == Grace::Lasts,
                 None => takers.is_empty(),
             }
         };
-        (0..self.partitions).all(is_planned) && self.is_balanced(state)
+        let is_fixed = |leader: usize| self.next_plan(state, leader) == state.plan;
+        (0..self.partitions).all(is_planned)
+            && state.leader.is_some_and(is_fixed)
+            && self.is_balanced(state)
     }
 
     /// True if each partition is owned by the plan, and no plan is being written.

@@ -79,8 +79,10 @@ pub enum Change {
     MissingMeansNothing,
     /// A worker that gives a partition away does not wait for the next contender.
     GivesAtOnce,
-    /// A partition leaves the list of the owned ones after the release of its lock.
-    ListsTheReleased,
+    /// The leader compares no tokens if two workers list a partition.
+    ComparesNoTokens,
+    /// A vanished worker that was to get a partition is awaited, though another one owns it.
+    AwaitsTheVanished,
     /// The leader plans from what is owned, and not from the present plan.
     PlansFromOwned,
     /// The leader ignores the present plan.

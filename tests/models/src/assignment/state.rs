@@ -49,22 +49,35 @@ impl Set {
     }
 }
 
-/// An exclusive lock: its contenders in order, of which the first may hold.
+/// Workers in order, each once. Of the contenders of a lock the first may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue([Option<u8>; MOST]);
 
 impl Queue {
-    /// The worker whose contender is the first.
+    /// The first worker.
     pub fn first(self) -> Option<usize> {
         self.0[0].map(usize::from)
     }
 
-    /// The number of contenders.
+    /// The last worker.
+    pub fn last(self) -> Option<usize> {
+        self.0.into_iter().flatten().last().map(usize::from)
+    }
+
+    /// True if the worker is among them.
+    pub fn has(self, worker: usize) -> bool {
+        self.0
+            .into_iter()
+            .flatten()
+            .any(|it| usize::from(it) == worker)
+    }
+
+    /// The number of workers.
     pub fn len(self) -> usize {
         self.0.iter().flatten().count()
     }
 
-    /// True if there is no contender.
+    /// True if there is no worker.
     pub fn is_empty(self) -> bool {
         self.first().is_none()
     }
@@ -149,15 +162,6 @@ impl Worker {
         matches!(phase, Phase::Owns | Phase::Drains | Phase::DrainsReleased)
     }
 
-    /// The partitions that it owns.
-    pub fn owned(&self) -> Set {
-        let mut owned = Set::default();
-        for partition in 0..MOST {
-            owned.put(partition, self.owns(partition));
-        }
-        owned
-    }
-
     /// What its plan says, if it has read one. A worker that leaves gives all away.
     pub fn entry(&self, partition: usize) -> Option<Entry> {
         match self.leaves {
@@ -187,8 +191,8 @@ pub struct State {
     pub leader: Option<usize>,
     /// The plan of each.
     pub plan: Plan,
-    /// What each lists as owned.
-    pub listed: [Set; MOST],
+    /// The workers that list each partition as owned, by their tokens. The last is the newest.
+    pub listed: [Queue; MOST],
     /// The lock of each partition.
     pub locks: [Queue; MOST],
     /// The orders.
@@ -226,7 +230,7 @@ impl State {
             workers: std::array::from_fn(worker),
             leader: None,
             plan: [None; MOST],
-            listed: [Set::default(); MOST],
+            listed: [Queue::default(); MOST],
             locks: [Queue::default(); MOST],
             orders: Orders::default(),
             events: model.events,
@@ -253,7 +257,7 @@ impl State {
                 *entry = Entry::Own;
                 self.workers[index].phases[partition] = Phase::Owns;
                 self.locks[partition].enter(index);
-                self.listed[index].put(partition, true);
+                self.listed[partition].enter(index);
             }
         }
         self.plan[index] = Some(page);
@@ -265,6 +269,24 @@ impl State {
     pub fn is_member(&self, worker: usize) -> bool {
         let worker = &self.workers[worker];
         worker.session != Session::Absent && !worker.leaves
+    }
+
+    /// True if a worker lists other partitions, or other tokens, than it owns and has.
+    pub fn lists_others(&self, worker: usize) -> bool {
+        let differs = |(partition, listed): (usize, &Queue)| {
+            let owns = self.workers[worker].owns(partition);
+            owns != listed.has(worker) || (owns && listed.last() != Some(worker))
+        };
+        self.listed.iter().enumerate().any(differs)
+    }
+
+    pub(super) fn list(&mut self, worker: usize) {
+        for (partition, listed) in self.listed.iter_mut().enumerate() {
+            listed.leave(worker);
+            if self.workers[worker].owns(partition) {
+                listed.enter(worker);
+            }
+        }
     }
 
     /// What the plan of a worker says of a partition.
