@@ -10,7 +10,6 @@ use crate::hold::Hold;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
-use crate::sync::ready_now;
 #[cfg(doc)]
 use crate::{server::ensemble::Ensemble, session::handle::Session};
 
@@ -227,8 +226,8 @@ impl AllOf {
                 }
             }
         }
-        if let Some(lost) = ready_now(held.lost()) {
-            return Err(lost_error(lost));
+        if !held.is_held() {
+            return Err(lost_error(held.lost().await));
         }
         Ok(Some(held))
     }

@@ -84,6 +84,7 @@ impl Hold {
     ) -> Hold {
         let state = GrantState {
             until,
+            loss: record.loss(),
             ..grant.state.clone()
         };
         if let Some(turn) = &turn {
@@ -92,7 +93,7 @@ impl Hold {
         grant.fate.records(Some(record.shared()));
         let (ended, end) = watch::channel(None);
         let znode = grant.owned.znode.clone();
-        let view = HoldView::new(state, znode, grant.token, end, record.lost_at());
+        let view = HoldView::new(state, znode, grant.token, end);
         keep_time_limit(&view, &grant, record.shared());
         Hold {
             view,
@@ -210,9 +211,11 @@ impl Hold {
     pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
         tokio::select! {
             biased;
-            reason = self.lost() => Err(reason),
-            done = work => Ok(done),
+            () = self.view.grant_state.not_held() => {}
+            done = work => return Ok(done),
         }
+        // The work is dropped. The reason may come later.
+        Err(self.lost().await)
     }
 
     /// Replaces the holder's znode by one with the same number and another label.
@@ -269,10 +272,11 @@ impl Hold {
         let replaced = grant.replace(from, to, data, acl).await;
         // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
-        let grant = replaced.inspect_err(|error| record.ended(how_ended(error)))?;
+        let now = || self.view.grant_state.live.now();
+        let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
         let recipe = grant.rule.as_ref().map(|rule| rule.hints().recipe(to));
         let record = match recipe {
-            Some(recipe) => record.replaced(recipe),
+            Some(recipe) => record.replaced(recipe, now()),
             None => record,
         };
         Ok(Hold::new(grant, None, record, self.view.grant_state.until))
@@ -309,6 +313,9 @@ impl Hold {
     ///
     /// Once the future is polled, the hold is released even if the future is dropped.
     pub async fn release(mut self) -> Result<(), Error> {
+        let live = self.view.grant_state.live.clone();
+        live.in_a_runtime(pin!(self.view.grant_state.explained()))
+            .await;
         let (held, ended) = self.end().expect(NOT_ENDED);
         let (grant, record) = held.let_go(&self.view, ended);
         let Some(grant) = grant else {
@@ -318,10 +325,9 @@ impl Hold {
         if let Ended::Lost(reason) = ended {
             return Err(self.view.lost_by(reason));
         }
-        let live = grant.owned.znode.live().clone();
         let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
-            record.ended(how_ended(error));
+            record.ended(how_ended(error), live.now());
         }
         released
     }
@@ -334,7 +340,7 @@ impl Hold {
         // From here on the owner reports the end: its own deletion is not a loss.
         held.grant.fate.records(None);
         if ended != Ended::Released {
-            held.record.ended(ended);
+            held.record.ended(ended, self.view.grant_state.live.now());
         }
         Some((held, ended))
     }

@@ -127,6 +127,8 @@ pub enum Ended {
 }
 
 /// Why a hold was lost.
+///
+/// Each report of one loss names the same reason: that of the first report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -136,9 +138,16 @@ pub enum LossReason {
     /// The server has not answered for so long that it may have expired the session.
     #[error("the hold is lost: no answer came in time to show that its session is alive")]
     LeaseElapsed,
-    /// Another client has deleted the holder's znode.
+    /// Another client has deleted the holder's znode. The session of the hold lasted longer.
     #[error("the hold is lost: another client deleted its znode")]
     Deleted,
+    /// The holder's znode is deleted: by another client, or because the session has ended.
+    ///
+    /// The session asks a server which of the two it was. This is the reason if no server has
+    /// answered within a twentieth of the session timeout, or if the owner has asked
+    /// [`state`](crate::HoldView::state) or has dropped the hold before the answer.
+    #[error("the hold is lost: its znode was deleted, by another client or with its session")]
+    DeletedOrSessionOver,
     /// Another client has written to the holder's znode.
     ///
     /// The access control list of the znode does not stop ZooKeeper's super user. The waiters

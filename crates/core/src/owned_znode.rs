@@ -201,7 +201,8 @@ impl OwnedZnode {
         };
         let grant = Grant::new(owned, self.open.granted.clone(), lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = HoldRecord::begin(Arc::new(source), &caller, token, waited);
+        let now = self.open.live.now();
+        let record = HoldRecord::begin(Arc::new(source), &caller, token, waited, now);
         let until = grant.until(at_most);
         Ok(Some(Hold::new(grant, None, record, until)))
     }

@@ -313,7 +313,7 @@ impl Queue {
 
     /// The hold of an attempt that was granted.
     fn held(&self, attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
-        let record = attempt.acquired(grant.token);
+        let record = attempt.acquired(grant.token, grant.state.live.now());
         let until = grant.until(self.shared.options.at_most);
         Hold::new(grant, turn, record, until)
     }

@@ -197,12 +197,17 @@ fn may_pass(error: &Error) -> bool {
 /// process.
 async fn must_stop(hold: HoldView, when: StopWork) {
     let mut states = hold.states();
-    while let Some(state) = states.next().await {
-        match (state, when) {
-            (HoldState::Held, _) | (HoldState::Suspended, StopWork::WhenLost) => {}
-            (HoldState::Suspended, StopWork::WhenSuspended)
-            | (HoldState::Released | HoldState::Lost(_), _) => return,
+    let suspended = async {
+        while let Some(state) = states.next().await {
+            if state == HoldState::Suspended && when == StopWork::WhenSuspended {
+                return;
+            }
         }
+    };
+    tokio::select! {
+        biased;
+        () = hold.not_held() => {}
+        () = suspended => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use zookeeper_recipes_core::SessionId;
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::conformance::CheckedServer;
 use zookeeper_recipes_testkit::four_letter::{self, FourLetterWord, Monitor};
@@ -35,6 +36,17 @@ impl TestServer {
             ..options
         };
         TestServer::Embedded(EmbeddedServer::start_with(options).expect("it starts"))
+    }
+
+    /// Ends a session as if it had expired.
+    pub async fn expire(&self, session: SessionId) {
+        match self {
+            TestServer::Apache(server) => {
+                let ended = server.expire_session(session.0).await;
+                ended.expect("there is such a session");
+            }
+            TestServer::Embedded(server) => server.administrator().expire(session),
+        }
     }
 
     /// The server's figures.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
@@ -113,13 +114,15 @@ impl Attempt {
     }
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
-    pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
+    ///
+    /// `now` is the time by the ensemble's clock.
+    pub(crate) fn acquired(&self, token: FencingToken, now: Duration) -> HoldRecord {
         self.ended();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
         }
-        HoldRecord::begin(self.source.clone(), &self.caller, token, waited)
+        HoldRecord::begin(self.source.clone(), &self.caller, token, waited, now)
     }
 
     fn count_failure(&self, kind: &'static str) {

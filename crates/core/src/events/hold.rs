@@ -25,25 +25,57 @@ pub(crate) struct Record {
     source: Arc<Source>,
     token: FencingToken,
     began: Instant,
+    /// When the hold began, by the ensemble's clock.
+    began_at: Duration,
     span: Span,
     is_suspended: AtomicBool,
     /// True once the end of the hold was reported. Only the first end is.
     has_ended: AtomicBool,
     /// True once a warning has said that the hold bars a contender of its own session.
     has_barred_own: AtomicBool,
-    lost_at: LostAt,
+    loss: FirstLoss,
 }
 
-/// When the loss of a hold was noticed.
-pub(crate) type LostAt = Arc<OnceLock<Instant>>;
+/// The first report of a hold's loss. Later reports name the same reason.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
+
+/// The loss of a hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub(crate) reason: LossReason,
+    /// When the hold was lost, by the ensemble's clock.
+    pub(crate) at: Duration,
+    /// When the loss was first reported.
+    pub(crate) noticed: Instant,
+}
+
+impl FirstLoss {
+    /// Reports a loss, and returns the first one.
+    pub(crate) fn report(&self, reason: LossReason, at: Duration) -> Loss {
+        *self.0.get_or_init(|| Loss {
+            reason,
+            at,
+            noticed: Instant::now(),
+        })
+    }
+
+    /// The loss, if it was reported.
+    pub(crate) fn get(&self) -> Option<Loss> {
+        self.0.get().copied()
+    }
+}
 
 impl HoldRecord {
     /// Reports that a hold begins, in a span whose parent is the caller's.
+    ///
+    /// `now` is the time by the ensemble's clock.
     pub(crate) fn begin(
         source: Arc<Source>,
         caller: &Span,
         token: FencingToken,
         waited: Duration,
+        now: Duration,
     ) -> HoldRecord {
         meter::count(ACQUIRED, Some(&source), None);
         meter::change(HOLDING, &source, 1.0);
@@ -65,40 +97,41 @@ impl HoldRecord {
         HoldRecord(Arc::new(Record {
             token,
             began: Instant::now(),
+            began_at: now,
             span,
             is_suspended: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             has_barred_own: AtomicBool::new(false),
-            lost_at: LostAt::default(),
+            loss: FirstLoss::default(),
             source,
         }))
     }
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
-    pub(crate) fn replaced(self, recipe: &'static str) -> HoldRecord {
+    pub(crate) fn replaced(self, recipe: &'static str, now: Duration) -> HoldRecord {
         let source = Source {
             recipe,
             ..(*self.0.source).clone()
         };
         let (caller, token) = (self.0.span.clone(), self.0.token);
         drop(self);
-        HoldRecord::begin(Arc::new(source), &caller, token, Duration::ZERO)
+        HoldRecord::begin(Arc::new(source), &caller, token, Duration::ZERO, now)
     }
 
     pub(crate) fn shared(&self) -> Arc<Record> {
         self.0.clone()
     }
 
-    /// When the loss was noticed, once it is. Does not keep the span open.
-    pub(crate) fn lost_at(&self) -> LostAt {
-        self.0.lost_at.clone()
+    /// The loss, once it is reported. Does not keep the span open.
+    pub(crate) fn loss(&self) -> FirstLoss {
+        self.0.loss.clone()
     }
 
-    /// Reports that the hold is over: released, or lost before.
-    pub(crate) fn ended(&self, ended: Ended) {
+    /// Reports that the hold is over: released, or lost before `now` by the ensemble's clock.
+    pub(crate) fn ended(&self, ended: Ended, now: Duration) {
         match ended {
             Ended::Released => self.0.released(),
-            Ended::Lost(reason) => self.0.lost(reason),
+            Ended::Lost(reason) => self.0.lost(reason, now),
         }
     }
 }
@@ -110,10 +143,15 @@ impl Drop for HoldRecord {
 }
 
 impl Record {
-    /// Reports that the hold is lost, unless it has ended.
-    pub(crate) fn lost(&self, reason: LossReason) {
-        let Some(held) = self.end() else { return };
-        self.lost_at.get_or_init(Instant::now);
+    /// Reports that the hold was lost at this time by the ensemble's clock, unless it has ended.
+    ///
+    /// If a loss was reported before, that one is named.
+    pub(crate) fn lost(&self, reason: LossReason, at: Duration) {
+        let Loss { reason, at, .. } = self.loss.report(reason, at);
+        let held = at.saturating_sub(self.began_at);
+        if !self.end(held) {
+            return;
+        }
         let (path, token) = (&self.source.path, self.token.get());
         self.span.in_scope(|| {
             tracing::warn!(target: TARGET, %path, token, ?held, %reason, "lost");
@@ -126,7 +164,10 @@ impl Record {
     }
 
     fn released(&self) {
-        let Some(held) = self.end() else { return };
+        let held = self.began.elapsed();
+        if !self.end(held) {
+            return;
+        }
         let (path, token) = (&self.source.path, self.token.get());
         self.span.in_scope(|| match self.source.leads {
             true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
@@ -169,15 +210,14 @@ impl Record {
         );
     }
 
-    /// How long the hold lasted, or `None` if its end was reported before.
-    fn end(&self) -> Option<Duration> {
-        if self.has_ended.swap(true, Ordering::Relaxed) {
-            return None;
+    /// Ends the record after this time. False if its end was reported before.
+    fn end(&self, held: Duration) -> bool {
+        let is_first = !self.has_ended.swap(true, Ordering::Relaxed);
+        if is_first {
+            meter::change(HOLDING, &self.source, -1.0);
+            meter::record(HELD, Some(&self.source), held);
         }
-        let held = self.began.elapsed();
-        meter::change(HOLDING, &self.source, -1.0);
-        meter::record(HELD, Some(&self.source), held);
-        Some(held)
+        is_first
     }
 }
 
@@ -194,6 +234,7 @@ fn reason_of(reason: LossReason) -> &'static str {
         LossReason::Session(_) => "session_over",
         LossReason::LeaseElapsed => "lease_elapsed",
         LossReason::Deleted => "deleted",
+        LossReason::DeletedOrSessionOver => "deleted_or_session_over",
         LossReason::Written => "written",
         LossReason::TimeLimit => "time_limit",
     }

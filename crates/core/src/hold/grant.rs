@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::hold::Record;
+use crate::events::hold::{FirstLoss, Record};
 use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
-use crate::hold_state::{FencingToken, LossReason};
+use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::live::live_session::{Condition, Contact, LiveSession};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
@@ -53,6 +53,7 @@ impl Grant {
         let unset = UnsetLossWatch {
             znode: owned.znode.clone(),
             fate: fate.clone(),
+            lapses,
         };
         match loss_watch {
             Some(loss_watch) => live.in_background(unset.report(loss_watch)),
@@ -70,6 +71,7 @@ impl Grant {
                 lapses,
                 fate: receiver,
                 until: None,
+                loss: FirstLoss::default(),
             },
             fate,
         }
@@ -116,7 +118,7 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         self.granted.remove(self.number);
-        if self.fate.fate() == Fate::Deleted {
+        if self.fate.fate().is_deleted() {
             self.owned.settle();
         } else if !self.is_held() {
             self.owned.znode.set_held(false);
@@ -140,7 +142,7 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
             _ = hold.ended_by_owner() => return,
             () = pass(&live, until) => {}
         }
-        if fate.time_is_up(&record) {
+        if fate.time_is_up(&record, until) {
             let znode = OwnZnode::clone(&hold.znode);
             znode.set_held(false);
             znode.remove_in_background(());
@@ -191,6 +193,8 @@ struct Grantee {
 pub(crate) struct UnsetLossWatch {
     znode: OwnZnode,
     fate: FateSender,
+    /// The number of lapses of the lease at the grant.
+    lapses: u64,
 }
 
 impl Granted {
@@ -213,14 +217,23 @@ impl Granted {
         }
     }
 
-    /// Reports each hold as lost with its session.
+    /// Reports each hold as lost with its session, unless the lease had lapsed before.
     pub(crate) fn ended(&self, end: SessionEnd) {
         // Dropped after the locks are free, because each drop wakes the views of a hold.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         let unset = std::mem::take(&mut *lock(&self.unset));
-        for grantee in grants.values() {
-            let reason = LossReason::Session(end);
-            grantee.fate.record(|record| record.lost(reason));
+        for Grantee {
+            lapses,
+            znode,
+            fate,
+        } in grants.values()
+        {
+            let live = znode.live();
+            let (reason, at) = match live.standing(*lapses) {
+                HoldState::Lost(reason @ LossReason::LeaseElapsed) => (reason, live.lapsed_at()),
+                _ => (LossReason::Session(end), live.now()),
+            };
+            fate.record(|record| record.lost(reason, at));
         }
         drop((grants, unset));
     }
@@ -298,7 +311,7 @@ impl Granted {
             !is_lost
         });
         let reported = lost.into_iter().map(|(fate, znode)| {
-            fate.report(Fate::Lapsed);
+            fate.report(Fate::Lapsed, znode.live().lapsed_at());
             znode
         });
         reported.collect()
@@ -349,14 +362,59 @@ impl UnsetLossWatch {
 
     /// Waits for the loss watch, and reports the fate of the znode.
     async fn report(self, mut loss_watch: LossWatch) {
-        let fate = match loss_watch.gone().await {
+        let gone = loss_watch.gone().await;
+        let at = self.znode.live().now();
+        let fate = match gone {
             Gone::Deleted => {
                 self.znode.note_gone();
-                Fate::Deleted
+                self.fate.report(Fate::Gone, at);
+                self.explain().await
             }
             Gone::Written => Fate::Written,
         };
-        self.fate.report(fate);
+        let live = self.znode.live();
+        match live.standing(self.lapses) {
+            HoldState::Lost(LossReason::LeaseElapsed) => {
+                self.fate.report(Fate::Lapsed, live.lapsed_at());
+            }
+            // The session reports its end.
+            HoldState::Lost(_) if fate == Fate::Unexplained => {}
+            _ => self.fate.report(fate, at),
+        }
+    }
+
+    /// Finds out if another client has deleted the znode, or if it was deleted with the session.
+    ///
+    /// A server that deletes the znodes of a session reports this before it closes the connection.
+    /// If it answers a later request of the session, the session was not over. The documented limit
+    /// for the report of a deletion leaves a twentieth of the session timeout for the answer.
+    async fn explain(&self) -> Fate {
+        let live = self.znode.live();
+        let lasts = tokio::time::timeout(live.timeout() / 20, session_lasts(live));
+        match lasts.await {
+            Ok(()) => Fate::Deleted,
+            Err(_) => Fate::Unexplained,
+        }
+    }
+}
+
+/// Resolves when a server answers a request of the session.
+async fn session_lasts(live: &LiveSession) {
+    let mut backoff = Backoff::up_to(live.probe_interval());
+    loop {
+        let answered = match live.server() {
+            Ok(server) => server.sync("/").await,
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(_) => return,
+            Err(ServerError::SessionOver(end)) => {
+                // The holds are lost with the session, and this task ends with it.
+                live.set_contact(Contact::Ended(end));
+                return std::future::pending().await;
+            }
+            Err(_) => backoff.wait().await,
+        }
     }
 }
 

@@ -286,6 +286,7 @@ mod tests {
             lapses: 0,
             fate,
             until: None,
+            loss: Default::default(),
         };
         let queue = LocalQueue::new(0);
         let turn = queue.try_turn().expect("nobody has it");

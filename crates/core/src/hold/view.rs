@@ -13,7 +13,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::events::hold::{LostAt, Record};
+use crate::events::hold::{FirstLoss, Record};
 use crate::hold::own_znode::OwnZnode;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::live_session::LiveSession;
@@ -49,7 +49,6 @@ pub struct HoldView {
     acquired_at: Instant,
     /// How the hold ended, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<Ended>>,
-    lost_at: LostAt,
     /// The guarded writes of this hold that have no answer.
     pub(crate) unanswered: Arc<UnansweredWrites>,
 }
@@ -60,7 +59,6 @@ impl HoldView {
         znode: OwnZnode,
         token: FencingToken,
         end: watch::Receiver<Option<Ended>>,
-        lost_at: LostAt,
     ) -> HoldView {
         HoldView {
             grant_state,
@@ -68,7 +66,6 @@ impl HoldView {
             token,
             acquired_at: Instant::now(),
             end,
-            lost_at,
             unanswered: Arc::default(),
         }
     }
@@ -96,6 +93,10 @@ impl HoldView {
     }
 
     /// The state now. Looks at the clock, and sends nothing.
+    ///
+    /// The reason of a loss stays the same. If the holder's znode was deleted a moment ago, it is
+    /// [`DeletedOrSessionOver`](LossReason::DeletedOrSessionOver), because no server has said yet
+    /// how. [`ended`](Self::ended) waits for the answer.
     pub fn state(&self) -> HoldState {
         match self.end() {
             Some(Ended::Released) => HoldState::Released,
@@ -114,7 +115,7 @@ impl HoldView {
     /// If somebody deletes the holder's znode by hand, the answer is late: it may stay true for up to a sixth of the session timeout. In a session with thousands of
     /// holds it may stay true for longer: see [`docs::failures`](crate::docs::failures).
     pub fn is_held(&self) -> bool {
-        self.state().ended().is_none()
+        self.end().is_none() && self.grant_state.is_held()
     }
 
     /// How long the recipe is certainly held if the server sends no further answer.
@@ -136,7 +137,8 @@ impl HoldView {
         if self.end().is_some() {
             return None;
         }
-        let noticed = self.lost_at.get().map(tokio::time::Instant::elapsed);
+        let noticed = self.grant_state.loss.get();
+        let noticed = noticed.map(|loss| loss.noticed.elapsed());
         (!self.is_held()).then(|| noticed.unwrap_or_default())
     }
 
@@ -147,7 +149,9 @@ impl HoldView {
     ///
     /// If somebody deletes the holder's znode by hand, the future resolves late:
     /// within a sixth of the session timeout, or later in a session with thousands of holds.
-    /// Another contender may hold before that.
+    /// Another contender may hold before that. The future resolves once a server has answered if
+    /// the session lasts, so it may resolve up to a twentieth of the session timeout later than
+    /// [`is_held`](Self::is_held) turns false.
     ///
     /// The time is measured in the runtime that polls this future. That runtime must run, and its
     /// time must be enabled. The session's runtime need not run. The future looks at the clock each
@@ -176,10 +180,39 @@ impl HoldView {
         }
     }
 
+    /// Resolves as soon as the hold has ended. The reason may not be known yet.
+    ///
+    /// As [`ended`](Self::ended), but does not wait for the answer that says why the holder's znode
+    /// was deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and the method called again.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::{Ended, HoldView};
+    /// # async fn work() {}
+    /// # async fn example(view: HoldView) -> Result<(), Ended> {
+    /// tokio::select! {
+    ///     biased;
+    ///     () = view.not_held() => return Err(view.ended().await),
+    ///     () = work() => {}
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn not_held(&self) {
+        tokio::select! {
+            biased;
+            _ = self.ended_by_owner() => {}
+            () = self.grant_state.not_held() => {}
+        }
+    }
+
     /// The state now, and then each change.
     ///
     /// The stream ends after [`HoldState::Released`] or [`HoldState::Lost`]. It does not keep the
-    /// hold.
+    /// hold. As [`ended`](Self::ended), it waits for the reason of a loss.
     pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
         let view = self.clone();
         stream::unfold((view, None), |(view, last)| async move {
@@ -197,8 +230,9 @@ impl HoldView {
         *self.end.borrow()
     }
 
-    /// The error for work that depended on the hold.
+    /// The error for work that depended on the hold, which is lost for this reason at the latest.
     pub(crate) fn lost_by(&self, reason: LossReason) -> Error {
+        let reason = self.grant_state.lost_for(reason);
         Error::Lost {
             path: self.node_path().to_owned(),
             session: self.session_id(),
@@ -254,7 +288,12 @@ impl fmt::Debug for HoldView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Intact,
+    /// The znode is deleted. It is not known yet if the session has ended.
+    Gone,
+    /// Another client has deleted the znode.
     Deleted,
+    /// The znode is deleted, and no server has said in time if the session has ended.
+    Unexplained,
     Written,
     /// The lease has lapsed, so the znode is being deleted.
     Lapsed,
@@ -266,11 +305,26 @@ impl Fate {
     /// The reason of the loss, if the znode's fate is one.
     pub(crate) fn loss(self) -> Option<LossReason> {
         match self {
-            Fate::Intact => None,
+            Fate::Intact | Fate::Gone => None,
             Fate::Deleted => Some(LossReason::Deleted),
+            Fate::Unexplained => Some(LossReason::DeletedOrSessionOver),
             Fate::Written => Some(LossReason::Written),
             Fate::Lapsed => Some(LossReason::LeaseElapsed),
             Fate::TimeIsUp => Some(LossReason::TimeLimit),
+        }
+    }
+
+    /// True if the znode is deleted, and not by this process.
+    pub(crate) fn is_deleted(self) -> bool {
+        matches!(self, Fate::Gone | Fate::Deleted | Fate::Unexplained)
+    }
+
+    /// True if this fate may follow `before`.
+    fn may_follow(self, before: Fate) -> bool {
+        match before {
+            Fate::Intact => true,
+            Fate::Gone => !matches!(self, Fate::Gone | Fate::TimeIsUp),
+            _ => false,
         }
     }
 }
@@ -290,36 +344,38 @@ impl FateSender {
         (FateSender { fate, record }, receiver)
     }
 
-    /// Sets the fate, and reports a loss. Only the first fate counts.
-    pub(crate) fn report(&self, fate: Fate) {
+    /// Sets the fate, and reports a loss at this time by the ensemble's clock.
+    ///
+    /// Only the first fate counts, and the one that explains how the znode was deleted.
+    pub(crate) fn report(&self, fate: Fate, at: Duration) {
         if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
-            self.record(|record| record.lost(reason));
+            self.record(|record| record.lost(reason, at));
         }
     }
 
-    /// Notes that the time limit of the hold with this record has passed.
+    /// Notes that the time limit of the hold with this record has passed, at this time.
     ///
     /// False if that hold has ended before. The next task of the process may have its grant.
-    pub(crate) fn time_is_up(&self, of: &Arc<Record>) -> bool {
+    pub(crate) fn time_is_up(&self, of: &Arc<Record>, at: Duration) -> bool {
         let record = lock(&self.record);
         let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
         // Under the lock, because the owner ends the hold under it.
         let is_first = holds && self.set(Fate::TimeIsUp);
         drop(record);
         if is_first {
-            of.lost(LossReason::TimeLimit);
+            of.lost(LossReason::TimeLimit, at);
         }
         is_first
     }
 
-    /// Sets the fate. False if it was set before.
+    /// Sets the fate. False if another one was set before.
     fn set(&self, fate: Fate) -> bool {
         self.fate.send_if_modified(|now| {
-            let is_first = *now == Fate::Intact;
-            if is_first {
+            let is_set = fate.may_follow(*now);
+            if is_set {
                 *now = fate;
             }
-            is_first
+            is_set
         })
     }
 
@@ -358,19 +414,61 @@ pub(crate) struct GrantState {
     pub(crate) fate: watch::Receiver<Fate>,
     /// When the time limit of the hold passes, by the ensemble's clock.
     pub(crate) until: Option<Duration>,
+    /// The loss of the hold, once it is reported.
+    pub(crate) loss: FirstLoss,
 }
 
 impl GrantState {
+    /// The state. The reason of a loss stays, even if it is not known yet.
     pub(crate) fn state(&self) -> HoldState {
+        let open = HoldState::Lost(LossReason::DeletedOrSessionOver);
+        self.report(self.look().unwrap_or(open))
+    }
+
+    /// The state, or `None` if the hold is lost for a reason that is not known yet.
+    fn look(&self) -> Option<HoldState> {
+        if let Some(loss) = self.loss.get() {
+            return Some(HoldState::Lost(loss.reason));
+        }
         let fate = *self.fate.borrow();
         if let Some(reason) = fate.loss() {
-            return HoldState::Lost(reason);
+            return Some(HoldState::Lost(reason));
         }
         match self.live.standing(self.lapses) {
+            HoldState::Held | HoldState::Suspended if fate == Fate::Gone => None,
             HoldState::Held | HoldState::Suspended if self.time_is_up() => {
-                HoldState::Lost(LossReason::TimeLimit)
+                Some(HoldState::Lost(LossReason::TimeLimit))
+            }
+            state => Some(state),
+        }
+    }
+
+    /// Reports this state. If a loss was reported before, its reason stays.
+    fn report(&self, state: HoldState) -> HoldState {
+        match state {
+            HoldState::Lost(reason) => {
+                HoldState::Lost(self.loss.report(reason, self.lost_at(reason)).reason)
             }
             state => state,
+        }
+    }
+
+    /// Reports the loss of a hold, which is lost for this reason if no other is known.
+    fn lost_for(&self, reason: LossReason) -> LossReason {
+        let reason = match self.look() {
+            Some(HoldState::Lost(known)) => known,
+            _ => reason,
+        };
+        self.loss.report(reason, self.lost_at(reason)).reason
+    }
+
+    /// When a hold that is lost for this reason was lost, by the ensemble's clock.
+    fn lost_at(&self, reason: LossReason) -> Duration {
+        let now = self.live.now();
+        match reason {
+            LossReason::LeaseElapsed => self.live.lapsed_at().min(now),
+            LossReason::TimeLimit => self.until.unwrap_or(now).min(now),
+            _ => now,
         }
     }
 
@@ -393,17 +491,46 @@ impl GrantState {
         self.fate.same_channel(&other.fate)
     }
 
+    /// True if the hold is not lost, for whatever reason.
     pub(crate) fn is_held(&self) -> bool {
-        !matches!(self.state(), HoldState::Lost(_))
+        matches!(self.look(), Some(HoldState::Held | HoldState::Suspended))
     }
 
-    /// Resolves with the first state that is not `last`.
+    /// Resolves with the first state that is not `last`. Waits until the reason of a loss is known.
+    pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
+        let is_new = |state: &HoldState| Some(*state) != last;
+        self.until(|now| now.look().filter(is_new).map(|state| now.report(state)))
+            .await
+    }
+
+    /// Resolves when the grant is lost, and the reason is known.
+    pub(crate) async fn lost(&self) -> LossReason {
+        self.until(|now| match now.look().map(|state| now.report(state)) {
+            Some(HoldState::Lost(reason)) => Some(reason),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Resolves when the grant is lost. The reason may not be known yet.
+    pub(crate) async fn not_held(&self) {
+        self.until(|now| (!now.is_held()).then_some(())).await;
+    }
+
+    /// Resolves when the reason is known, if the grant is lost.
+    pub(crate) async fn explained(&self) {
+        if self.look().is_none() {
+            self.until(|now| now.look().map(drop)).await;
+        }
+    }
+
+    /// Resolves when a look at the state finds something.
     ///
     /// Looks at the clock each time it is polled, so no work continues after a pause of the
     /// process. Sleeps in the caller's runtime until the lease or the time runs out, so it does not
     /// depend on the session's runtime. Wakes now and then, because a timer may not count the time
     /// that the machine was asleep.
-    pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
+    async fn until<T>(&self, find: impl Fn(&GrantState) -> Option<T>) -> T {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();
         // Subscribed before the first look at the state, so that no later change is missed.
@@ -421,24 +548,13 @@ impl GrantState {
                     else => std::future::pending().await,
                 }
             });
-            let state = poll_fn(|context| match self.state() {
-                state if Some(state) != last => Poll::Ready(Some(state)),
-                _ => news.as_mut().poll(context).map(|()| None),
+            let found = poll_fn(|context| match find(self) {
+                Some(found) => Poll::Ready(Some(found)),
+                None => news.as_mut().poll(context).map(|()| None),
             });
-            if let Some(state) = state.await {
-                return state;
+            if let Some(found) = found.await {
+                return found;
             }
-        }
-    }
-
-    /// Resolves when the grant is lost.
-    pub(crate) async fn lost(&self) -> LossReason {
-        let mut state = self.state();
-        loop {
-            if let HoldState::Lost(reason) = state {
-                return reason;
-            }
-            state = self.changed_from(Some(state)).await;
         }
     }
 
@@ -465,6 +581,7 @@ impl GrantState {
         let session = GrantState {
             fate,
             until: None,
+            loss: FirstLoss::default(),
             ..self.clone()
         };
         session.lost().await
@@ -543,6 +660,7 @@ mod tests {
             lapses: 0,
             fate,
             until: None,
+            loss: FirstLoss::default(),
         };
         let lost = tokio::spawn(async move { state.lost().await });
         sleep(Duration::from_millis(1)).await;

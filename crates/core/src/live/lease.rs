@@ -116,6 +116,8 @@ pub(crate) struct Lease {
     valid_until: Duration,
     lapsed: bool,
     lapses: u64,
+    /// When the lease lapsed last.
+    lapsed_at: Duration,
     /// Contacts over this connection that are not confirmed yet, oldest first.
     unconfirmed: VecDeque<LeaderContact>,
     /// True if the connection is known to serve this session.
@@ -142,6 +144,7 @@ impl Lease {
             valid_until,
             lapsed: false,
             lapses: 0,
+            lapsed_at: Duration::ZERO,
             unconfirmed: VecDeque::new(),
             proven: matches!(beginning, Beginning::Opened(_)),
             if_proven,
@@ -156,8 +159,19 @@ impl Lease {
         if now >= self.valid_until && !self.lapsed {
             self.lapsed = true;
             self.lapses += 1;
+            self.lapsed_at = self.valid_until;
         }
+        self.looked()
+    }
+
+    /// What the last look has found.
+    pub(crate) fn looked(&self) -> (u64, bool) {
         (self.lapses, self.lapsed)
+    }
+
+    /// When the lease lapsed last. Zero if it never has.
+    pub(crate) fn lapsed_at(&self) -> Duration {
+        self.lapsed_at
     }
 
     /// Notes that a request was answered through the leader over this connection.

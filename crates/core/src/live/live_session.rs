@@ -45,6 +45,8 @@ pub(crate) struct LiveSession {
 /// The lease, and the connection whose answers renew it.
 struct Kept {
     lease: Lease,
+    /// How the session ended. From then on, the lease neither lapses nor counts for a hold.
+    over: Option<SessionEnd>,
     /// The number of the connection. `None` if the session began without one.
     connection: Option<u64>,
     /// When a request was last answered through the leader.
@@ -71,6 +73,14 @@ impl Kept {
     /// True if this is the connection whose answers renew the lease.
     fn knows(&self, connection: Option<u64>) -> bool {
         connection.is_some() && self.connection == connection
+    }
+
+    /// Compares the lease with the clock, unless the session is over.
+    fn look(&mut self, now: Duration) -> (u64, bool) {
+        match self.over {
+            Some(_) => self.lease.looked(),
+            None => self.lease.look(now),
+        }
     }
 }
 
@@ -121,6 +131,7 @@ impl LiveSession {
     ) -> LiveSession {
         let kept = Kept {
             lease: Lease::new(beginning, terms),
+            over: None,
             connection: server.connection(),
             answered_at: None,
             in_vain: None,
@@ -240,7 +251,12 @@ impl LiveSession {
         self.unsupported.creates.load(Ordering::Relaxed)
     }
 
+    /// Notes the contact. Only the first end of the session counts.
     pub(crate) fn set_contact(&self, contact: Contact) {
+        let contact = match contact {
+            Contact::Ended(end) => Contact::Ended(self.first_end(end)),
+            contact => contact,
+        };
         self.condition.send_if_modified(|condition| {
             if condition.contact == contact || matches!(condition.contact, Contact::Ended(_)) {
                 return false;
@@ -248,6 +264,16 @@ impl LiveSession {
             condition.contact = contact;
             true
         });
+    }
+
+    /// Notes the end of the session, and returns the first one.
+    ///
+    /// A lapse of the lease before the end is counted. None is counted later, so the reason of a
+    /// loss does not depend on when somebody asks for it.
+    fn first_end(&self, end: SessionEnd) -> SessionEnd {
+        let mut kept = lock(&self.kept);
+        kept.look(self.now());
+        *kept.over.get_or_insert(end)
     }
 
     pub(crate) fn reconnected(&self) {
@@ -497,20 +523,29 @@ impl LiveSession {
         answered_at.map(|at| self.now().saturating_sub(at))
     }
 
+    /// When the lease lapsed last, by the ensemble's clock.
+    pub(crate) fn lapsed_at(&self) -> Duration {
+        lock(&self.kept).lease.lapsed_at()
+    }
+
     /// The state of a hold that was granted after this number of lapses.
+    ///
+    /// A lapse before the end of the session is the reason of the loss.
     pub(crate) fn standing(&self, lapses: u64) -> HoldState {
         let contact = self.condition().contact;
-        let (lapses_now, _) = self.look_at_lease();
-        match contact {
-            Contact::Ended(end) => HoldState::Lost(LossReason::Session(end)),
+        let kept = lock(&self.kept);
+        let over = kept.over;
+        let (lapses_now, _) = self.publish_lapses(kept);
+        match over.map_or(contact, Contact::Ended) {
             _ if lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
+            Contact::Ended(end) => HoldState::Lost(LossReason::Session(end)),
             Contact::Suspended => HoldState::Suspended,
             Contact::Connected => HoldState::Held,
         }
     }
 
     fn publish_lapses(&self, mut kept: MutexGuard<'_, Kept>) -> (u64, bool) {
-        let (lapses, lapsed) = kept.lease.look(self.now());
+        let (lapses, lapsed) = kept.look(self.now());
         drop(kept);
         self.condition.send_if_modified(|condition| {
             let news = lapses > condition.lapses;
@@ -675,6 +710,28 @@ mod tests {
         assert_eq!(live.standing(0), HoldState::Held);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    }
+
+    /// Nobody has looked at the clock between the two.
+    #[tokio::test(start_paused = true)]
+    async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
+        let (live, _) = Scripted::open(SECOND);
+        sleep(LEASE).await;
+        live.set_contact(Contact::Ended(SessionEnd::Expired));
+        assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+        assert_eq!(live.lapsed_at(), LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_lapsed() {
+        let (live, _) = Scripted::open(SECOND);
+        live.set_contact(Contact::Ended(SessionEnd::Expired));
+        live.set_contact(Contact::Ended(SessionEnd::Closed));
+        let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
+        for _ in 0..2 {
+            assert_eq!(live.standing(0), expired);
+            sleep(LEASE).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ mod late_creates;
 mod leases;
 mod long_queues;
 mod losing;
+mod loss_reasons;
 mod many_watches;
 mod memory;
 mod next_session;

@@ -367,7 +367,7 @@ impl Record {
         let said = format!("{who}: {reason}");
         match reason {
             LossReason::LeaseElapsed => {}
-            LossReason::Session(SessionEnd::Expired) | LossReason::Deleted => {
+            LossReason::Session(SessionEnd::Expired) | LossReason::DeletedOrSessionOver => {
                 self.ended.push((session, said));
             }
             _ => self.violations.push(said),
