@@ -161,6 +161,15 @@ pub enum Error {
         session_id: i64,
     },
 
+    /// The directory of a check exists already, cannot be created, or is left.
+    #[error("{path}: {problem}")]
+    Directory {
+        /// The directory.
+        path: String,
+        /// What the servers answered.
+        problem: String,
+    },
+
     /// `ZOOKEEPER_CONNECT` is set, and is no connect string.
     #[error("ZOOKEEPER_CONNECT is no connect string (host:port,host:port/chroot): {value:?}")]
     ConnectString {

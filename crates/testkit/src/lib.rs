@@ -54,6 +54,7 @@
 //! `ZOOKEEPER_CONNECT` then selects an ensemble that runs already.
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-testkit/latest")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod conformance;
 mod create_counter;

@@ -4,28 +4,9 @@ use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, conforms_on,
 };
-use zookeeper_recipes_testkit::conformance::CheckedServer;
-
-struct Embedded(EmbeddedServer);
-
-impl CheckedServer for Embedded {
-    fn connect_string(&self) -> String {
-        self.0.connect_string()
-    }
-
-    fn pause(&self) -> Result<(), String> {
-        self.0.pause();
-        Ok(())
-    }
-
-    fn resume(&self) -> Result<(), String> {
-        self.0.resume();
-        Ok(())
-    }
-}
 
 async fn conforms(recipe: TestedRecipe, weight: u64) {
-    let server = Embedded(EmbeddedServer::start().expect("it starts"));
+    let server = EmbeddedServer::start().expect("it starts");
     conforms_on(&server, recipe, weight).await;
 }
 

@@ -40,17 +40,17 @@ impl Leaves {
 
 impl Conformance<'_> {
     pub(super) async fn leaving(&self) -> Kept {
-        let ways = [
-            Leaves::WhenDropped,
-            Leaves::AtItsDeadline,
-            Leaves::WithItsSession,
-            Leaves::WithItsZnode,
-        ];
+        let mut ways = vec![Leaves::WhenDropped, Leaves::AtItsDeadline];
+        if self.server.expires_sessions() {
+            ways.push(Leaves::WithItsSession);
+        }
         // A waiter without a queue has no znode.
-        let ways = &ways[..if self.ordered { 4 } else { 3 }];
+        if self.ordered {
+            ways.push(Leaves::WithItsZnode);
+        }
         // Side by side, each way at a path of its own.
         let all = ways.iter().map(async |leaves| {
-            let path = format!("/conformance/leaving/{leaves:?}");
+            let path = self.path(&format!("leaving/{leaves:?}"));
             let left = self.waiter_leaves(*leaves, &path).await;
             left.map(|()| path)
                 .map_err(|seen| format!("{leaves:?}: {seen}"))

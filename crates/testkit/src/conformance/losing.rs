@@ -11,21 +11,21 @@ use super::suite::Conformance;
 
 impl Conformance<'_> {
     pub(super) async fn deletion(&self) -> Kept {
-        const PATH: &str = "/conformance/deleted";
+        let path = &self.path("deleted");
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        let recipe = (self.make)(&ours, PATH);
+        let recipe = (self.make)(&ours, path);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
         self.told_of_deletion(hold).await?;
         // And then a hold that was waited for.
-        let holds = self.fill(&ours, PATH).await?;
-        let waiting = (self.make)(&theirs, PATH);
+        let holds = self.fill(&ours, path).await?;
+        let waiting = (self.make)(&theirs, path);
         let waiter = tokio::spawn(async move { waiting.acquire_timeout(2 * PATIENCE).await });
         self.queue_length(&*recipe, holds.len() + 1).await?;
         let told = holds.into_iter().map(|hold| self.told_of_deletion(hold));
         try_join_all(told).await?;
         let hold = waiter.await.map_err(text)?.map_err(text)?;
         self.told_of_deletion(hold).await?;
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     async fn told_of_deletion(&self, hold: Hold) -> Kept {
@@ -43,62 +43,65 @@ impl Conformance<'_> {
     }
 
     pub(super) async fn guarded_writes(&self) -> Kept {
-        const PATH: &str = "/conformance/guarded";
-        const STORED: &str = "/conformance-stored";
+        let path = &self.path("guarded");
+        let (stored, absent) = (
+            &format!("{}-stored", self.directory),
+            &format!("{}-absent", self.directory),
+        );
         let session = self.session().await?;
         let client = self.administrator().await?;
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-        client.create(STORED, b"", &options).await.map_err(text)?;
-        let recipe = (self.make)(&session, PATH);
+        client.create(stored, b"", &options).await.map_err(text)?;
+        let recipe = (self.make)(&session, path);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-        let write = hold.transaction().set_data(STORED, b"fresh");
+        let write = hold.transaction().set_data(stored, b"fresh");
         match write.commit().await {
             // A recipe whose holders share a path has no guarded writes, and says so.
             Err(Error::InvalidInput(_)) => {
                 hold.release().await.map_err(text)?;
-                client.delete(STORED, Some(0)).await.map_err(text)?;
-                return self.nothing_left(PATH).await;
+                client.delete(stored, Some(0)).await.map_err(text)?;
+                return self.nothing_left(path).await;
             }
             written => written.map_err(text)?,
         };
-        let write = hold.transaction().set_data("/absent", b"");
+        let write = hold.transaction().set_data(absent, b"");
         match write.commit().await {
-            Err(Error::Refused { path, .. }) if path == "/absent" => {}
-            other => return Err(format!("nothing is at /absent to be written: {other:?}")),
+            Err(Error::Refused { path, .. }) if path == *absent => {}
+            other => return Err(format!("nothing is at {absent} to be written: {other:?}")),
         }
         client.delete(hold.node_path(), None).await.map_err(text)?;
         hold.lost().await;
-        let write = hold.transaction().set_data(STORED, b"stale");
+        let write = hold.transaction().set_data(stored, b"stale");
         match write.commit().await {
             Err(Error::Lost { .. }) => {}
             other => return Err(format!("written by a lost holder: {other:?}")),
         }
-        let (data, stat) = client.get_data(STORED).await.map_err(text)?;
+        let (data, stat) = client.get_data(stored).await.map_err(text)?;
         if data != b"fresh" || stat.version != 1 {
             return Err(format!("stored, in the end: {data:?}, {stat:?}"));
         }
-        client.delete(STORED, None).await.map_err(text)?;
+        client.delete(stored, None).await.map_err(text)?;
         drop(hold);
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     pub(super) async fn holder_loss(&self) -> Kept {
-        const PATH: &str = "/conformance/holder-loss";
+        let path = &self.path("holder-loss");
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        let holds = self.fill(&ours, PATH).await?;
-        let waiting = (self.make)(&theirs, PATH);
+        let holds = self.fill(&ours, path).await?;
+        let waiting = (self.make)(&theirs, path);
         let waiter = tokio::spawn(async move { waiting.acquire_timeout(2 * PATIENCE).await });
-        self.queue_length(&*(self.make)(&theirs, PATH), holds.len() + 1)
+        self.queue_length(&*(self.make)(&theirs, path), holds.len() + 1)
             .await
             .or_else(|seen| if self.ordered { Err(seen) } else { Ok(()) })?;
         // The server is paused for longer than the session lives.
         self.server.pause()?;
-        let told = tokio::time::timeout(SESSION_TIMEOUT, join_all(holds.iter().map(lapse))).await;
+        let timeout = ours.timeout().unwrap_or(SESSION_TIMEOUT);
+        let lapsing = join_all(holds.iter().map(|hold| lapse(hold, timeout)));
+        let told = tokio::time::timeout(timeout, lapsing).await;
         self.server.resume()?;
         let Ok(told) = told else {
-            return Err(format!(
-                "silence for {SESSION_TIMEOUT:?}, and it is held still"
-            ));
+            return Err(format!("silence for {timeout:?}, and it is held still"));
         };
         told.into_iter().collect::<Kept>()?;
         match waiter.await.map_err(text)? {
@@ -107,7 +110,7 @@ impl Conformance<'_> {
             Err(Error::SessionOver { .. }) => {}
             Err(error) => return Err(format!("the waiter was forgotten: {error}")),
         }
-        let again = (self.make)(&theirs, PATH)
+        let again = (self.make)(&theirs, path)
             .acquire_timeout(2 * PATIENCE)
             .await
             .map_err(text)?;
@@ -116,17 +119,17 @@ impl Conformance<'_> {
         }
         drop(holds);
         again.release().await.map_err(text)?;
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     pub(super) async fn holder_expiry(&self) -> Kept {
-        const PATH: &str = "/conformance/holder-expiry";
+        let path = &self.path("holder-expiry");
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        let recipe = (self.make)(&ours, PATH);
-        let holds = self.fill(&ours, PATH).await?;
+        let recipe = (self.make)(&ours, path);
+        let holds = self.fill(&ours, path).await?;
         let waiters: Vec<_> = (0..2)
             .map(|_| {
-                let waiting = (self.make)(&theirs, PATH);
+                let waiting = (self.make)(&theirs, path);
                 tokio::spawn(async move {
                     let hold = waiting.acquire_timeout(2 * PATIENCE).await?;
                     hold.release().await
@@ -160,14 +163,16 @@ impl Conformance<'_> {
             return Err("it holds in a session that has expired".to_owned());
         }
         again.release().await.map_err(text)?;
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 }
 
-/// Waits until a hold is lost at the end of its lease. It is suspended first, and held until then.
-async fn lapse(hold: &Hold) -> Kept {
+/// Waits until a hold is lost at the end of its lease, before the session timeout.
+///
+/// It is suspended first, and held until then.
+async fn lapse(hold: &Hold, timeout: Duration) -> Kept {
     let remaining = hold.remaining();
-    if remaining.is_zero() || remaining > SESSION_TIMEOUT {
+    if remaining.is_zero() || remaining > timeout {
         return Err(format!("held for {remaining:?} at least"));
     }
     while hold.state() == HoldState::Held {

@@ -35,10 +35,12 @@ mod checked_server;
 mod leaving;
 mod losing;
 mod promise;
+mod running_ensemble;
 mod suite;
 mod trying;
 mod turns;
 
 pub use checked_server::CheckedServer;
-pub use promise::BrokenPromise;
+pub use promise::{BrokenPromise, Outcome};
+pub use running_ensemble::RunningEnsemble;
 pub use suite::Conformance;

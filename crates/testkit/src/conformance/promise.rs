@@ -33,6 +33,18 @@ impl fmt::Display for BrokenPromise {
 
 impl std::error::Error for BrokenPromise {}
 
+/// How the check of a promise ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The promise is kept.
+    Kept,
+    /// The event that breaks the promise.
+    Broken(String),
+    /// Why the promise was not checked.
+    Skipped(&'static str),
+}
+
 /// The outcome of one promise: the event that breaks it, if it is broken.
 pub(super) type Kept<T = ()> = Result<T, String>;
 

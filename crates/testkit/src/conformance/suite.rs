@@ -10,18 +10,25 @@ use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session};
 
 use super::checked_server::CheckedServer;
-use super::promise::{BrokenPromise, Kept, OF_THE_SESSION, PATIENCE, SESSION_TIMEOUT, text};
+use super::promise::{
+    BrokenPromise, Kept, OF_THE_SESSION, Outcome, PATIENCE, SESSION_TIMEOUT, text,
+};
 use crate::four_letter::{self, FourLetterWord, Monitor};
-use crate::handshake;
 
 type Open<'a> =
     dyn Fn(String, ConnectOptions) -> BoxFuture<'a, Result<Session, Error>> + Send + Sync + 'a;
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
+const ORDER: &str = "first come, first served";
+const EXPIRY: &str =
+    "when a holder's session expires, it learns of it, and all waiters get through";
+
+const NO_EXPIRY: &str = "the servers do not let the check end a session";
+
 /// The promises, in the order in which they are checked.
 const PROMISES: [&str; 11] = [
     "never more hold than may, and all get through",
-    "first come, first served",
+    ORDER,
     "a failed try leaves no trace",
     "a deadline is kept",
     "dropped at any await, an acquisition leaves nothing",
@@ -29,7 +36,7 @@ const PROMISES: [&str; 11] = [
     "a holder learns that its znode was deleted",
     "a guarded write is done while its hold is held, and not after",
     "a hold is lost with its session before the next one holds",
-    "when a holder's session expires, it learns of it, and all waiters get through",
+    EXPIRY,
     "a waiter that leaves learns why, lets no other in, and keeps no other waiting",
 ];
 
@@ -43,6 +50,7 @@ pub struct Conformance<'a> {
     pub(super) block: Option<Box<Make<'a>>>,
     pub(super) holders: Option<usize>,
     pub(super) ordered: bool,
+    pub(super) directory: String,
     open: Option<Box<Open<'a>>>,
 }
 
@@ -61,6 +69,7 @@ impl<'a> Conformance<'a> {
             block: None,
             holders: Some(1),
             ordered: true,
+            directory: "/conformance".to_owned(),
             open: None,
         }
     }
@@ -109,6 +118,15 @@ impl<'a> Conformance<'a> {
         self
     }
 
+    /// Checks the recipe at paths below this one, which is not the root. By default `/conformance`.
+    ///
+    /// The znodes whose paths end with `-stored` and `-absent` in place of a child must not exist.
+    #[must_use]
+    pub fn directory(mut self, directory: &str) -> Conformance<'a> {
+        self.directory = directory.to_owned();
+        self
+    }
+
     /// Checks these promises of the recipe, in about twenty seconds:
     ///
     /// * never more hold than may, and all get through;
@@ -130,7 +148,42 @@ impl<'a> Conformance<'a> {
     ///
     /// The first broken promise.
     pub async fn check(self) -> Result<(), BrokenPromise> {
-        let checks: [BoxFuture<'_, Kept>; 11] = [
+        for (promise, check) in PROMISES.into_iter().zip(self.checks()) {
+            if self.obstacle(promise).is_some() {
+                continue;
+            }
+            let kept = check.await;
+            kept.map_err(|seen| BrokenPromise { promise, seen })?;
+        }
+        Ok(())
+    }
+
+    /// Checks all promises of [`check`](Self::check), also after one is broken.
+    ///
+    /// Reports the outcome of each promise when it is known.
+    pub async fn check_each(self, mut report: impl FnMut(&'static str, &Outcome) + Send) {
+        for (promise, check) in PROMISES.into_iter().zip(self.checks()) {
+            let outcome = match self.obstacle(promise) {
+                Some(obstacle) => Outcome::Skipped(obstacle),
+                None => match check.await {
+                    Ok(()) => Outcome::Kept,
+                    Err(seen) => Outcome::Broken(seen),
+                },
+            };
+            report(promise, &outcome);
+        }
+        // The last promise is checked without this part of it.
+        if !self.server.expires_sessions() {
+            report(
+                "a waiter whose session expires learns of it",
+                &Outcome::Skipped(NO_EXPIRY),
+            );
+        }
+    }
+
+    /// The checks of all promises, in order.
+    fn checks(&self) -> [BoxFuture<'_, Kept>; 11] {
+        [
             Box::pin(self.exclusion()),
             Box::pin(self.order()),
             Box::pin(self.tries()),
@@ -142,12 +195,21 @@ impl<'a> Conformance<'a> {
             Box::pin(self.holder_loss()),
             Box::pin(self.holder_expiry()),
             Box::pin(self.leaving()),
-        ];
-        for (promise, check) in PROMISES.into_iter().zip(checks) {
-            let kept = check.await;
-            kept.map_err(|seen| BrokenPromise { promise, seen })?;
+        ]
+    }
+
+    /// Why a promise is not checked.
+    fn obstacle(&self, promise: &str) -> Option<&'static str> {
+        match promise {
+            ORDER if !self.ordered => Some("the recipe promises no order"),
+            EXPIRY if !self.server.expires_sessions() => Some(NO_EXPIRY),
+            _ => None,
         }
-        Ok(())
+    }
+
+    /// The path of a recipe for one check.
+    pub(super) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
     }
 
     pub(super) async fn session(&self) -> Kept<Session> {
@@ -168,9 +230,7 @@ impl<'a> Conformance<'a> {
 
     /// Ends a session as if it had expired.
     pub(super) async fn expire(&self, session: SessionId) -> Kept {
-        let address = self.server.connect_string();
-        let ended = handshake::end_session(&address, session.0, four_letter::PATIENCE);
-        ended.await.map_err(text)
+        self.server.expire(session).await
     }
 
     /// Holds so much at `path` that no other contender can hold.
@@ -219,6 +279,16 @@ impl<'a> Conformance<'a> {
         let started = Instant::now();
         loop {
             let names = self.names(path).await?;
+            if !self.server.is_ours() {
+                if names.is_empty() {
+                    return Ok(());
+                }
+                if started.elapsed() > PATIENCE {
+                    return Err(format!("left behind: {names:?}"));
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
             let address = self.server.connect_string();
             let watches = Monitor::read(&address).await.map_err(text)?.watches;
             let dump = four_letter::ask(&address, FourLetterWord::Dump).await;

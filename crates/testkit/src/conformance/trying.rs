@@ -11,15 +11,15 @@ use super::suite::Conformance;
 
 impl Conformance<'_> {
     pub(super) async fn tries(&self) -> Kept {
-        const PATH: &str = "/conformance/tries";
+        let path = &self.path("tries");
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        let recipe = (self.make)(&theirs, PATH);
-        let holds = self.fill(&ours, PATH).await?;
-        let before = self.stat(PATH).await?;
+        let recipe = (self.make)(&theirs, path);
+        let holds = self.fill(&ours, path).await?;
+        let before = self.stat(path).await?;
         if recipe.try_acquire().await.map_err(text)?.is_some() {
             return Err("a try succeeded where there was no room".to_owned());
         }
-        if self.stat(PATH).await? != before {
+        if self.stat(path).await? != before {
             return Err("a failed try has written".to_owned());
         }
         for hold in holds {
@@ -29,14 +29,14 @@ impl Conformance<'_> {
             Some(hold) => hold.release().await.map_err(text)?,
             None => return Err("a try failed where there was room".to_owned()),
         }
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     pub(super) async fn deadline(&self) -> Kept {
-        const PATH: &str = "/conformance/deadline";
+        let path = &self.path("deadline");
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        let holds = self.fill(&ours, PATH).await?;
-        let recipe = (self.make)(&theirs, PATH);
+        let holds = self.fill(&ours, path).await?;
+        let recipe = (self.make)(&theirs, path);
         let started = Instant::now();
         match recipe.acquire_timeout(Duration::from_millis(300)).await {
             Err(Error::DeadlineElapsed { .. }) => {}
@@ -47,13 +47,13 @@ impl Conformance<'_> {
         }
         self.queue_length(&*recipe, holds.len()).await?;
         drop(holds);
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     pub(super) async fn cancelling(&self) -> Kept {
         let (ours, theirs) = (self.session().await?, self.session().await?);
         for polls in 1..=MOST_POLLS {
-            let path = format!("/conformance/cancelled-{polls}/free");
+            let path = self.path(&format!("cancelled-{polls}/free"));
             let recipe = (self.make)(&ours, &path);
             let acquired = polled(recipe.acquire(), polls).await;
             let finished = acquired.is_some();
@@ -66,7 +66,7 @@ impl Conformance<'_> {
                 break;
             }
         }
-        let path = "/conformance/cancelled/taken";
+        let path = &self.path("cancelled/taken");
         let holds = self.fill(&ours, path).await?;
         let recipe = (self.make)(&theirs, path);
         for polls in 1..=8 {
@@ -84,9 +84,9 @@ impl Conformance<'_> {
     }
 
     pub(super) async fn foreign_children(&self) -> Kept {
-        const PATH: &str = "/conformance/foreign";
+        let path = &self.path("foreign");
         let session = self.session().await?;
-        let recipe = (self.make)(&session, PATH);
+        let recipe = (self.make)(&session, path);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
         let directory = hold.node_path() != recipe.path().as_str();
         hold.release().await.map_err(text)?;
@@ -105,7 +105,7 @@ impl Conformance<'_> {
         for name in foreign {
             let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
             client
-                .create(&format!("{PATH}/{name}"), b"", &options)
+                .create(&format!("{path}/{name}"), b"", &options)
                 .await
                 .map_err(text)?;
         }
@@ -122,10 +122,10 @@ impl Conformance<'_> {
         hold.release().await.map_err(text)?;
         for name in foreign {
             client
-                .delete(&format!("{PATH}/{name}"), None)
+                .delete(&format!("{path}/{name}"), None)
                 .await
                 .map_err(text)?;
         }
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 }

@@ -13,7 +13,7 @@ use crate::history::History;
 
 impl Conformance<'_> {
     pub(super) async fn exclusion(&self) -> Kept {
-        const PATH: &str = "/conformance/exclusion";
+        let path = &self.path("exclusion");
         let contenders = self.holders.unwrap_or(4).min(8) + 4;
         let may = self.holders.unwrap_or(contenders);
         // A blocker holds everything.
@@ -24,7 +24,7 @@ impl Conformance<'_> {
         let makes = std::iter::repeat_n((&self.make, 1), contenders).chain(blockers);
         for (make, weight) in makes {
             let session = self.session().await?;
-            let recipe = make(&session, PATH);
+            let recipe = make(&session, path);
             let history = history.clone();
             tasks.spawn(async move {
                 for _ in 0..3 {
@@ -48,11 +48,11 @@ impl Conformance<'_> {
         if most < may.min(2) {
             return Err(format!("at most {most} held at a time, where {may} may"));
         }
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 
     pub(super) async fn order(&self) -> Kept {
-        const PATH: &str = "/conformance/order";
+        let path = &self.path("order");
         if !self.ordered {
             return Ok(());
         }
@@ -62,14 +62,14 @@ impl Conformance<'_> {
             Some(block) => (&[&[0, 1], &[2], &[3, 4]], Some((2, block))),
         };
         let session = self.session().await?;
-        let mut holding = self.fill(&session, PATH).await?;
+        let mut holding = self.fill(&session, path).await?;
         let (entered, mut granted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         for number in 0..5 {
             let session = self.session().await?;
             let recipe = match blocker {
-                Some((blocker, block)) if blocker == number => block(&session, PATH),
-                _ => (self.make)(&session, PATH),
+                Some((blocker, block)) if blocker == number => block(&session, path),
+                _ => (self.make)(&session, path),
             };
             let entered = entered.clone();
             tasks.spawn(async move {
@@ -77,7 +77,7 @@ impl Conformance<'_> {
                 entered.send((number, hold)).map_err(text)
             });
             let queued = holding.len() + number + 1;
-            self.queue_length(&*(self.make)(&session, PATH), queued)
+            self.queue_length(&*(self.make)(&session, path), queued)
                 .await?;
         }
         drop(entered);
@@ -101,7 +101,7 @@ impl Conformance<'_> {
             task.map_err(text)??;
         }
         drop(holding);
-        self.nothing_left(PATH).await
+        self.nothing_left(path).await
     }
 }
 
