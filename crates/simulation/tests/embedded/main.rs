@@ -2,6 +2,7 @@
 
 #[cfg(feature = "admin")]
 mod admin;
+mod any_requests;
 mod conformance;
 mod differential;
 mod faults;
@@ -10,6 +11,7 @@ mod hostile_clients;
 mod members;
 mod operations;
 mod raw;
+mod requests;
 mod sessions;
 mod start;
 #[cfg(feature = "admin")]
