@@ -1,6 +1,9 @@
 //! What the system reports of a process.
 
+use std::env;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// The processor time of all threads of a process since it began; `None` if the system does not
@@ -28,6 +31,35 @@ pub fn resident(process: u32) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// How many bytes the live objects of a process in Java take, after a full collection; `None` if
+/// the machine has no `jcmd`, or that cannot ask the process.
+pub fn java_heap(process: u32) -> Option<u64> {
+    let jcmd = match env::var_os("JAVA_HOME") {
+        Some(home) if !home.is_empty() => Path::new(&home).join("bin/jcmd"),
+        _ => PathBuf::from("jcmd"),
+    };
+    let ask = |order: &str| {
+        let mut command = Command::new(&jcmd);
+        let output = command.args([&process.to_string(), order]).output();
+        let output = output.ok().filter(|it| it.status.success())?;
+        String::from_utf8(output.stdout).ok()
+    };
+    ask("GC.run")?;
+    used(&ask("GC.heap_info")?)
+}
+
+/// The sum of what is used of each generation of a serial collector's heap.
+fn used(heap: &str) -> Option<u64> {
+    let generations = heap.lines().filter(|line| line.contains(" generation "));
+    let kibibytes = generations.map(|line| {
+        let (_, used) = line.split_once(", used ")?;
+        used.split_once('K')?.0.parse::<u64>().ok()
+    });
+    let kibibytes: Option<Vec<u64>> = kibibytes.collect();
+    let sum = kibibytes?.iter().sum::<u64>();
+    (sum > 0).then_some(sum * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -43,5 +75,14 @@ mod tests {
         while !worked() {
             assert!(began.elapsed() < Duration::from_secs(60), "it has worked");
         }
+    }
+
+    #[test]
+    fn heap_is_the_sum_of_its_generations() {
+        let heap = "1234:\n def new generation   total 9792K, used 100K [0x1, 0x2, 0x3)\n  \
+            eden space 8704K, 1% used [0x1, 0x2, 0x3)\n tenured generation   total 21888K, used \
+            2000K [0x1, 0x2, 0x3)\n Metaspace       used 900K, committed 1000K\n";
+        assert_eq!(used(heap), Some(2100 * 1024));
+        assert_eq!(used("1234:\nno such command"), None);
     }
 }

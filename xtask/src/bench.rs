@@ -25,7 +25,7 @@ pub(crate) enum Bench {
     /// The memory of an idle lock, of a hold and of a waiter, beside Curator's and kazoo's.
     #[command(disable_help_flag = true)]
     Memory(Arguments),
-    /// The handoffs of many sessions in an ensemble, and the death of one of its members.
+    /// The handoffs of many sessions in an ensemble, and the death of a member, beside Curator's.
     #[command(disable_help_flag = true)]
     Sessions(Arguments),
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     install::run()?;
     if matches!(
         bench,
-        Bench::Peers(_) | Bench::Network(_) | Bench::Memory(_)
+        Bench::Peers(_) | Bench::Network(_) | Bench::Memory(_) | Bench::Sessions(_)
     ) {
         install::run_peers();
     }

@@ -17,6 +17,7 @@ pub struct Machine {
     java: String,
     data: &'static str,
     network: String,
+    servers: usize,
 }
 
 impl Machine {
@@ -44,6 +45,7 @@ impl Machine {
                 false => "disk",
             },
             network: "clients over loopback".to_owned(),
+            servers: 1,
         })
     }
 
@@ -51,6 +53,13 @@ impl Machine {
     #[must_use]
     pub fn over(mut self, network: impl Into<String>) -> Machine {
         self.network = network.into();
+        self
+    }
+
+    /// The same, with this many servers in one ensemble.
+    #[must_use]
+    pub fn of_an_ensemble(mut self, servers: usize) -> Machine {
+        self.servers = servers;
         self
     }
 
@@ -81,11 +90,16 @@ impl fmt::Display for Machine {
             java,
             data,
             network,
+            servers,
         } = self;
+        let place = match servers {
+            1 => "alone".to_owned(),
+            servers => format!("one of {servers} in an ensemble"),
+        };
         write!(
             formatter,
             "Machine: {processor}, {cores} cores for clients and server; {system}. \
-             Server: ZooKeeper {zookeeper} on Java {java}, alone, its data on {data}; \
+             Server: ZooKeeper {zookeeper} on Java {java}, {place}, its data on {data}; \
              {network}."
         )
     }

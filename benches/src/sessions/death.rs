@@ -3,18 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
-use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::Ensemble;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
-use crate::fleet::Fleet;
-use crate::plan::Plan;
-use crate::turns::Turns;
+use crate::party::{Library, Recovery};
+use crate::plan::{AFTER, Plan};
 
-/// How long the fleet is watched after the death, and before it.
-const AFTER: Duration = Duration::from_secs(10);
+/// How long the contenders take turns before the death.
 const BEFORE: Duration = Duration::from_secs(5);
 
 /// The time between two samples.
@@ -30,6 +26,7 @@ pub(crate) struct Sample {
     pub(crate) lists: u64,
     pub(crate) watches_set_again: u64,
     pub(crate) reads: u64,
+    pub(crate) writes: u64,
 }
 
 /// What became of the fleet.
@@ -39,71 +36,61 @@ pub(crate) struct Death {
     pub(crate) bereft: usize,
     /// The sums at the end of each interval, from the moment of the death.
     pub(crate) samples: Vec<Sample>,
-    /// When a fresh lock of each session had been acquired and released, in seconds, in order.
-    pub(crate) works_after: Vec<f64>,
-    /// The longest time without a handoff of each lock that is handed on, in seconds, in order.
-    pub(crate) gaps: Vec<f64>,
+    pub(crate) recovery: Recovery,
     /// The locks that all sessions held before, and those that they hold still.
     pub(crate) held: [usize; 2],
+    /// The connections of each member, the one that dies first: before the death, ten seconds
+    /// after it, and after the member has returned.
+    pub(crate) spread: [Vec<usize>; 3],
 }
 
-/// Kills a follower, and watches the fleet.
+/// Kills a follower, watches the fleet, and starts the follower again.
 ///
 /// # Errors
 ///
 /// If the fleet or the servers fail.
-pub(crate) async fn measure(ensemble: &mut Ensemble, plan: Plan) -> anyhow::Result<Death> {
+pub(crate) async fn measure(
+    library: &Library,
+    ensemble: &mut Ensemble,
+    plan: Plan,
+) -> anyhow::Result<Death> {
     let follower = *ensemble.followers().await?.first().context("a follower")?;
     let mut proxies = Vec::new();
     for member in ensemble.members() {
         proxies.push(Proxy::start(member.connect_string()).await?);
     }
     let addresses: Vec<String> = proxies.iter().map(Proxy::connect_string).collect();
-    let fleet = Fleet::open(&addresses.join(","), plan).await?;
-    let turns = Turns::begin(&fleet.sessions)?;
+    let mut party = library.open(&addresses.join(","), plan).await?;
     sleep(BEFORE).await;
-    let (held_before, bereft) = (fleet.held(), proxies[follower].connections());
-    turns.take();
+    let held_before = party.held().await?;
+    let before = spread(&proxies, follower);
     proxies[follower].refuse_connections();
     ensemble.members_mut()[follower].kill().await?;
     let died = Instant::now();
-    let mut working = JoinSet::new();
-    for (number, session) in fleet.sessions.iter().enumerate() {
-        let lock = ExclusiveLock::new(session, format!("/after/{number}"))?;
-        working.spawn(async move {
-            lock.acquire().await?.release().await?;
-            anyhow::Ok(died.elapsed().as_secs_f64())
-        });
-    }
+    party.died().await?;
     let samples = sample(&proxies, died).await;
-    let gaps = turns.take().into_iter().map(|handoffs| {
-        let ends = handoffs
-            .iter()
-            .map(|handoff| handoff.at)
-            .chain([died + AFTER]);
-        let begins = [died].into_iter().chain(handoffs.iter().map(|it| it.at));
-        let gaps = ends
-            .zip(begins)
-            .map(|(end, begin)| end.saturating_duration_since(begin));
-        gaps.max().unwrap_or(AFTER).as_secs_f64()
-    });
-    let mut gaps: Vec<f64> = gaps.collect();
-    gaps.sort_unstable_by(f64::total_cmp);
-    let mut works_after = Vec::new();
-    while let Some(works) = working.join_next().await {
-        works_after.push(works??);
-    }
-    works_after.sort_unstable_by(f64::total_cmp);
-    let held = [held_before, fleet.held()];
-    turns.end().await?;
-    fleet.close().await;
+    let after = spread(&proxies, follower);
+    let recovery = party.recovery().await?;
+    let held = [held_before, party.held().await?];
+    ensemble.restart(follower).await?;
+    proxies[follower].accept_connections();
+    sleep(plan.returned()).await;
+    let returned = spread(&proxies, follower);
+    party.end().await?;
     Ok(Death {
-        bereft,
+        bereft: before[0],
         samples,
-        works_after,
-        gaps,
+        recovery,
         held,
+        spread: [before, after, returned],
     })
+}
+
+/// The connections of each member, this one first.
+fn spread(proxies: &[Proxy], first: usize) -> Vec<usize> {
+    let (before, from) = proxies.split_at(first);
+    let members = from.iter().chain(before);
+    members.map(Proxy::connections).collect()
 }
 
 /// Reads what has passed through the proxies, again and again.
@@ -130,6 +117,8 @@ fn now(proxies: &[Proxy], died: Instant) -> Sample {
         sample.lists += sent(Operation::GetChildren);
         sample.watches_set_again += sent(Operation::SetWatches);
         sample.reads += sent(Operation::GetData) + sent(Operation::Exists);
+        let writes = [Operation::Create, Operation::Delete, Operation::SetData];
+        sample.writes += writes.into_iter().map(sent).sum::<u64>() + sent(Operation::Multi);
     }
     sample
 }

@@ -1,16 +1,11 @@
 //! The sessions, and the locks that they hold all the time.
 
-use std::time::Duration;
-
 use anyhow::Context;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 
-use crate::plan::Plan;
-
-/// The session timeout of the fleet.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
+use crate::plan::{Plan, SESSION_TIMEOUT};
 
 /// How many sessions are opened, or get their locks, at a time.
 const AT_A_TIME: usize = 20;

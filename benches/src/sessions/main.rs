@@ -1,23 +1,33 @@
-//! Many sessions in one ensemble: handoffs at first, and then the death of a member.
+//! Many sessions in one ensemble: handoffs at first, and then the death of a member. Ours, and
+//! those of Apache Curator.
 //!
 //! `cargo xtask bench sessions` installs what it needs and runs it.
 
+mod curator;
 mod death;
 mod fleet;
+mod handoffs;
+mod ours;
+mod party;
 mod plan;
 mod report;
 mod turns;
 
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Parser;
 use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::progress::Progress;
-use zookeeper_recipes_benches::report::{Destination, Machine};
+use zookeeper_recipes_benches::report::{Destination, Machine, target};
+use zookeeper_recipes_interop::{Program, ProgramError};
 use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
 
-use crate::plan::Plan;
-use crate::report::report;
+use crate::curator::JAVA_OPTIONS;
+use crate::party::Library;
+use crate::plan::{AFTER, Plan};
+use crate::report::{Measured, report};
 
 /// The number of servers.
 const SERVERS: usize = 3;
@@ -53,11 +63,14 @@ impl Arguments {
                 sessions: 40,
                 locks: 2,
                 time: Duration::from_secs(1),
+                away: Duration::from_secs(5),
             },
             false => Plan {
                 sessions: usize::from(self.sessions),
                 locks: usize::from(self.locks),
                 time: Duration::from_secs(self.seconds),
+                // The sessions that return are no part of what is counted before.
+                away: 2 * AFTER,
             },
         }
     }
@@ -69,17 +82,45 @@ async fn main() -> anyhow::Result<()> {
     let plan = arguments.plan();
     // A session has a connection, and the proxies have both ends of another one.
     allow_open_files(5 * plan.sessions as u64 + 500)?;
-    let options = ServerOptions::new()
+    let libraries = libraries()?;
+    let mut progress = Progress::of(2 * libraries.len());
+    let (mut measured, mut machine) = (Vec::new(), None);
+    for library in libraries {
+        let name = library.name();
+        let mut ensemble = Ensemble::start(SERVERS, servers()).await?;
+        if machine.is_none() {
+            machine = Some(Machine::with(&ensemble.members()[0]).await?);
+        }
+        progress.step(format!("{name}: handoffs"));
+        let handoffs = handoffs::measure(&library, &ensemble, plan).await?;
+        progress.step(format!("{name}: the death of a member"));
+        let death = death::measure(&library, &mut ensemble, plan).await?;
+        measured.push(Measured {
+            name,
+            handoffs,
+            death,
+        });
+    }
+    progress.finish();
+    let machine = machine.context("a library")?.of_an_ensemble(SERVERS);
+    report(plan, &measured, machine)?.write(&arguments.destination)
+}
+
+fn servers() -> ServerOptions {
+    ServerOptions::new()
         .compiler(Compiler::Full)
         .tick_time(Duration::from_secs(2))
-        .heap_mebibytes(512);
-    let mut ensemble = Ensemble::start(SERVERS, options).await?;
-    let machine = Machine::with(&ensemble.members()[0]).await?;
-    let mut progress = Progress::of(2);
-    progress.step("handoffs".to_owned());
-    let handoffs = turns::measure(&ensemble, plan).await?;
-    progress.step("the death of a member".to_owned());
-    let death = death::measure(&mut ensemble, plan).await?;
-    progress.finish();
-    report(plan, &handoffs, &death, machine)?.write(&arguments.destination)
+        .heap_mebibytes(512)
+}
+
+/// Ours, and Curator if the machine has it.
+fn libraries() -> anyhow::Result<Vec<Library>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/CuratorFleet.java");
+    let mut libraries = vec![Library::Ours];
+    match Program::with_curator(&source, &target(), &JAVA_OPTIONS) {
+        Ok(program) => libraries.push(Library::Curator(program)),
+        Err(missing @ ProgramError::Missing { .. }) => eprintln!("{missing}"),
+        Err(broken) => return Err(broken.into()),
+    }
+    Ok(libraries)
 }

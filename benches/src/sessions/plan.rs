@@ -9,4 +9,27 @@ pub(crate) struct Plan {
     /// The locks that each session holds.
     pub(crate) locks: usize,
     pub(crate) time: Duration,
+    /// How long our sessions stay away from a member that was lost, at least.
+    pub(crate) away: Duration,
+}
+
+/// The session timeout of the fleet.
+pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The contenders of each lock that is handed on: a holder, and those that wait.
+pub(crate) const CONTENDERS: usize = 21;
+
+/// How long the fleet is watched after the death of a member.
+pub(crate) const AFTER: Duration = Duration::from_secs(10);
+
+impl Plan {
+    /// The number of locks that are handed on.
+    pub(crate) fn queues(&self) -> usize {
+        (self.sessions / CONTENDERS).max(1)
+    }
+
+    /// The time after which all sessions of a member are back at it, if they come back.
+    pub(crate) fn returned(&self) -> Duration {
+        2 * self.away + Duration::from_secs(5)
+    }
 }

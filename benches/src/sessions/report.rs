@@ -3,13 +3,20 @@
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
 
 use crate::death::{Death, SAMPLE, Sample};
-use crate::plan::Plan;
-use crate::turns::{CONTENDERS, Handoffs};
+use crate::handoffs::Handoffs;
+use crate::plan::{AFTER, CONTENDERS, Plan};
+
+/// What was measured of a library.
+pub(crate) struct Measured {
+    pub(crate) name: &'static str,
+    pub(crate) handoffs: Handoffs,
+    pub(crate) death: Death,
+}
 
 /// A count of a sample, with its name in the report.
 type Column = (&'static str, fn(&Sample) -> u64);
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     ("connections", |sample| sample.connections),
     ("probes", |sample| sample.probes),
     ("lists", |sample| sample.lists),
@@ -17,6 +24,7 @@ const COLUMNS: [Column; 5] = [
         sample.watches_set_again
     }),
     ("reads", |sample| sample.reads),
+    ("writes", |sample| sample.writes),
 ];
 
 /// Writes the report.
@@ -26,8 +34,7 @@ const COLUMNS: [Column; 5] = [
 /// If the picture cannot be drawn.
 pub(crate) fn report(
     plan: Plan,
-    handoffs: &Handoffs,
-    death: &Death,
+    measured: &[Measured],
     machine: Machine,
 ) -> anyhow::Result<Report> {
     let mut report = Report::new("sessions", "Many sessions in one ensemble", machine);
@@ -35,82 +42,164 @@ pub(crate) fn report(
         sessions, locks, ..
     } = plan;
     report.paragraph(&format!(
-        "{sessions} sessions of one process, in an ensemble of three servers with their data in \
-         memory. Each session holds {locks} locks all the time. Each also contends for one of {} \
-         locks, which about {CONTENDERS} contenders hand on without a pause.",
-        handoffs.queues
+        "{sessions} sessions of one process, in an ensemble of three servers. Each session holds \
+         {locks} locks all the time. Each also contends for one of {} locks, which about \
+         {CONTENDERS} contenders hand on without a pause. Each library has an ensemble of its own.",
+        plan.queues()
     ));
+    let versions = measured.iter().map(|one| {
+        let version = &one.handoffs.version;
+        format!("- {}: {version}\n", one.name)
+    });
+    report.paragraph(&versions.collect::<String>());
     report.heading("Handoffs");
-    report.table("handoffs", &of_handoffs(handoffs));
+    report.table("handoffs", &of_handoffs(measured));
     report.paragraph(
         "A handoff is from the call of the release until the next contender holds. Clients and \
-         servers share the processors.",
+         servers share the processors. The heap is what the live objects of all servers take after \
+         a full collection, the memory is what their processes have. The memory of ours includes \
+         what the bench keeps of each handoff, and so does Curator's.",
     );
     report.heading("The death of a member");
-    report.paragraph(&format!(
-        "A follower with {} of the sessions is killed, with SIGKILL, while all contenders take \
-         turns. The sessions hold {} locks before, and {} ten seconds later.",
-        death.bereft, death.held[0], death.held[1]
-    ));
-    report.table("works", &until_it_works(death));
     report.paragraph(
-        "A session works once it has acquired and released a lock at a path that nobody has used \
-         before. It begins at the death. A lock that is handed on works while its handoffs have no \
-         gap.",
+        "A follower is killed, with SIGKILL, while all contenders take turns. Each session then \
+         acquires and releases a lock at a path that nobody has used before.",
     );
-    report.table("seconds", &seconds(death));
-    report.plot("seconds", &picture(death))?;
+    report.table("works", &until_it_works(measured));
+    report.paragraph(&format!(
+        "The times begin at the death. A lock that is handed on works while its handoffs have no \
+         gap. A gap lasts until the end of the {AFTER} seconds if no handoff comes. The locks held \
+         are those of {locks} in each session: ours by the lease, Curator's as far as it has \
+         reported no session as lost. A call that has failed was made again at once.",
+        AFTER = AFTER.as_secs()
+    ));
+    for one in measured {
+        let (name, death) = (one.name, &one.death);
+        report.paragraph(&format!("### Requests by the second: {name}"));
+        report.table(&format!("seconds-{}", file(name)), &seconds(death));
+        report.plot(&format!("seconds-{}", file(name)), &picture(name, death))?;
+    }
     report.paragraph(
         "The counts of all sessions in each second after the death. A proxy before each server \
-         counts them. The lists and the reads are those of the handoffs, too.",
+         counts them. The lists, the reads and the writes are those of the handoffs, too.",
     );
     report.heading("In time with itself");
-    report.table("peaks", &peaks(death));
+    report.table("peaks", &peaks(measured));
     report.paragraph(&format!(
         "The share of what the fleet sends in the ten seconds that falls into one interval of {} \
-         ms: the largest of all intervals, and the mean. A session that has lost its member \
-         reconnects after a pause that is drawn at random, at first from 50 ms. The server takes \
-         the handshakes one after the other.",
+         ms: the largest of all intervals, and the mean. A session of ours that has lost its \
+         member reconnects after a pause that is drawn at random, at first from 50 ms. The server \
+         takes the handshakes one after the other.",
         SAMPLE.as_millis()
     ));
+    report.heading("Back to the member that has returned");
+    report.table("spread", &spread(measured));
+    report.paragraph(&of_the_return(plan));
     Ok(report)
 }
 
-fn of_handoffs(handoffs: &Handoffs) -> Table {
-    let at = |share| percentile(&handoffs.times, share).into();
-    let megabytes = handoffs.server_bytes as f64 / f64::from(1 << 20);
-    let cells: [(&str, Cell); 7] = [
-        ("handoffs [1/s]", handoffs.a_second.into()),
-        ("p50 [ms]", at(0.5)),
-        ("p99 [ms]", at(0.99)),
-        ("p99.9 [ms]", at(0.999)),
-        (
-            "processors of the servers",
-            handoffs.server_processors.into(),
-        ),
-        ("memory of the servers [MiB]", megabytes.into()),
-        ("handoffs counted", handoffs.times.len().into()),
-    ];
-    let (names, cells) = cells
-        .into_iter()
-        .map(|(name, cell)| (name.to_owned(), cell))
-        .unzip();
-    Table::new(names, vec![cells])
+/// The name of a library in the name of a file.
+fn file(name: &str) -> String {
+    name.to_lowercase()
 }
 
-fn until_it_works(death: &Death) -> Table {
-    let rows = [
-        ("until a session works", &death.works_after),
-        ("longest gap of a lock that is handed on", &death.gaps),
-    ];
+fn of_handoffs(measured: &[Measured]) -> Table {
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let at = |one: &Measured, share| percentile(&one.handoffs.times, share).into();
+    Table::of(
+        measured,
+        &[
+            ("library", &|one| one.name.into()),
+            ("handoffs [1/s]", &|one| one.handoffs.a_second.into()),
+            ("p50 [ms]", &|one| at(one, 0.5)),
+            ("p99 [ms]", &|one| at(one, 0.99)),
+            ("p99.9 [ms]", &|one| at(one, 0.999)),
+            ("handoffs counted", &|one| one.handoffs.times.len().into()),
+            ("processors of the servers", &|one| {
+                one.handoffs.server_processors.into()
+            }),
+            ("processors of the clients", &|one| {
+                one.handoffs.client_processors.into()
+            }),
+            ("heap of the servers [MiB]", &|one| {
+                one.handoffs.server_heap.map(mebibytes).into()
+            }),
+            ("memory of the servers [MiB]", &|one| {
+                mebibytes(one.handoffs.server_bytes).into()
+            }),
+            ("memory of the clients [MiB]", &|one| {
+                mebibytes(one.handoffs.client_bytes).into()
+            }),
+        ],
+    )
+}
+
+fn until_it_works(measured: &[Measured]) -> Table {
+    let rows = measured.iter().flat_map(|one| {
+        let recovery = &one.death.recovery;
+        [
+            (
+                one,
+                "until a session's new lock works",
+                &recovery.works_after,
+            ),
+            (
+                one,
+                "longest gap of a lock that is handed on",
+                &recovery.gaps,
+            ),
+        ]
+    });
     Table::of(
         rows,
         &[
-            ("what", &|(what, _)| (*what).into()),
-            ("p50 [s]", &|(_, times)| percentile(times, 0.5).into()),
-            ("p99 [s]", &|(_, times)| percentile(times, 0.99).into()),
-            ("all [s]", &|(_, times)| times.last().copied().into()),
+            ("library", &|(one, ..)| one.name.into()),
+            ("what", &|(_, what, _)| (*what).into()),
+            ("p50 [s]", &|(.., times)| percentile(times, 0.5).into()),
+            ("p99 [s]", &|(.., times)| percentile(times, 0.99).into()),
+            ("all [s]", &|(.., times)| times.last().copied().into()),
+            ("sessions of the member", &|(one, ..)| {
+                one.death.bereft.into()
+            }),
+            ("locks held before", &|(one, ..)| one.death.held[0].into()),
+            ("locks held after", &|(one, ..)| one.death.held[1].into()),
+            ("calls that failed", &|(one, ..)| {
+                one.death.recovery.failures.into()
+            }),
         ],
+    )
+}
+
+fn spread(measured: &[Measured]) -> Table {
+    let rows = measured.iter().flat_map(|one| {
+        let moments = [
+            "before the death",
+            "ten seconds after it",
+            "after the member has returned",
+        ];
+        let spreads = one.death.spread.iter();
+        moments
+            .into_iter()
+            .zip(spreads)
+            .map(|(moment, spread)| (one.name, moment, spread))
+    });
+    Table::of(
+        rows,
+        &[
+            ("library", &|(name, ..)| (*name).into()),
+            ("when", &|(_, moment, _)| (*moment).into()),
+            ("sessions of the member", &|(.., spread)| spread[0].into()),
+            ("of the next", &|(.., spread)| spread[1].into()),
+            ("of the last", &|(.., spread)| spread[2].into()),
+        ],
+    )
+}
+
+fn of_the_return(plan: Plan) -> String {
+    format!(
+        "The connections of each member, {} seconds after the member serves again. Neither library \
+         moves a session whose connection works.",
+        plan.returned().as_secs()
     )
 }
 
@@ -146,7 +235,7 @@ fn seconds(death: &Death) -> Table {
     Table::new(names.collect(), rows.collect())
 }
 
-fn picture(death: &Death) -> Plot {
+fn picture(name: &str, death: &Death) -> Plot {
     let series = COLUMNS.iter().map(|(name, count)| {
         let counts = (1..).zip(by_second(death, *count));
         Series {
@@ -157,7 +246,7 @@ fn picture(death: &Death) -> Plot {
         }
     });
     Plot {
-        title: "After the death of a member".to_owned(),
+        title: format!("After the death of a member: {name}"),
         right: "second".to_owned(),
         up: "in each second".to_owned(),
         series: series.collect(),
@@ -165,17 +254,30 @@ fn picture(death: &Death) -> Plot {
     }
 }
 
-fn peaks(death: &Death) -> Table {
-    let rows = COLUMNS.iter().map(|&(name, count)| {
-        let counts: Vec<u64> = death.samples.iter().map(count).collect();
-        let steps: Vec<u64> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let sum: u64 = steps.iter().sum();
-        let share =
-            |part: f64| Cell::from(format!("{} %", shown(100.0 * part / sum.max(1) as f64)));
-        let largest = steps.iter().max().copied().unwrap_or(0);
-        let mean = sum as f64 / steps.len().max(1) as f64;
-        vec![name.into(), sum.into(), share(largest as f64), share(mean)]
-    });
-    let names = ["what", "in ten seconds", "largest", "mean"];
+fn peaks(measured: &[Measured]) -> Table {
+    let rows = measured
+        .iter()
+        .flat_map(|one| COLUMNS.map(|column| peak(one, column)));
+    let names = ["library", "what", "in ten seconds", "largest", "mean"];
     Table::new(names.map(str::to_owned).to_vec(), rows.collect())
+}
+
+fn peak(one: &Measured, (name, count): Column) -> Vec<Cell> {
+    let counts: Vec<u64> = one.death.samples.iter().map(count).collect();
+    let steps: Vec<u64> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let sum: u64 = steps.iter().sum();
+    let share = |part: f64| match sum {
+        0 => Cell::Nothing,
+        sum => format!("{} %", shown(100.0 * part / sum as f64)).into(),
+    };
+    let largest = steps.iter().max().copied().unwrap_or(0);
+    let mean = sum as f64 / steps.len().max(1) as f64;
+    let name = name.into();
+    vec![
+        one.name.into(),
+        name,
+        sum.into(),
+        share(largest as f64),
+        share(mean),
+    ]
 }

@@ -7,33 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
-use zookeeper_recipes_benches::process::{processor_time, resident};
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_testkit::{Ensemble, Server};
-
-use crate::fleet::Fleet;
-use crate::plan::Plan;
-
-/// The contenders of each lock that is handed on: a holder, and those that wait.
-pub(crate) const CONTENDERS: usize = 21;
-
-/// How long the contenders take turns before anything is counted.
-const WARM_UP: Duration = Duration::from_secs(10);
-
-/// The handoffs of one time.
-#[derive(Debug)]
-pub(crate) struct Handoffs {
-    pub(crate) queues: usize,
-    pub(crate) a_second: f64,
-    /// From the call of the release until the next one holds, in milliseconds, in order.
-    pub(crate) times: Vec<f64>,
-    /// The processor time of all servers in each second.
-    pub(crate) server_processors: f64,
-    /// The memory of all servers.
-    pub(crate) server_bytes: u64,
-}
 
 /// A lock that its contenders hand on.
 #[derive(Debug, Default)]
@@ -61,13 +36,12 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 }
 
 impl Turns {
-    /// Lets each session contend for one lock.
+    /// Lets each session contend for one of this many locks.
     ///
     /// # Errors
     ///
     /// Never for these paths.
-    pub(crate) fn begin(sessions: &[Session]) -> anyhow::Result<Turns> {
-        let number = (sessions.len() / CONTENDERS).max(1);
+    pub(crate) fn begin(sessions: &[Session], number: usize) -> anyhow::Result<Turns> {
         let mut turns = Turns {
             stopped: Arc::default(),
             contenders: JoinSet::new(),
@@ -120,42 +94,4 @@ impl Queue {
             self.handoffs.push(Handoff { at, took });
         }
     }
-}
-
-/// Counts the handoffs of a fleet.
-///
-/// # Errors
-///
-/// If the servers do not serve.
-pub(crate) async fn measure(ensemble: &Ensemble, plan: Plan) -> anyhow::Result<Handoffs> {
-    let fleet = Fleet::open(&ensemble.connect_string(), plan).await?;
-    let turns = Turns::begin(&fleet.sessions)?;
-    sleep(WARM_UP.min(10 * plan.time)).await;
-    turns.take();
-    let (began, before) = (Instant::now(), processors(ensemble));
-    sleep(plan.time).await;
-    let (took, after) = (began.elapsed(), processors(ensemble));
-    let handoffs = turns.take();
-    let server_bytes = servers(ensemble).filter_map(resident).sum();
-    turns.end().await?;
-    fleet.close().await;
-    let queues = handoffs.len();
-    let times = handoffs.into_iter().flatten();
-    let mut times: Vec<f64> = times.map(|it| it.took.as_secs_f64() * 1e3).collect();
-    times.sort_unstable_by(f64::total_cmp);
-    Ok(Handoffs {
-        queues,
-        a_second: times.len() as f64 / took.as_secs_f64(),
-        times,
-        server_processors: (after - before).as_secs_f64() / took.as_secs_f64(),
-        server_bytes,
-    })
-}
-
-fn servers(ensemble: &Ensemble) -> impl Iterator<Item = u32> {
-    ensemble.members().iter().filter_map(Server::process_id)
-}
-
-fn processors(ensemble: &Ensemble) -> Duration {
-    servers(ensemble).filter_map(processor_time).sum()
 }
