@@ -66,6 +66,7 @@ impl Simulation {
             name: name.to_owned(),
             chroot: "/".to_owned(),
             credentials: Vec::new(),
+            return_after: None,
         }
     }
 

@@ -170,7 +170,10 @@ fn processes<'a>(
         let name = format!("p{number}");
         let rng = rng.fork();
         async move {
-            let process = simulation.process(&name);
+            let mut process = simulation.process(&name);
+            if let Some(pause) = schedule.returns {
+                process = process.with_return_after(pause);
+            }
             let ensemble = process.ensemble();
             let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
             process.while_awake(run).await

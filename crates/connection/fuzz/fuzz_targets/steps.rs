@@ -14,10 +14,13 @@ mod world;
 
 use libfuzzer_sys::fuzz_target;
 use steps::{Step, keep_their_promises};
+use world::World;
 
 fuzz_target!(|data: &[u8]| {
     let (steps, _) = data.as_chunks::<3>();
     if steps.len() <= 200 {
-        keep_their_promises(steps.iter().map(|bytes| Step::of(*bytes)));
+        for world in [World::connected(), World::returning(7)] {
+            keep_their_promises(world, steps.iter().map(|bytes| Step::of(*bytes)));
+        }
     }
 });

@@ -1,15 +1,16 @@
 //! The task of a session: moves bytes between the machine and its connection.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, Timeout, sleep, timeout};
 
 use crate::driver::network::{Connecting, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
@@ -28,6 +29,7 @@ const KEPT_BYTES: usize = 64 << 10;
 pub struct Driver {
     shared: Arc<Shared>,
     link: Link,
+    beside: Beside,
     /// Bytes of the machine that are not written yet, from `written` on.
     unwritten: Vec<u8>,
     written: usize,
@@ -45,6 +47,13 @@ enum Link {
     Up(Box<dyn Stream>),
 }
 
+/// A connection to a host, beside the present one.
+enum Beside {
+    Nothing,
+    Opening(usize, Pin<Box<Timeout<Connecting>>>),
+    Open(usize, Box<dyn Stream>),
+}
+
 /// A timer, and when it fires. It may fire too early, but never too late.
 struct Timer {
     sleep: Pin<Box<Sleep>>,
@@ -56,6 +65,7 @@ impl Driver {
         Driver {
             shared,
             link: Link::Down,
+            beside: Beside::Nothing,
             unwritten: Vec::new(),
             written: 0,
             unflushed: false,
@@ -82,7 +92,7 @@ impl Driver {
             inner.driver = Some(context.waker().clone());
             inner.machine.deadline()
         };
-        let mut outputs = std::mem::take(&mut self.outputs);
+        let mut outputs = mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             self.apply(output);
         }
@@ -96,7 +106,15 @@ impl Driver {
         match output {
             Output::Connect { host, within } => {
                 self.forget_bytes();
-                self.link = Link::Opening(self.shared.network.connect(host, within));
+                let connecting = match mem::replace(&mut self.beside, Beside::Nothing) {
+                    Beside::Open(open, stream) if open == host => Box::pin(ready(Ok(stream))),
+                    _ => self.shared.network.connect(host, within),
+                };
+                self.link = Link::Opening(connecting);
+            }
+            Output::Look { host, within } => {
+                let connecting = self.shared.network.connect(host, within);
+                self.beside = Beside::Opening(host, Box::pin(timeout(within, connecting)));
             }
             Output::Disconnect => self.disconnect(),
             Output::State(State::Ended(_)) => {
@@ -168,6 +186,25 @@ impl Driver {
                 Ok(()) => self.read(context),
             },
         }
+    }
+
+    /// Opens the connection beside the present one as far as that needs no waiting. True if the
+    /// machine got an input.
+    fn look(&mut self, context: &mut Context<'_>) -> bool {
+        let Beside::Opening(host, connecting) = &mut self.beside else {
+            return false;
+        };
+        let Poll::Ready(opened) = connecting.as_mut().poll(context) else {
+            return false;
+        };
+        let host = *host;
+        self.beside = match opened {
+            Ok(Ok(stream)) => Beside::Open(host, stream),
+            _ => Beside::Nothing,
+        };
+        let is_there = matches!(self.beside, Beside::Open(..));
+        self.input(|machine, now| machine.looked(now, is_there));
+        true
     }
 
     fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -281,7 +318,7 @@ impl Future for Driver {
             }
             // Bytes come before the time: after a pause of the process, they prove the server
             // alive.
-            if driver.progress(context) {
+            if driver.progress(context) || driver.look(context) {
                 continue;
             }
             if !driver.time(context, deadline) {

@@ -86,7 +86,8 @@ impl Hosts {
         self.draw(AFTER_A_BREAK.min(session_timeout / 20))
     }
 
-    fn draw(&mut self, limit: Duration) -> Duration {
+    /// A pause of up to this limit.
+    pub(crate) fn draw(&mut self, limit: Duration) -> Duration {
         let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.random.u64(0..=nanoseconds))
     }

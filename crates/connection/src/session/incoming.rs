@@ -54,8 +54,9 @@ impl<R, W> Machine<R, W> {
         };
         debug_assert_eq!(connection, self.connection, "no input opens a connection");
         self.decoder = decoder;
-        if let Some(cause) = broken {
-            self.give_up(now, cause);
+        match broken {
+            Some(cause) => self.give_up(now, cause),
+            None => self.move_if_drained(now),
         }
     }
 

@@ -55,18 +55,19 @@ impl<R, W> Machine<R, W> {
         }
         match self.link {
             Link::Down { until } if now >= until => {
-                let host = self.hosts.next();
+                let host = self.way_back.next_host();
+                let host = host.unwrap_or_else(|| self.hosts.next());
                 self.link = Link::Opening { host, since: now };
                 self.yields(Output::Connect {
                     host,
-                    within: self.timing.handshake,
+                    within: self.handshake_limit(),
                 });
             }
-            Link::Opening { since, .. } if now >= since + self.timing.handshake => {
-                self.give_up(now, Break::NotConnected(self.timing.handshake));
+            Link::Opening { since, .. } if now >= since + self.handshake_limit() => {
+                self.give_up(now, Break::NotConnected(self.handshake_limit()));
             }
-            Link::Greeting { since, .. } if now >= since + self.timing.handshake => {
-                self.give_up(now, Break::NoSession(self.timing.handshake));
+            Link::Greeting { since, .. } if now >= since + self.handshake_limit() => {
+                self.give_up(now, Break::NoSession(self.handshake_limit()));
             }
             Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
                 self.give_up(now, Break::Silent(self.timing.silence));
@@ -74,8 +75,20 @@ impl<R, W> Machine<R, W> {
             Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
                 self.give_up(now, Break::NoSession(self.timing.unanswered));
             }
-            Link::Up => self.look_at_replies(now),
+            Link::Up => {
+                self.look_at_replies(now);
+                self.look_back(now);
+            }
             _ => {}
+        }
+    }
+
+    /// How long a host may take to accept, and then to confirm the session.
+    fn handshake_limit(&self) -> Duration {
+        match self.way_back.is_moving() {
+            // Another member served the session until now. The lease does not wait for this one.
+            true => self.timing.session / 20,
+            false => self.timing.handshake,
         }
     }
 
@@ -84,13 +97,14 @@ impl<R, W> Machine<R, W> {
         let of_link = match &self.link {
             Link::Down { until } => *until,
             Link::Opening { since, .. } | Link::Greeting { since, .. } => {
-                *since + self.timing.handshake
+                *since + self.handshake_limit()
             }
             Link::Restoring { since, .. } => {
                 (self.heard_at + self.timing.silence).min(*since + self.timing.unanswered)
             }
             Link::Up => {
-                let limits = [self.silent_at(), self.unanswered_at()];
+                let look_at = self.way_back.look_at();
+                let limits = [self.silent_at(), self.unanswered_at(), look_at];
                 let limits = limits.into_iter().flatten();
                 limits.fold(self.ping_at(), Duration::min)
             }
@@ -218,10 +232,12 @@ impl<R, W> Machine<R, W> {
         let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
             return;
         };
-        if let Some(obstacle) = self.obstacles.get_mut(*host) {
+        let host = *host;
+        if let Some(obstacle) = self.obstacles.get_mut(host) {
             *obstacle = None;
         }
         self.link = Link::Up;
+        self.has_arrived(now, host);
         self.confirmed_once = true;
         self.refusals = 0;
         self.broken_at_watches = 0;
@@ -247,6 +263,8 @@ impl<R, W> Machine<R, W> {
             Link::Up => (None, self.hosts.pause_after_break(self.timing.session)),
             Link::Down { .. } | Link::Ended(_) => return,
         };
+        let is_up = matches!(self.link, Link::Up);
+        self.way_back.lost(is_up && !matches!(cause, Break::Left));
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;

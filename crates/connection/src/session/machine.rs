@@ -14,6 +14,7 @@ use crate::session::hosts::Hosts;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
+use crate::session::way_back::WayBack;
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -32,6 +33,9 @@ pub struct Config {
     pub resume: Option<Resumable>,
     /// Whether the servers know how to remove a watch.
     pub removals: Avoided,
+    /// How long the session stays away from a host whose connection broke, at least. It then moves
+    /// back once the host accepts connections. `None` stays away. At least one second.
+    pub return_after: Option<Duration>,
 }
 
 /// Leaves the credentials out.
@@ -43,6 +47,7 @@ impl fmt::Debug for Config {
             .field("session_timeout", &self.session_timeout)
             .field("reply_limit", &self.reply_limit)
             .field("resume", &self.resume)
+            .field("return_after", &self.return_after)
             .finish_non_exhaustive()
     }
 }
@@ -125,6 +130,14 @@ pub enum Output<R, W> {
         /// The time after which the machine gives the host up.
         within: Duration,
     },
+    /// Open a connection to a host, beside the present one, and keep it for the next
+    /// [`Connect`](Self::Connect) to that host. The answer is [`looked`](Machine::looked).
+    Look {
+        /// The index of the host.
+        host: usize,
+        /// The time after which the host has not accepted.
+        within: Duration,
+    },
     /// Drop the connection. Before it, send the rest of what [`transmit`](Machine::transmit) gives.
     Disconnect,
     /// The request of this caller has its reply, or will have none.
@@ -196,6 +209,7 @@ pub struct Machine<R, W> {
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
+    pub(crate) way_back: WayBack,
     /// Why the last connection to each host was not opened or broke.
     pub(crate) obstacles: Vec<Option<Break>>,
     pub(crate) link: Link,
@@ -237,6 +251,7 @@ impl<R, W> Machine<R, W> {
             last_zxid: config.resume.as_ref().map_or(0, |resume| resume.last_zxid),
             obstacles: vec![None; config.hosts],
             hosts,
+            way_back: WayBack::new(config.return_after),
             link: Link::Down { until: now },
             connection: 0,
             confirmed_once: config.resume.is_some(),
@@ -351,15 +366,20 @@ impl<R, W> Machine<R, W> {
             to.append(&mut self.own_frames);
             self.said_at = now;
         }
-        if matches!(self.link, Link::Up) && self.requests.has_unsent() {
+        if self.sends_requests() {
             self.requests.send(now, to);
             self.said_at = now;
         }
     }
 
+    fn sends_requests(&self) -> bool {
+        let is_up = matches!(self.link, Link::Up) && !self.way_back.holds_requests();
+        is_up && self.requests.has_unsent()
+    }
+
     /// True if [`transmit`](Self::transmit) has bytes to send.
     pub fn wants_transmit(&self) -> bool {
-        !self.own_frames.is_empty() || (matches!(self.link, Link::Up) && self.requests.has_unsent())
+        !self.own_frames.is_empty() || self.sends_requests()
     }
 
     /// Ends the session on this side at once, and yields what its callers have to know.

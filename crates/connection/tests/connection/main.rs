@@ -18,3 +18,4 @@ mod random;
 mod sleep;
 mod tcp;
 mod watches;
+mod way_back;

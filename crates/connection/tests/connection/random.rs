@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::steps::{Step, end_with_the_session, keep_their_promises};
+use crate::world::World;
 
 fn step() -> impl Strategy<Value = Step> {
     any::<[u8; 3]>().prop_map(Step::of)
@@ -15,7 +16,12 @@ proptest! {
 
     #[test]
     fn each_request_has_one_end_and_no_event_is_missed(steps in vec(step(), 1..60)) {
-        keep_their_promises(steps);
+        keep_their_promises(World::connected(), steps);
+    }
+
+    #[test]
+    fn session_that_returns_keeps_the_same_promises(steps in vec(step(), 1..60)) {
+        keep_their_promises(World::returning(7), steps);
     }
 
     #[test]

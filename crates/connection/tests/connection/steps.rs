@@ -163,8 +163,7 @@ fn must_have_fired(world: &World, watch: usize) -> bool {
 }
 
 /// Each request has one end, and no event is missed.
-pub(crate) fn keep_their_promises(steps: impl IntoIterator<Item = Step>) {
-    let mut world = World::connected();
+pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Item = Step>) {
     let mut known = Known::default();
     for step in steps {
         apply(&mut world, &mut known, step);

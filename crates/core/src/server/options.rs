@@ -31,6 +31,7 @@ pub struct ConnectOptions {
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
     pub(crate) jute_maxbuffer: usize,
+    pub(crate) return_after: Option<Duration>,
     auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_recipes_connection::TlsOptions>,
@@ -45,6 +46,7 @@ impl ConnectOptions {
             tick: None,
             owner: None,
             jute_maxbuffer: request_limit::USUAL,
+            return_after: None,
             auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
@@ -116,6 +118,46 @@ impl ConnectOptions {
     /// set the least of their values. From 262,144 to 2,147,483,647.
     pub fn jute_maxbuffer(mut self, bytes: usize) -> ConnectOptions {
         self.jute_maxbuffer = bytes;
+        self
+    }
+
+    /// Moves the session back to a member that it has lost, once that member serves again.
+    ///
+    /// Off by default: after the death of a member its sessions stay at the others. With this
+    /// option they return, so that the sessions are spread as before. The session looks for the
+    /// lost member after one to two pauses, at random, and again after each look in vain. The
+    /// pause is at least one second; minutes are usual.
+    ///
+    /// The session and its holds are kept. The member gets the id and the password of the session,
+    /// as after each reconnect, and nothing expires:
+    ///
+    /// * **No request is in doubt.** The connection to the member is opened first. The session then
+    ///   sends nothing more, and moves when each request that it has sent has its reply. New
+    ///   requests wait for the new connection, in order.
+    /// * **No event is lost, and none comes twice.** The watches that have seen no event are set
+    ///   again, with the latest zxid of a reply. The server sends at once what they have missed.
+    /// * **The lease lasts.** The move confirms all contacts before it, so it renews the
+    ///   [lease](crate::docs::lease). If the member does not confirm the session within a twentieth
+    ///   of the session timeout, the session goes to the next member.
+    ///
+    /// | the session | costs |
+    /// |---|---|
+    /// | looks in vain | 1 connection, opened or refused |
+    /// | moves | 2 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe |
+    ///
+    /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
+    /// reconnect, and each waiter lists its queue afterwards. Do not set the option if your
+    /// service stops its work for that. Do not set it for servers that keep no session over a
+    /// change of the member.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_core::ConnectOptions;
+    ///
+    /// let options = ConnectOptions::new().return_after(Duration::from_secs(300));
+    /// ```
+    pub fn return_after(mut self, pause: Duration) -> ConnectOptions {
+        self.return_after = Some(pause);
         self
     }
 
@@ -234,6 +276,7 @@ impl fmt::Debug for ConnectOptions {
             .field("connection_timeout", &self.connection_timeout)
             .field("tick", &self.tick)
             .field("owner", &self.owner)
+            .field("return_after", &self.return_after)
             .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,7 @@ mod owners;
 mod paths;
 mod refused;
 mod replaces;
+mod returning;
 mod rules;
 mod same_names;
 mod session_states;
