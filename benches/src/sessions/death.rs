@@ -7,7 +7,8 @@ use tokio::time::{interval, sleep};
 use zookeeper_recipes_testkit::Ensemble;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
-use crate::party::{Library, Recovery};
+use crate::library::Library;
+use crate::party::Recovery;
 use crate::plan::{AFTER, Plan};
 
 /// How long the contenders take turns before the death.
@@ -37,10 +38,10 @@ pub(crate) struct Death {
     /// The sums at the end of each interval, from the moment of the death.
     pub(crate) samples: Vec<Sample>,
     pub(crate) recovery: Recovery,
-    /// The locks that all sessions held before, and those that they hold still.
-    pub(crate) held: [usize; 2],
-    /// The connections of each member, the one that dies first: before the death, ten seconds
-    /// after it, and after the member has returned.
+    /// The locks that all sessions held before the death, ten seconds after it, and after the
+    /// member has returned.
+    pub(crate) held: [usize; 3],
+    /// The connections of each member at the same moments, the one that dies first.
     pub(crate) spread: [Vec<usize>; 3],
 }
 
@@ -71,11 +72,12 @@ pub(crate) async fn measure(
     let samples = sample(&proxies, died).await;
     let after = spread(&proxies, follower);
     let recovery = party.recovery().await?;
-    let held = [held_before, party.held().await?];
+    let held_after = party.held().await?;
     ensemble.restart(follower).await?;
     proxies[follower].accept_connections();
     sleep(plan.returned()).await;
     let returned = spread(&proxies, follower);
+    let held = [held_before, held_after, party.held().await?];
     party.end().await?;
     Ok(Death {
         bereft: before[0],

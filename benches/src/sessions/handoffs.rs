@@ -6,7 +6,8 @@ use tokio::time::sleep;
 use zookeeper_recipes_benches::process::{java_heap, processor_time, resident};
 use zookeeper_recipes_testkit::{Ensemble, Server};
 
-use crate::party::{Library, in_order};
+use crate::library::Library;
+use crate::party::in_order;
 use crate::plan::Plan;
 
 /// How long the contenders take turns before anything is counted.

@@ -7,6 +7,7 @@ mod curator;
 mod death;
 mod fleet;
 mod handoffs;
+mod library;
 mod ours;
 mod party;
 mod plan;
@@ -25,7 +26,7 @@ use zookeeper_recipes_interop::{Program, ProgramError};
 use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
 
 use crate::curator::JAVA_OPTIONS;
-use crate::party::Library;
+use crate::library::Library;
 use crate::plan::{AFTER, Plan};
 use crate::report::{Measured, report};
 

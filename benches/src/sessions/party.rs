@@ -1,44 +1,6 @@
-//! A library whose fleet of sessions is measured.
+//! The fleet of a library, as the bench sees it.
 
 use async_trait::async_trait;
-use zookeeper_recipes_interop::Program;
-
-use crate::curator::Curator;
-use crate::ours::Ours;
-use crate::plan::Plan;
-
-/// A library.
-pub(crate) enum Library {
-    Ours,
-    Curator(Program),
-}
-
-impl Library {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Library::Ours => "ours",
-            Library::Curator(_) => "Curator",
-        }
-    }
-
-    /// Opens the sessions, acquires the locks that they hold, and begins the turns.
-    ///
-    /// # Errors
-    ///
-    /// If the servers do not serve.
-    pub(crate) async fn open(
-        &self,
-        connect_string: &str,
-        plan: Plan,
-    ) -> anyhow::Result<Box<dyn Party>> {
-        Ok(match self {
-            Library::Ours => Box::new(Ours::open(connect_string, plan).await?),
-            Library::Curator(program) => {
-                Box::new(Curator::open(program, connect_string, plan).await?)
-            }
-        })
-    }
-}
 
 /// The sessions of a library, the locks that they hold, and contenders that take turns.
 #[async_trait]
