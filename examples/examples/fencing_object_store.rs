@@ -91,7 +91,7 @@ fn parse(object: &str) -> anyhow::Result<(FencingToken, &str)> {
     let (token, text) = object.split_once('\n').context("no token")?;
     let (number, turn) = token.split_once(' ').context("no turn")?;
     let number: i64 = number.parse()?;
-    Ok((FencingToken::from(number).of_turn(turn.parse()?), text))
+    Ok((FencingToken::from(number).with_turn(turn.parse()?), text))
 }
 
 #[tokio::main]

@@ -15,12 +15,12 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 
 /// Several recipes that are held together, or none of them.
 ///
-/// Acquires the recipes in one order, which is the same in each process. So two processes that want
-/// the same recipes do not wait for each other for ever. One deadline bounds all of them. If one
-/// recipe fails, the holds of the others are released.
+/// The recipes are acquired one after the other, in an order that is the same in each process. So
+/// two processes that want the same recipes do not wait for each other for ever. One deadline bounds
+/// all of them. If one recipe fails, the holds of the others are released.
 ///
-/// The costs are the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
-/// a recipe keeps the earlier ones held.
+/// The costs are the sum of the recipes' costs. During the wait for a recipe, the earlier ones are
+/// held.
 ///
 /// # Not reentrant
 ///
@@ -79,11 +79,11 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// ```
 #[derive(Debug)]
 pub struct AllOf {
-    /// The recipes, in the order of their places.
+    /// The recipes, in the order of their ranks.
     recipes: Vec<Box<dyn Recipe>>,
 }
 
-/// Where a recipe is, for the order of the recipes.
+/// Decides when a recipe is acquired: recipes are ordered by their ranks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     whole_path: String,
@@ -103,7 +103,7 @@ impl Rank {
         }
     }
 
-    /// True if both places are in one ensemble, because a server is a member of one ensemble only.
+    /// True if both recipes are in one ensemble, because a server is a member of one ensemble only.
     fn shares_a_server(&self, other: &Rank) -> bool {
         self.servers
             .iter()
@@ -112,29 +112,26 @@ impl Rank {
 }
 
 impl AllOf {
-    /// Several recipes as one. Sends nothing.
+    /// Several recipes as one. The call sends nothing.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] if there is no recipe, or if two recipes have the same whole path in one
     /// ensemble. One of the two would wait for the other.
     pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
-        let at_rank = |recipe: Box<dyn Recipe>| (Rank::of(&*recipe), recipe);
-        let mut recipes: Vec<_> = recipes.into_iter().map(at_rank).collect();
+        let with_rank = |recipe: Box<dyn Recipe>| (Rank::of(&*recipe), recipe);
+        let mut recipes: Vec<_> = recipes.into_iter().map(with_rank).collect();
         if recipes.is_empty() {
-            return Err(InvalidInput::new(
-                "recipes",
-                "[]",
-                "must contain at least one recipe",
-            ));
+            let problem = "must contain at least one recipe";
+            return Err(InvalidInput::new("recipes", "[]", problem));
         }
         recipes.sort_by(|(left, _), (right, _)| left.cmp(right));
-        for (index, (place, _)) in recipes.iter().enumerate() {
+        for (index, (rank, _)) in recipes.iter().enumerate() {
             let before = recipes[..index].iter().rev().map(|(other, _)| other);
-            let mut alike = before.take_while(|other| other.whole_path == place.whole_path);
-            if alike.any(|other| place.shares_a_server(other)) {
+            let mut of_path = before.take_while(|other| other.whole_path == rank.whole_path);
+            if of_path.any(|other| rank.shares_a_server(other)) {
                 let problem = "is given twice, so one recipe would wait for the other";
-                return Err(InvalidInput::new("path", &place.whole_path, problem));
+                return Err(InvalidInput::new("path", &rank.whole_path, problem));
             }
         }
         let recipes = recipes.into_iter().map(|(_, recipe)| recipe).collect();
@@ -169,9 +166,7 @@ impl AllOf {
 
     async fn acquire_until(&self, timeout: Option<Duration>) -> Result<AllHold, Error> {
         let started = Instant::now();
-        let mut held = AllHold {
-            holds: Vec::with_capacity(self.recipes.len()),
-        };
+        let mut held = AllHold { holds: Vec::new() };
         for recipe in &self.recipes {
             let acquire = async {
                 let Some(timeout) = timeout else {
@@ -208,9 +203,7 @@ impl AllOf {
     ///
     /// That of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<AllHold>, Error> {
-        let mut held = AllHold {
-            holds: Vec::with_capacity(self.recipes.len()),
-        };
+        let mut held = AllHold { holds: Vec::new() };
         for recipe in &self.recipes {
             match recipe.try_acquire().await {
                 Ok(Some(hold)) => held.holds.push(hold),
@@ -268,14 +261,11 @@ impl AllHold {
     ///
     /// See [`HoldView::remaining`](crate::HoldView::remaining).
     pub fn remaining(&self) -> Duration {
-        self.holds
-            .iter()
-            .map(|hold| hold.remaining())
-            .min()
-            .unwrap_or_default()
+        let remaining = self.holds.iter().map(|hold| hold.remaining());
+        remaining.min().unwrap_or_default()
     }
 
-    /// Resolves when one of the holds is lost. Returns this hold and the reason.
+    /// Resolves when one of the holds is lost, with this hold and the reason.
     ///
     /// See [`Hold::lost`](crate::Hold::lost).
     ///

@@ -187,8 +187,9 @@ impl Error {
     /// True if the same call may succeed later without any other change.
     ///
     /// False if the server denies permission, the path is not valid, the session is closed, or
-    /// another recipe uses the path: a person has to change something first. Always false of
-    /// [`ErrorKind::HoldEnded`]: the release and the writes of such a hold never succeed later.
+    /// another recipe uses the path: a person has to change something first. For
+    /// [`ErrorKind::HoldEnded`] it is always false: the release and the writes of such a hold never
+    /// succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Connect { .. }

@@ -40,13 +40,13 @@ impl FencingToken {
 
     /// The token of the same number and this turn, for example as read from a store.
     #[must_use]
-    pub fn of_turn(self, turn: u32) -> FencingToken {
+    pub fn with_turn(self, turn: u32) -> FencingToken {
         FencingToken { turn, ..self }
     }
 
     /// The token of the next hold by the same znode.
     pub(crate) fn next_turn(self) -> FencingToken {
-        self.of_turn(self.turn.saturating_add(1))
+        self.with_turn(self.turn.saturating_add(1))
     }
 }
 

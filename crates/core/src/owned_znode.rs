@@ -18,14 +18,13 @@ use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::directory::{
-    Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
-};
+use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
 use crate::queue::wait::{OwnWait, WITHOUT_ZNODE};
 use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, if_there};
+use crate::session::connect::refuse_missing_chroot;
 use crate::session::handle::Session;
 
 /// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
@@ -49,7 +48,7 @@ pub struct OwnedZnode {
 }
 
 impl OwnedZnode {
-    /// Waits for a ZooKeeper session, and begins a znode in it. Sends nothing.
+    /// Waits for a ZooKeeper session, and begins a znode in it. The call sends nothing.
     ///
     /// `is_own` is true for the data and the metadata of this znode. It is asked only about a znode
     /// of the same session.
@@ -66,12 +65,12 @@ impl OwnedZnode {
         path: &NodePath,
         is_own: impl Fn(&[u8], &Stat) -> bool + Send + Sync + 'static,
     ) -> Result<OwnedZnode, Error> {
-        let open = session.opened(path.as_str()).await?;
+        let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id(), error))?;
         let znode = open.znodes.of_recipe(path.as_str(), Box::new(is_own));
         Ok(OwnedZnode {
-            owned: Some(Owned::new(session.kept_open(), znode)),
+            owned: Some(Owned::new(session.end_request(), znode)),
             open,
             server,
             path: path.clone(),
@@ -97,7 +96,7 @@ impl OwnedZnode {
         self.during(read).await
     }
 
-    /// Refuses a chroot that does not exist. Sends one read, or none if there is no chroot.
+    /// Refuses a chroot that does not exist, by one read, or none if there is no chroot.
     ///
     /// # Errors
     ///
@@ -110,9 +109,9 @@ impl OwnedZnode {
 
     /// Creates the znode, which is ephemeral, and its missing directories.
     ///
-    /// Returns `None` if another contender's znode is there. Waits first until the lease allows a
-    /// hold, so that the holder of a lapsed lease bars nobody. If no answer comes, the call looks
-    /// for the znode before it creates it again.
+    /// The result is `None` if another contender's znode is there. The call waits first until the
+    /// lease allows a hold, so that the holder of a lapsed lease bars nobody. If no answer comes, it
+    /// looks for the znode before it creates it again.
     ///
     /// # Errors
     ///
@@ -252,7 +251,7 @@ impl OwnedZnode {
         }
     }
 
-    /// Sends one create. Sends nothing once the session is left, or has ended here.
+    /// Sends one create, unless the session is left, or has ended here.
     async fn create_once(
         &self,
         znode: &OwnZnode,
@@ -290,7 +289,7 @@ impl OwnedZnode {
         self.open.live.during(self.path.as_str(), work).await
     }
 
-    /// Waits until a hold may be granted. Sends nothing if it may be at once.
+    /// Waits until a hold may be granted.
     async fn until_may_hold(&self) -> Result<(), Error> {
         let may_hold = self.open.live.until_may_grant(self.path.as_str()).await;
         may_hold.map_err(|error| self.failed(error))

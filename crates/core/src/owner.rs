@@ -1,4 +1,4 @@
-//! The owner of a contender: the text in its znode that says which process it is.
+//! The owner of a contender: the text in its znode that names its process.
 //!
 //! The text is `service@host:pid`. Curator and kazoo put a text of their own into the same place:
 //! the address of the host, or the identifier of the contender.
@@ -10,7 +10,7 @@ use crate::invalid_input::InvalidInput;
 /// The longest name of a service, in bytes.
 const LONGEST_SERVICE: usize = 200;
 
-/// The text that says which process this is. By default the service is the program's name.
+/// The owner of the contenders of this process. By default the service is the program's name.
 pub(crate) fn of_this_process(service: Option<&str>) -> Arc<str> {
     let service = service.map_or_else(program, str::to_owned);
     format!("{service}@{}:{}", host(), std::process::id()).into()

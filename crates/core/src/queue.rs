@@ -236,7 +236,7 @@ impl Queue {
             name.is_some_and(|name| name.rfind('/') == Some(0))
         };
         let warn = |waited| {
-            if let Some(open) = session.present() {
+            if let Some(open) = session.current() {
                 let granted = &open.granted;
                 granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
             }
@@ -275,8 +275,8 @@ impl Queue {
         let attempt = Attempt::begin(&self.shared.source);
         let work = pin!(self.try_by(&attempt));
         let path = &self.shared.directory;
-        let promptly = self.shared.session.promptly(path, work);
-        attempt.report_try(promptly).await
+        let bounded = self.shared.session.unless_disconnected(path, work);
+        attempt.report_try(bounded).await
     }
 
     async fn try_by(&self, attempt: &Attempt) -> Result<Option<Hold>, Error> {
@@ -350,7 +350,7 @@ impl SharedQueue {
         let path = self.directory.as_str();
         let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
         loop {
-            let open = self.session.opened(path).await?;
+            let open = self.session.until_open(path).await?;
             let work = async { attempt::acquire(&SessionQueue::new(self, &open)?, attempt).await };
             match open.live.during(path, pin!(work)).await {
                 Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
@@ -361,14 +361,14 @@ impl SharedQueue {
 
     async fn try_acquire(&self) -> Result<Option<Grant>, Error> {
         let path = self.directory.as_str();
-        let open = self.session.opened(path).await?;
+        let open = self.session.until_open(path).await?;
         let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &open)?).await };
         open.live.during(path, pin!(attempt)).await
     }
 
     async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let path = self.directory.as_str();
-        let open = self.session.opened(path).await?;
+        let open = self.session.until_open(path).await?;
         let look = async { entries(&SessionQueue::new(self, &open)?).await };
         open.live.during(path, pin!(look)).await
     }

@@ -1,12 +1,12 @@
 //! The session handle, its supervisor, and the ZooKeeper sessions that the supervisor opens.
 
-mod connect;
+pub(crate) mod connect;
 mod detach;
 pub(crate) mod detached_session;
 pub(crate) mod handle;
 pub(crate) mod health;
 mod keeper;
-mod leave;
+mod leftovers;
 mod resume;
 pub(crate) mod state;
 mod supervisor;

@@ -1,4 +1,4 @@
-//! Mutexes of this process, looks at futures, and work that several tasks wait for.
+//! Mutexes of this process, the outputs of ready futures, and work that several tasks wait for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,21 +18,21 @@ pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
     tokio::task::unconstrained(future).now_or_never()
 }
 
-/// The work that is under way, if there is any. Only its callers keep it.
+/// Work that several callers wait for. It is dropped with the last of them.
 ///
-/// Each caller polls the work. So no caller waits for another caller, which nobody may poll.
+/// Each caller polls the work, so that none waits for a caller that nobody polls.
 #[derive(Debug)]
-pub(crate) struct UnderWay<T>(Mutex<Option<WeakShared<Work<T>>>>);
+pub(crate) struct SharedWork<T>(Mutex<Option<WeakShared<Work<T>>>>);
 
 type Work<T> = BoxFuture<'static, T>;
 
-impl<T> Default for UnderWay<T> {
-    fn default() -> UnderWay<T> {
-        UnderWay(Mutex::new(None))
+impl<T> Default for SharedWork<T> {
+    fn default() -> SharedWork<T> {
+        SharedWork(Mutex::new(None))
     }
 }
 
-impl<T: Clone> UnderWay<T> {
+impl<T: Clone> SharedWork<T> {
     /// The work that is under way, or new work.
     pub(crate) fn join(&self, begin: impl FnOnce() -> Work<T>) -> Shared<Work<T>> {
         let mut work = lock(&self.0);

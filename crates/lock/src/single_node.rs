@@ -259,7 +259,7 @@ impl SingleNodeLock {
                 None => Ok(None),
             }
         });
-        self.session.promptly(&self.path, attempt).await
+        self.session.unless_disconnected(&self.path, attempt).await
     }
 
     /// Reads the holder, if there is one. The answer does not list the waiters: they have no znode.

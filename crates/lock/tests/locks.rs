@@ -74,7 +74,7 @@ async fn hold_keeps_its_lock_though_nobody_has_the_lock_any_more() {
     hold.release().await.expect("it is held");
     let next = in_time("the next one holds", waiting).await;
     let next = next.expect("it does not panic").fencing_token();
-    assert_eq!(next, token.of_turn(1), "it was handed on");
+    assert_eq!(next, token.with_turn(1), "it was handed on");
     assert_eq!(
         simulation.counters().requests_of("worker"),
         requests,

@@ -252,7 +252,7 @@ fn set_data(path: &str, data: &[u8]) -> RequestBody {
 }
 
 fn refusal(error: ErrorCode) -> Refusal {
-    match values::classify(error) {
+    match values::error_of_code(error) {
         ServerError::Refused(refusal) => refusal,
         other => Refusal::Other(other.to_string()),
     }

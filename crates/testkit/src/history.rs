@@ -138,7 +138,7 @@ pub struct History {
 
 /// The place in the queue of a hold with this token: that of its znode.
 fn place(token: FencingToken) -> FencingToken {
-    token.of_turn(0)
+    token.with_turn(0)
 }
 
 impl History {

@@ -18,7 +18,7 @@ use crate::path::NodePath;
 use crate::retry::retry;
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::sync::{UnderWay, lock};
+use crate::sync::{SharedWork, lock};
 
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct OwnZnodes {
@@ -75,7 +75,7 @@ pub(crate) struct OfRecipe {
     /// True while the znode is its holder's.
     is_held: AtomicBool,
     /// The one removal that is under way: a second one could delete the next holder's znode.
-    removing: UnderWay<Result<(), ServerError>>,
+    removing: SharedWork<Result<(), ServerError>>,
 }
 
 /// An entry in the list. A drop removes the entry.
@@ -117,7 +117,7 @@ impl OwnZnodes {
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
-            removing: UnderWay::default(),
+            removing: SharedWork::default(),
         };
         self.add(path, Kind::OfRecipe(Arc::new(of_recipe)))
     }
@@ -210,7 +210,7 @@ impl OfRecipe {
         &self.path
     }
 
-    fn may_exist(&self) -> bool {
+    pub(crate) fn may_exist(&self) -> bool {
         self.may_exist.load(Ordering::Relaxed)
     }
 

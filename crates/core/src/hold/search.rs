@@ -15,7 +15,7 @@ use crate::live::live_session::LiveSession;
 use crate::retry::retry;
 use crate::server::ensemble::{Created, Node};
 use crate::server::error::{ServerError, if_there};
-use crate::sync::{UnderWay, lock};
+use crate::sync::{SharedWork, lock};
 
 /// The searches of a session that are under way.
 #[derive(Default)]
@@ -27,10 +27,10 @@ struct Numbered {
     /// first.
     last: u64,
     /// The look of each directory. Only its callers keep it.
-    directories: BTreeMap<String, Weak<SearchUnderWay>>,
+    directories: BTreeMap<String, Weak<SharedSearch>>,
 }
 
-type SearchUnderWay = UnderWay<Result<Search, ServerError>>;
+type SharedSearch = SharedWork<Result<Search, ServerError>>;
 
 /// The names of a directory's children, sorted.
 #[derive(Clone)]
@@ -104,7 +104,7 @@ impl Searches {
     }
 
     /// The number of a caller, and the look of its directory.
-    fn ask(&self, directory: &str) -> (u64, Arc<SearchUnderWay>) {
+    fn ask(&self, directory: &str) -> (u64, Arc<SharedSearch>) {
         let number = self.next();
         let mut searches = lock(&self.0);
         let known = searches.directories.get(directory).and_then(Weak::upgrade);

@@ -10,7 +10,7 @@ use crate::contender::Identity;
 use crate::live::live_session::LiveSession;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::UnderWay;
+use crate::sync::SharedWork;
 
 /// The access control list of a contender's znode that only `owner` can write to.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
 #[derive(Default)]
 pub(crate) struct SoleWriter {
     is_believed: OnceLock<bool>,
-    trial: UnderWay<Option<bool>>,
+    trial: SharedWork<Option<bool>>,
 }
 
 impl SoleWriter {

@@ -209,7 +209,7 @@ async fn create_contender<'q>(
             identity = identity.marking();
         }
         let znode = queue.open.znodes.sought(&shared.directory, identity);
-        let owned = Owned::before_create(shared.session.kept_open(), znode, refused);
+        let owned = Owned::before_create(shared.session.end_request(), znode, refused);
         let path = queue.child(&identity.name(label));
         let sent = queue.live.now();
         let reply = create(queue, path.clone(), acl.into_owned());
@@ -259,7 +259,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
         return Ok(None);
     };
     let path = hold.znode.path().to_owned();
-    let owned = Owned::new(queue.shared.session.kept_open(), hold.znode);
+    let owned = Owned::new(queue.shared.session.end_request(), hold.znode);
     // A list after a create shows what was there at the create. Here nothing is created.
     queue.catch_up().await?;
     match queue.read(&path).await? {
@@ -340,7 +340,7 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     // A server has applied two creates. The second znode would bar the queue for good.
     for other in own {
         let znode = znodes.unique(&other.path);
-        drop(Owned::new(queue.shared.session.kept_open(), znode));
+        drop(Owned::new(queue.shared.session.end_request(), znode));
     }
     Ok(created)
 }

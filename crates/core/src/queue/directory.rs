@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
-use crate::retry::{Backoff, retry};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
@@ -110,27 +110,6 @@ impl MissingDirectory<'_> {
             }
         }
         created
-    }
-}
-
-/// Refuses a chroot that does not exist. Under a missing chroot, an ensemble looks empty.
-///
-/// Sends one read, or none if there is no chroot.
-pub(crate) async fn refuse_missing_chroot(
-    live: &LiveSession,
-    server: &dyn ServerSession,
-    path: &str,
-) -> Result<(), Error> {
-    if live.chroot() == "/" {
-        return Ok(());
-    }
-    match retry(ServerError::is_unknown, || server.get("/")).await {
-        Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
-            chroot: live.chroot().to_owned(),
-        }),
-        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id(), error)),
-        // A server that refuses the read for another reason has found the znode.
-        _ => Ok(()),
     }
 }
 

@@ -11,13 +11,13 @@ use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
-use crate::queue::directory::refuse_missing_chroot;
 use crate::queue::options::QueueOptions;
 use crate::recipe::QueueEntry;
 use crate::retry::retry;
 use crate::rule::{QueueView, Rule};
 use crate::server::ensemble::{Node, Reply, ServerSession};
 use crate::server::error::{ServerError, if_there};
+use crate::session::connect::refuse_missing_chroot;
 use crate::session::handle::Session;
 
 /// What the clones of a queue share.

@@ -21,7 +21,7 @@ pub(crate) struct ConnectString {
 impl ConnectString {
     /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
     ///
-    /// Refuses a host whose scheme contradicts `is_encrypted`.
+    /// A host is refused if its scheme contradicts `is_encrypted`.
     pub(crate) fn new(given: &str, is_encrypted: bool) -> Result<ConnectString, InvalidInput> {
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
         // Credentials must not be quoted.

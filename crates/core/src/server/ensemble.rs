@@ -40,8 +40,8 @@ pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
 pub trait Ensemble: fmt::Debug + Send + Sync {
     /// Opens a new session.
     ///
-    /// Resolves once a server has confirmed the session. If no server answers,
-    /// the future does not end by itself: the caller sets the deadline.
+    /// The future resolves once a server has confirmed the session. If no server answers, it does
+    /// not end by itself: the caller sets the deadline.
     ///
     /// # Cancel safety
     ///
@@ -50,8 +50,9 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
     /// Takes over a session that another process has [left open](ServerSession::detach).
     ///
-    /// Resolves once a server has confirmed the session, and this process has claimed it. If the
-    /// future is dropped before, the session stays open. By default, refuses the session.
+    /// The future resolves once a server has confirmed the session, and this process has claimed
+    /// it. If the future is dropped before, the session stays open. By default, the session is
+    /// refused.
     ///
     /// # Errors
     ///
@@ -150,7 +151,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Leaves the present server for another one, because a lease cannot be kept there.
     ///
-    /// Does nothing by default, for a client that cannot choose.
+    /// By default this does nothing, for a client that cannot choose.
     fn leave_server(&self) {}
 
     /// True if the events of watches become ready in the order of their transactions, as long as

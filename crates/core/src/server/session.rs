@@ -21,7 +21,7 @@ use crate::server::error::{Refusal, ServerError};
 use crate::server::request_limit::RequestLimit;
 use crate::server::scope::Scope;
 use crate::server::values::{
-    classify, connection_state, create_request, event_of, multi_operation, no_reply,
+    connection_state, create_request, error_of_code, event_of, multi_operation, no_reply,
 };
 
 /// A session over the library's own connection.
@@ -136,7 +136,7 @@ async fn body(pending: Result<Pending, ServerError>) -> Result<ReplyBody, Server
 fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
     match answer.reply.header.error {
         ErrorCode::Ok => Ok(answer.reply.body),
-        code => Err(classify(code)),
+        code => Err(error_of_code(code)),
     }
 }
 
@@ -422,7 +422,7 @@ fn read_result(result: MultiResult) -> Result<Option<Node>, ServerError> {
     match result {
         MultiResult::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
         MultiResult::Error(ErrorCode::NoNode) => Ok(None),
-        MultiResult::Error(code) => Err(classify(code)),
+        MultiResult::Error(code) => Err(error_of_code(code)),
         other => Err(unexpected(&other)),
     }
 }
@@ -465,7 +465,7 @@ fn refused(results: &[MultiResult]) -> Option<TransactionError> {
     Some(match codes.find(|(_, code)| is_cause(*code)) {
         Some((index, code)) => TransactionError {
             operation: Some(index),
-            error: classify(code),
+            error: error_of_code(code),
         },
         None => TransactionError {
             operation: None,

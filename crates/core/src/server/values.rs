@@ -121,7 +121,7 @@ pub(crate) fn no_reply(error: RequestError) -> ServerError {
 }
 
 /// The error of a request that the server answered with an error code.
-pub fn classify(code: ErrorCode) -> ServerError {
+pub fn error_of_code(code: ErrorCode) -> ServerError {
     let refusal = match code {
         ErrorCode::NoNode => Refusal::NoNode,
         ErrorCode::NodeExists => Refusal::NodeExists,
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
-        let error = classify(ErrorCode::EphemeralOnLocalSession);
+        let error = error_of_code(ErrorCode::EphemeralOnLocalSession);
         assert!(error.is(Refusal::LocalSession), "{error:?}");
         assert!(!error.may_pass() && !error.is_unknown());
         let sentence = error.to_string();

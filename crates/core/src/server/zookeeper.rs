@@ -45,7 +45,7 @@ pub struct ZookeeperEnsemble {
 }
 
 impl ZookeeperEnsemble {
-    /// The ensemble at these hosts. Sends nothing.
+    /// The ensemble at these hosts. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -56,16 +56,10 @@ impl ZookeeperEnsemble {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
-        let network = options.network(connect_string.hosts.clone())?;
-        let machine = ThisMachine {
-            network: Arc::new(network),
-        };
-        Ok(ZookeeperEnsemble::at(
-            connect_string,
-            options,
-            Arc::new(machine),
-        ))
+        let hosts = ConnectString::new(connect_string, options.is_encrypted())?.hosts;
+        let network = Arc::new(options.network(hosts)?);
+        let machine = Arc::new(ThisMachine { network });
+        ZookeeperEnsemble::within(machine, connect_string, options)
     }
 
     /// The ensemble at these hosts, in a simulated world.
@@ -80,17 +74,8 @@ impl ZookeeperEnsemble {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
-        Ok(ZookeeperEnsemble::at(connect_string, options, surroundings))
-    }
-
-    fn at(
-        connect_string: ConnectString,
-        options: ConnectOptions,
-        surroundings: Arc<dyn Surroundings>,
-    ) -> ZookeeperEnsemble {
-        ZookeeperEnsemble {
-            connect_string,
+        Ok(ZookeeperEnsemble {
+            connect_string: ConnectString::new(connect_string, options.is_encrypted())?,
             obstacle: Mutex::default(),
             options,
             own_credentials: [surroundings.random(), surroundings.random()]
@@ -99,11 +84,11 @@ impl ZookeeperEnsemble {
             surroundings,
             removals: Avoided::new(),
             identity_refused: AtomicBool::new(false),
-        }
+        })
     }
 
     /// Opens or resumes a session, with the library's own identity if the servers accept that.
-    async fn open_as_possible(
+    async fn open_identified(
         &self,
         resume: Option<&Resumable>,
     ) -> Result<ConnectedSession, ServerError> {
@@ -179,7 +164,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Waits for the session. Returns its id and its timeout.
+    /// Waits for the session, and returns its id and its timeout.
     async fn session(&mut self) -> Result<(i64, Duration), NoSession> {
         let Some(connection) = &self.connection else {
             return Err(NoSession::Ended(End::Closed));
@@ -276,11 +261,8 @@ impl fmt::Display for Unreachable {
 
 impl std::error::Error for Unreachable {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let mut obstacles = self
-            .hosts
-            .iter()
-            .filter_map(|(_, obstacle)| obstacle.as_ref());
-        match obstacles.next()? {
+        let mut obstacles = self.hosts.iter().map(|(_, obstacle)| obstacle);
+        match obstacles.find_map(Option::as_ref)? {
             Break::NoAddress(error) | Break::Io(error) | Break::Tls(error) => Some(&**error),
             other => Some(other),
         }
@@ -298,12 +280,12 @@ impl fmt::Debug for ZookeeperEnsemble {
 
 impl Ensemble for ZookeeperEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move { Ok(Arc::new(self.open_as_possible(None).await?) as _) }.boxed()
+        async move { Ok(Arc::new(self.open_identified(None).await?) as _) }.boxed()
     }
 
     fn resume(&self, left: LeftOpen) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
-            let session = self.open_as_possible(Some(&left.session)).await?;
+            let session = self.open_identified(Some(&left.session)).await?;
             let claimant = format!("{:032x}", self.surroundings.random());
             claim(Arc::new(session), &left.ticket, &claimant).await
         }

@@ -11,7 +11,7 @@ use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{Beginning, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
-use crate::retry::Backoff;
+use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
@@ -19,111 +19,143 @@ use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 /// Why no session was opened.
 pub(crate) struct NotOpened {
     pub(crate) error: Error,
-    /// Set if no later attempt can open a session either.
-    pub(crate) last: Option<SessionEnd>,
+    /// The end of the handle, if no later attempt can open a session either.
+    pub(crate) final_end: Option<SessionEnd>,
 }
 
 impl From<InvalidInput> for NotOpened {
     fn from(error: InvalidInput) -> NotOpened {
         NotOpened {
             error: error.into(),
-            last: Some(SessionEnd::InvalidOptions),
+            final_end: Some(SessionEnd::InvalidOptions),
         }
     }
 }
 
-/// Opens a ZooKeeper session within the connection timeout, or resumes one that was left open.
-pub(crate) async fn open(
-    ensemble: &Arc<dyn Ensemble>,
-    options: &ConnectOptions,
-    unsupported: &Unsupported,
-    left: Option<&LeftOpen>,
-) -> Result<Arc<OpenSession>, NotOpened> {
-    let began = Instant::now();
-    let failed = |seen: ServerError, last| NotOpened {
-        error: Error::Connect {
-            address: ensemble.address(),
-            tried_for: began.elapsed(),
-            cause: match seen {
-                // A server has answered.
-                ServerError::SessionOver(_) => Arc::new(seen),
-                _ => ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
+/// Opens the ZooKeeper sessions of a handle, one after the other.
+pub(crate) struct Opener {
+    pub(crate) ensemble: Arc<dyn Ensemble>,
+    pub(crate) options: ConnectOptions,
+    /// What the earlier sessions have learned.
+    unsupported: Unsupported,
+}
+
+impl Opener {
+    pub(crate) fn new(
+        ensemble: Arc<dyn Ensemble>,
+        options: ConnectOptions,
+    ) -> Result<Opener, InvalidInput> {
+        options.check()?;
+        Ok(Opener {
+            ensemble,
+            options,
+            unsupported: Unsupported::default(),
+        })
+    }
+
+    /// Opens a session within the connection timeout, or resumes one that was left open.
+    pub(crate) async fn open(
+        &self,
+        left: Option<&LeftOpen>,
+    ) -> Result<Arc<OpenSession>, NotOpened> {
+        let Opener {
+            ensemble, options, ..
+        } = self;
+        let began = Instant::now();
+        let failed = |seen: ServerError, final_end| NotOpened {
+            error: Error::Connect {
+                address: ensemble.address(),
+                tried_for: began.elapsed(),
+                cause: match seen {
+                    // A server has answered.
+                    ServerError::SessionOver(_) => Arc::new(seen),
+                    _ => ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
+                },
             },
-        },
-        last,
-    };
-    let mut seen = ServerError::outcome_unknown("no server answered");
-    let connecting = connect(ensemble, left, &mut seen);
-    let (beginning, server) = match timeout(options.connection_timeout, connecting).await {
-        Ok(Ok(connected)) => connected,
-        Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
-            let problem = format!("cannot be used: {problem}");
-            let error = InvalidInput::new("connect string", ensemble.address(), problem);
-            return Err(error.into());
-        }
-        Ok(Err(ServerError::SessionOver(end))) => {
-            let is_final = end != SessionEnd::Expired || left.is_some();
-            let last = is_final.then_some(end);
-            return Err(failed(ServerError::SessionOver(end), last));
-        }
-        Ok(Err(error)) => return Err(failed(error, None)),
-        Err(_) => return Err(failed(seen, None)),
-    };
-    if server.timeout() < SHORTEST_TIMEOUT {
-        let problem = format!(
-            "the servers grant a session timeout of {:?}, and no lease can be kept with less than \
-             {SHORTEST_TIMEOUT:?}",
-            server.timeout()
-        );
-        return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
-    }
-    let terms = terms(&**ensemble, options, server.timeout())?;
-    server.limit_requests(options.jute_maxbuffer);
-    let live = LiveSession::new(
-        ensemble.clone(),
-        server,
-        terms,
-        beginning,
-        unsupported.clone(),
-        Handle::current(),
-    );
-    Ok(OpenSession::new(Arc::new(live)))
-}
-
-/// Requests a session until a definite answer comes. Notes the last failure in `seen`.
-async fn connect(
-    ensemble: &Arc<dyn Ensemble>,
-    left: Option<&LeftOpen>,
-    seen: &mut ServerError,
-) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
-    let mut backoff = Backoff::default();
-    loop {
-        let asked_at = ensemble.now();
-        let (beginning, connecting) = match left {
-            Some(left) => (Beginning::Resumed(asked_at), ensemble.resume(left.clone())),
-            None if ensemble.opens_sessions() => (Beginning::Opened(asked_at), ensemble.connect()),
-            None => (Beginning::Earlier, ensemble.connect()),
+            final_end,
         };
-        match connecting.await {
-            Ok(server) => return Ok((beginning, server)),
-            Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
-            Err(error) => return Err(error),
+        let mut seen = ServerError::outcome_unknown("no server answered");
+        let connecting = self.connect(left, &mut seen);
+        let (beginning, server) = match timeout(options.connection_timeout, connecting).await {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
+                let problem = format!("cannot be used: {problem}");
+                let error = InvalidInput::new("connect string", ensemble.address(), problem);
+                return Err(error.into());
+            }
+            Ok(Err(ServerError::SessionOver(end))) => {
+                let is_final = end != SessionEnd::Expired || left.is_some();
+                let final_end = is_final.then_some(end);
+                return Err(failed(ServerError::SessionOver(end), final_end));
+            }
+            Ok(Err(error)) => return Err(failed(error, None)),
+            Err(_) => return Err(failed(seen, None)),
+        };
+        let granted = server.timeout();
+        if granted < SHORTEST_TIMEOUT {
+            let problem = format!(
+                "the servers grant a session timeout of {granted:?}, and no lease can be kept with \
+                 less than {SHORTEST_TIMEOUT:?}"
+            );
+            return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
         }
-        backoff.wait().await;
+        let terms = terms(&**ensemble, options, granted)?;
+        server.limit_requests(options.jute_maxbuffer);
+        let live = LiveSession::new(
+            ensemble.clone(),
+            server,
+            terms,
+            beginning,
+            self.unsupported.clone(),
+            Handle::current(),
+        );
+        Ok(OpenSession::new(Arc::new(live)))
+    }
+
+    /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
+    async fn connect(
+        &self,
+        left: Option<&LeftOpen>,
+        seen: &mut ServerError,
+    ) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
+        let ensemble = &self.ensemble;
+        let mut backoff = Backoff::default();
+        loop {
+            let asked_at = ensemble.now();
+            let (beginning, connecting) = match left {
+                Some(left) => (Beginning::Resumed(asked_at), ensemble.resume(left.clone())),
+                None if ensemble.opens_sessions() => {
+                    (Beginning::Opened(asked_at), ensemble.connect())
+                }
+                None => (Beginning::Earlier, ensemble.connect()),
+            };
+            match connecting.await {
+                Ok(server) => return Ok((beginning, server)),
+                Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
+                Err(error) => return Err(error),
+            }
+            backoff.wait().await;
+        }
     }
 }
 
-/// Checks that the chroot exists. Under a missing chroot, an ensemble looks empty.
-pub(crate) async fn check_chroot(ensemble: &dyn Ensemble, live: &LiveSession) -> Result<(), Error> {
-    let chroot = ensemble.chroot();
-    let (false, Ok(server)) = (chroot == "/", live.server()) else {
+/// Refuses a chroot that does not exist. Under a missing chroot, an ensemble looks empty.
+///
+/// This sends one read, or none if there is no chroot.
+pub(crate) async fn refuse_missing_chroot(
+    live: &LiveSession,
+    server: &dyn ServerSession,
+    path: &str,
+) -> Result<(), Error> {
+    if live.chroot() == "/" {
         return Ok(());
-    };
-    match server.get("/").await {
+    }
+    match retry(ServerError::is_unknown, || server.get("/")).await {
         Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
-            chroot: chroot.to_owned(),
+            chroot: live.chroot().to_owned(),
         }),
-        // The first acquisition reports any other error.
+        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id(), error)),
+        // A server that refuses the read for another reason has found the znode.
         _ => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use crate::server::ensemble::{CreateMode, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::detached_session::{DetachedSession, LeftHold};
 use crate::session::handle::Session;
-use crate::session::leave::Leftovers;
+use crate::session::leftovers::Leftovers;
 
 /// The name of a ticket begins with it. The token of the next holder of the first hold follows.
 const TICKET: &str = "zookeeper-recipes-detached-";
@@ -69,7 +69,7 @@ impl Session {
         holds: impl IntoIterator<Item = Hold>,
     ) -> Result<DetachedSession, Error> {
         let holds: Vec<Hold> = holds.into_iter().collect();
-        let (open, path) = self.check_left(&holds)?;
+        let (open, path) = self.begin_detach(&holds)?;
         let live = &open.live;
         let server = live.server();
         let (holds, lost_first) = end_each(holds);
@@ -95,14 +95,13 @@ impl Session {
         }
         let first = holds.first().ok_or_else(none_left)?;
         let may_be_left = delete_others(&open, &server, &holds).await;
-        let issued = timeout(live.timeout(), issue(&*server, first)).await;
-        let ticket = match issued {
+        let created = timeout(live.timeout(), create_ticket(&*server, first)).await;
+        let ticket = match created {
             Ok(Err(error)) if error.is(Refusal::NoNode) => return Err(lost(LossReason::Deleted)),
-            Ok(issued) => issued.map_err(failed)?,
+            Ok(ticket) => ticket.map_err(failed)?,
             Err(_) => {
-                return Err(failed(ServerError::outcome_unknown(
-                    "no server has answered",
-                )));
+                let silence = ServerError::outcome_unknown("no server has answered");
+                return Err(failed(silence));
             }
         };
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
@@ -116,21 +115,19 @@ impl Session {
         })
     }
 
-    /// The session that the holds belong to, and the path of the first one.
+    /// Refuses holds that cannot be left, and returns their session and the path of the first one.
     ///
-    /// From then on, the session forgets nothing that it may have created.
-    fn check_left(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, String), Error> {
+    /// From now on, the session lists every znode that it may have created.
+    fn begin_detach(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, String), Error> {
         let refuse = |value: &str, problem| Err(InvalidInput::new("hold", value, problem).into());
         let Some(first) = holds.first() else {
             return refuse("none", "can be left to another process");
         };
         if !self.ensemble().opens_sessions() {
-            return refuse(
-                first.node_path(),
-                "is of a session that a client keeps open",
-            );
+            let problem = "is of a session that a client keeps open";
+            return refuse(first.node_path(), problem);
         }
-        let Some(open) = self.present() else {
+        let Some(open) = self.current() else {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
         for hold in holds {
@@ -145,12 +142,12 @@ impl Session {
     }
 }
 
-/// Ends the holds here. Returns those to leave, and why another one is not left.
+/// Ends the holds here, and returns those to leave, and how the last of the others ended.
 fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
     let mut reason = Ended::Released;
     let mut kept = Vec::new();
     for hold in holds {
-        match leave(hold) {
+        match end_here(hold) {
             Ok(hold) => kept.push(hold),
             Err(lost) => reason = lost,
         }
@@ -163,7 +160,7 @@ fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
 /// # Errors
 ///
 /// The reason of the end if the hold is released instead.
-fn leave(mut hold: Hold) -> Result<LeftHold, Ended> {
+fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
     let held = hold.end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
@@ -190,7 +187,7 @@ fn others(open: &OpenSession, holds: &[LeftHold]) -> Leftovers {
     others
 }
 
-/// Deletes the znodes of waiters and of other holds. Returns those that may be left.
+/// Deletes the znodes of waiters and of other holds, and returns those that may be left.
 async fn delete_others(
     open: &OpenSession,
     server: &Arc<dyn ServerSession>,
@@ -210,7 +207,10 @@ fn may_be_created_late(path: &Arc<str>) -> bool {
 /// Creates the ticket, and returns its path.
 ///
 /// The directory of the hold comes last: other libraries take each of its children for a contender.
-async fn issue(server: &dyn ServerSession, first: &LeftHold) -> Result<String, ServerError> {
+async fn create_ticket(
+    server: &dyn ServerSession,
+    first: &LeftHold,
+) -> Result<String, ServerError> {
     let acl = open_acl();
     let name = format!("{TICKET}{}-{}", first.token.get(), first.token.turn());
     let mut ends = first.path.match_indices('/').map(|(end, _)| end);

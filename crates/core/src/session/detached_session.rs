@@ -15,10 +15,11 @@ const END: &str = "\nend\n";
 
 /// A session and its holds, which one process leaves to another.
 ///
-/// Made by [`Session::detach`](crate::Session::detach), for
+/// [`Session::detach`](crate::Session::detach) makes it, for
 /// [`Session::resume`](crate::Session::resume). It is worth nothing once the session has expired.
 ///
-/// It contains the password of the session, so it is a secret: a process that has it can take the holds.
+/// It contains the password of the session, so it is a secret: a process that has it can take the
+/// holds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DetachedSession {
     pub(crate) left: LeftOpen,
@@ -73,8 +74,8 @@ impl DetachedSession {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the text is not whole, or of another version of the library. It does not
-    /// quote the text.
+    /// [`InvalidInput`] if the text is not whole, or of another version of the library. The error
+    /// does not quote the text.
     pub fn from_secret(text: &str) -> Result<DetachedSession, InvalidInput> {
         let refused = |problem| InvalidInput::new("detached session", "...", problem);
         match text.strip_suffix(END) {
@@ -108,7 +109,7 @@ fn read(text: &str) -> Option<DetachedSession> {
                 let number: i64 = rest.next()?.parse().ok()?;
                 let turn = rest.next()?.parse().ok()?;
                 holds.push(LeftHold {
-                    token: FencingToken::from(number).of_turn(turn),
+                    token: FencingToken::from(number).with_turn(turn),
                     path: path(rest.next()?)?.to_owned(),
                 });
             }
@@ -152,7 +153,7 @@ mod tests {
         let ticket = "/locks/a ticket".to_owned();
         let held = |path: &str, number| LeftHold {
             path: path.to_owned(),
-            token: FencingToken::from(number).of_turn(3),
+            token: FencingToken::from(number).with_turn(3),
         };
         DetachedSession {
             left: LeftOpen { session, ticket },

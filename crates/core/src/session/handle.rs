@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::live_session::{EndRequest, Unsupported};
+use crate::live::live_session::EndRequest;
 use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
@@ -21,7 +21,7 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::connect::{check_chroot, open};
+use crate::session::connect::{Opener, refuse_missing_chroot};
 use crate::session::state::SessionState;
 use crate::session::supervisor::{Current, Supervisor};
 
@@ -80,8 +80,7 @@ struct SharedSession {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
-    /// The end that the user has asked for. Dropped with the last handle and the last hold. The
-    /// supervisor then closes the session.
+    /// The end that the user has asked for. Its last drop makes the supervisor close the session.
     end: Arc<EndRequest>,
 }
 
@@ -163,16 +162,18 @@ impl Session {
 
     /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`].
     ///
-    /// # Errors, panics
+    /// # Errors
     ///
-    /// Those of [`connect_in_background`](Self::connect_in_background).
+    /// [`InvalidInput`] if an option is not well formed.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
     pub fn open_in_background(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
     ) -> Result<Session, InvalidInput> {
-        options.check()?;
-        let unsupported = Unsupported::default();
-        Ok(Session::start(ensemble, options, unsupported, None))
+        Ok(Session::start(Opener::new(ensemble, options)?, None))
     }
 
     /// Opens a session with any [`Ensemble`], such as a simulated one.
@@ -188,38 +189,38 @@ impl Session {
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
     ) -> Result<Session, Error> {
-        options.check()?;
-        let unsupported = Unsupported::default();
-        let open = open(&ensemble, &options, &unsupported, None)
-            .await
-            .map_err(|not_opened| not_opened.error)?;
-        check_chroot(&*ensemble, &open.live).await?;
-        Ok(Session::start(ensemble, options, unsupported, Some(open)))
+        let opener = Opener::new(ensemble, options)?;
+        let open = opener.open(None).await;
+        let open = open.map_err(|not_opened| not_opened.error)?;
+        if let Ok(server) = open.live.server() {
+            let check = refuse_missing_chroot(&open.live, &*server, "/");
+            // The first acquisition reports any other error.
+            if let Ok(Err(missing @ Error::MissingChroot { .. })) =
+                timeout(opener.options.connection_timeout, check).await
+            {
+                return Err(missing);
+            }
+        }
+        Ok(Session::start(opener, Some(open)))
     }
 
     /// Starts the task that keeps the session.
-    pub(crate) fn start(
-        ensemble: Arc<dyn Ensemble>,
-        options: ConnectOptions,
-        unsupported: Unsupported,
-        opened: Option<Arc<OpenSession>>,
-    ) -> Session {
-        let (now, present) = match &opened {
+    pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
+        let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
+        let (state, current) = match &opened {
             Some(open) => (
                 SessionState::Connected(open.live.id()),
                 Current::Open(open.clone()),
             ),
             None => (SessionState::Opening, Current::Opening),
         };
-        let (current_sender, current) = watch::channel(present);
-        let (state_sender, state) = watch::channel(now);
+        let (current_sender, current) = watch::channel(current);
+        let (state_sender, state) = watch::channel(state);
         let (end, asked_to_end) = watch::channel(None);
         let owner = owner::of_this_process(options.owner.as_deref());
         let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
-            ensemble: ensemble.clone(),
-            options,
-            unsupported,
+            opener,
             current: current_sender,
             state: state_sender,
             asked_to_end,
@@ -239,16 +240,16 @@ impl Session {
 
     /// The id of the current ZooKeeper session, or `None` if none is open.
     pub fn id(&self) -> Option<SessionId> {
-        self.present().map(|open| open.live.id())
+        self.current().map(|open| open.live.id())
     }
 
     /// The negotiated timeout of the current ZooKeeper session, or `None` if none is open.
     pub fn timeout(&self) -> Option<Duration> {
-        self.present().map(|open| open.live.timeout())
+        self.current().map(|open| open.live.timeout())
     }
 
     /// The current ZooKeeper session, if one is open.
-    pub(crate) fn present(&self) -> Option<Arc<OpenSession>> {
+    pub(crate) fn current(&self) -> Option<Arc<OpenSession>> {
         match &*self.shared.current.borrow() {
             Current::Open(open) => Some(open.clone()),
             Current::Opening | Current::Over(_) => None,
@@ -295,8 +296,7 @@ impl Session {
     /// A stream of the current state and each later state.
     ///
     /// States that pass quickly may be skipped, but the last state is never skipped. The stream
-    /// ends after [`SessionState::Over`]. The stream does not keep the
-    /// session open.
+    /// ends after [`SessionState::Over`], and does not keep the session open.
     pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
         let receiver = self.shared.state.clone();
         stream::unfold((receiver, true), |(mut receiver, first)| async move {
@@ -311,18 +311,18 @@ impl Session {
 
     /// Runs work that must not wait for a server without a bound, such as a try.
     ///
+    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in
+    /// the runtime of the session, which must run.
+    ///
     /// # Errors
     ///
     /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
     /// session timeout. The errors of the work.
     ///
-    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
-    /// of the session, which must run.
-    ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the work is dropped.
-    pub async fn promptly<T>(
+    pub async fn unless_disconnected<T>(
         &self,
         path: &NodePath,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
@@ -333,7 +333,7 @@ impl Session {
             })
         };
         let open = match self.state() {
-            SessionState::Connected(_) => self.present(),
+            SessionState::Connected(_) => self.current(),
             // The work says why.
             SessionState::Over(_) => return work.await,
             SessionState::Opening | SessionState::Suspended(_) => None,
@@ -373,12 +373,12 @@ impl Session {
         let _ = self.shared.end.send(Some(end));
     }
 
-    /// Keeps the session open, for a znode of the session.
-    pub(crate) fn kept_open(&self) -> &Arc<EndRequest> {
+    /// The end that the user has asked for. A reference to it keeps the session open.
+    pub(crate) fn end_request(&self) -> &Arc<EndRequest> {
         &self.shared.end
     }
 
-    /// The text that says which process this is: `service@host:pid`.
+    /// The owner of the contenders of this process: `service@host:pid`.
     ///
     /// It is the data of each contender's znode, unless the options of a recipe set the data.
     /// [`ConnectOptions::owner`] sets the service.
@@ -407,36 +407,30 @@ impl Session {
     pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
         loop {
             // If the session has just ended, wait for the next session.
-            if let Ok(server) = self.opened(path.as_str()).await?.live.server() {
+            if let Ok(server) = self.until_open(path.as_str()).await?.live.server() {
                 return Ok(server);
             }
         }
     }
 
     /// Waits for a ZooKeeper session that has not ended, and returns it.
-    pub(crate) async fn opened(&self, path: &str) -> Result<Arc<OpenSession>, Error> {
+    pub(crate) async fn until_open(&self, path: &str) -> Result<Arc<OpenSession>, Error> {
         let mut current = self.shared.current.clone();
-        loop {
-            match &*current.borrow_and_update() {
-                // The supervisor is about to replace a session that has ended.
-                Current::Open(open) if open.live.has_ended() => {}
-                Current::Open(open) => return Ok(open.clone()),
-                Current::Over(reason) => {
-                    return Err(Error::NoSession {
-                        path: path.to_owned(),
-                        reason: *reason,
-                    });
-                }
-                Current::Opening => {}
-            }
-            if current.changed().await.is_err() {
-                let reason = SessionEnd::Closed;
-                return Err(Error::NoSession {
-                    path: path.to_owned(),
-                    reason,
-                });
-            }
-        }
+        let settled = current.wait_for(|current| match current {
+            // The supervisor is about to replace a session that has ended.
+            Current::Open(open) => !open.live.has_ended(),
+            Current::Over(_) => true,
+            Current::Opening => false,
+        });
+        let reason = match settled.await.as_deref() {
+            Ok(Current::Open(open)) => return Ok(open.clone()),
+            Ok(Current::Over(reason)) => *reason,
+            Ok(Current::Opening) | Err(_) => SessionEnd::Closed,
+        };
+        Err(Error::NoSession {
+            path: path.to_owned(),
+            reason,
+        })
     }
 }
 

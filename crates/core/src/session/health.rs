@@ -8,17 +8,17 @@ use crate::session::state::SessionState;
 
 /// The health of a [`Session`], for health checks and for operators.
 ///
-/// Made by [`Session::health`].
+/// [`Session::health`] makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionHealth {
     /// The state of the session.
     pub state: SessionState,
-    /// True if a ZooKeeper session is open and its server answers.
+    /// True if the state is [`SessionState::Connected`].
     pub is_connected: bool,
     /// How long the holds of the session last if no server answers any more.
     ///
-    /// Zero if no ZooKeeper session is open.
+    /// It is zero if no ZooKeeper session is open.
     pub lease_left: Duration,
     /// How long ago a server last answered through the leader.
     ///
@@ -28,7 +28,7 @@ pub struct SessionHealth {
 }
 
 impl Session {
-    /// The health of the session at this moment. Looks at the clock, and sends nothing.
+    /// The health of the session at this moment. The call sends nothing.
     ///
     /// ```
     /// # use zookeeper_recipes_core::ConnectOptions;
@@ -47,7 +47,7 @@ impl Session {
     /// ```
     pub fn health(&self) -> SessionHealth {
         let state = self.state();
-        let open = self.present();
+        let open = self.current();
         SessionHealth {
             state,
             is_connected: matches!(state, SessionState::Connected(_)),
@@ -65,7 +65,7 @@ impl Session {
     /// of the leader. It is counted from when the probe after the last answer was due. The figure
     /// is for the worst moment, and for answers that come at once: a round trip shortens it by
     /// itself. A silence that is longer can end the holds, and a silence of the session timeout
-    /// ends them all. Sends nothing.
+    /// ends them all. The call sends nothing.
     ///
     /// | session timeout | [`tick`](crate::ConnectOptions::tick) | tolerated silence |
     /// |---|---|---|
@@ -94,7 +94,7 @@ impl Session {
     /// # }
     /// ```
     pub fn tolerates(&self) -> Option<Duration> {
-        self.present().map(|open| open.live.tolerates())
+        self.current().map(|open| open.live.tolerates())
     }
 }
 

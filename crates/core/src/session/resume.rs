@@ -5,15 +5,14 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::Unsupported;
 use crate::server::ensemble::Ensemble;
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::connect::{NotOpened, open};
+use crate::session::connect::{NotOpened, Opener};
 use crate::session::detached_session::DetachedSession;
 use crate::session::handle::Session;
-use crate::session::leave::Leftovers;
+use crate::session::leftovers::Leftovers;
 
 impl Session {
     /// Resumes a session that another process has [left](Self::detach) to this one.
@@ -79,23 +78,22 @@ impl Session {
         options: ConnectOptions,
         detached: &DetachedSession,
     ) -> Result<Session, Error> {
-        options.check()?;
-        let unsupported = Unsupported::default();
-        let open = match open(&ensemble, &options, &unsupported, Some(&detached.left)).await {
+        let opener = Opener::new(ensemble, options)?;
+        let open = match opener.open(Some(&detached.left)).await {
             Ok(open) => open,
             Err(NotOpened {
-                last: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
+                final_end: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
                 ..
             }) => {
                 events::not_resumed(detached.session_id(), end);
-                return Session::open(ensemble, options).await;
+                return Session::open(opener.ensemble, opener.options).await;
             }
             Err(not_opened) => return Err(not_opened.error),
         };
         let holds = detached.holds.iter().map(|hold| (&*hold.path, hold.token));
         open.inherited.give(&open.znodes, holds);
         delete_leftovers(&open, detached);
-        Ok(Session::start(ensemble, options, unsupported, Some(open)))
+        Ok(Session::start(opener, Some(open)))
     }
 }
 

@@ -9,14 +9,13 @@ use tokio::time::timeout;
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::{Contact, LiveSession, Unsupported};
+use crate::live::live_session::{Contact, LiveSession};
 use crate::retry::Backoff;
-use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
+use crate::server::ensemble::{ConnectionState, ServerSession};
 use crate::server::error::SessionEnd;
-use crate::server::options::ConnectOptions;
-use crate::session::connect::{NotOpened, open};
+use crate::session::connect::{NotOpened, Opener};
 use crate::session::keeper::Keeper;
-use crate::session::leave::Leftovers;
+use crate::session::leftovers::Leftovers;
 use crate::session::state::SessionState;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
@@ -31,9 +30,7 @@ pub(crate) enum Current {
 
 /// The task behind a [`Session`](crate::Session).
 pub(crate) struct Supervisor {
-    pub(crate) ensemble: Arc<dyn Ensemble>,
-    pub(crate) options: ConnectOptions,
-    pub(crate) unsupported: Unsupported,
+    pub(crate) opener: Opener,
     pub(crate) current: watch::Sender<Current>,
     pub(crate) state: watch::Sender<SessionState>,
     /// The end that the user has asked for.
@@ -92,7 +89,7 @@ impl Supervisor {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
-                let opened = open(&self.ensemble, &self.options, &self.unsupported, None).await;
+                let opened = self.opener.open(None).await;
                 if opened.is_err() {
                     backoff.wait().await;
                 }
@@ -107,7 +104,7 @@ impl Supervisor {
                 Ok(open) => return Ok(open),
                 // A client that the user has connected cannot be connected again.
                 Err(NotOpened {
-                    last: Some(SessionEnd::Closed),
+                    final_end: Some(SessionEnd::Closed),
                     ..
                 }) => {
                     return Err(before.unwrap_or(SessionEnd::Closed));
@@ -115,16 +112,19 @@ impl Supervisor {
                 // The options fitted the servers before, and may fit the next server.
                 Err(NotOpened {
                     error,
-                    last: Some(SessionEnd::InvalidOptions),
+                    final_end: Some(SessionEnd::InvalidOptions),
                 }) if before.is_some() => tracing::warn!(%error, "{NOT_YET}"),
                 Err(NotOpened {
                     error,
-                    last: Some(end),
+                    final_end: Some(end),
                 }) => {
                     tracing::warn!(%error, "no ZooKeeper session can be opened");
                     return Err(end);
                 }
-                Err(NotOpened { error, last: None }) => tracing::warn!(%error, "{NOT_YET}"),
+                Err(NotOpened {
+                    error,
+                    final_end: None,
+                }) => tracing::warn!(%error, "{NOT_YET}"),
             }
         }
     }
@@ -133,7 +133,7 @@ impl Supervisor {
     /// which the user has connected, and may keep.
     fn stays_open(&self, live: &LiveSession) -> Option<Arc<dyn ServerSession>> {
         let server = live.server().ok();
-        server.filter(|_| !self.ensemble.opens_sessions())
+        server.filter(|_| !self.opener.ensemble.opens_sessions())
     }
 
     /// Keeps one ZooKeeper session until its end, and publishes its state.

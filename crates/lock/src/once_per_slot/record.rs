@@ -86,7 +86,7 @@ fn parse(text: &str) -> Option<SlotRecord> {
     let state = states.into_iter().find(|state| state.word() == word)?;
     let token = words.next()?;
     let (number, turn) = token.split_once(':').unwrap_or((token, "0"));
-    let token = FencingToken::from(number.parse::<i64>().ok()?).of_turn(turn.parse().ok()?);
+    let token = FencingToken::from(number.parse::<i64>().ok()?).with_turn(turn.parse().ok()?);
     let record = SlotRecord::begun(start, token, words.next()?);
     Some(SlotRecord { state, ..record })
 }
@@ -100,7 +100,7 @@ mod tests {
         let path = NodePath::new("/job")?;
         for state in [SlotState::Begun, SlotState::Failed, SlotState::Done] {
             for (turn, owner) in [(0, "report@node-7:4711"), (3, "of several words"), (0, "")] {
-                let token = FencingToken::from(7).of_turn(turn);
+                let token = FencingToken::from(7).with_turn(turn);
                 let record = SlotRecord::begun(3_600_000, token, owner);
                 let record = SlotRecord { state, ..record };
                 let read = SlotRecord::read(record.text().as_bytes(), &path)?;

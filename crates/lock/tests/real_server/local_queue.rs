@@ -122,7 +122,7 @@ async fn local_passes_end_after_as_many_as_were_allowed() {
         "after the passes, before the rest"
     );
     let handed_on = holders[..others_turn].iter().map(|(_, handed)| *handed);
-    let turns = (1..=PASSES).map(|turn| token.of_turn(turn));
+    let turns = (1..=PASSES).map(|turn| token.with_turn(turn));
     assert!(handed_on.eq(turns), "one number, and each its turn");
     assert_nothing_left(&server, "/locks/local").await;
 }

@@ -27,7 +27,7 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
         let text = format!("token {token}, while {path} has the place {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
-    let token = FencingToken::from(token).of_turn(turn);
+    let token = FencingToken::from(token).with_turn(turn);
     let violation = state.history.guarded_write_committed(weight, token);
     findings.extend(found(violation));
     findings

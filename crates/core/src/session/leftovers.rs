@@ -1,9 +1,9 @@
-//! The deletion of a session's znodes, when a process leaves the session.
+//! The znodes that a process may leave in a session, and their deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, join_all};
+use futures_util::future::{FutureExt, join_all};
 
 use crate::events::session as events;
 use crate::hold::own_znode::{OfRecipe, OwnZnodes};
@@ -44,46 +44,35 @@ impl Leftovers {
         }
     }
 
-    /// Deletes these znodes, and keeps those that may be left. Does not retry.
+    /// Deletes these znodes once, and keeps those that may be left.
     pub(crate) async fn delete(&mut self, server: &Arc<dyn ServerSession>) {
-        let mut sought: BTreeMap<&str, Vec<&Arc<str>>> = BTreeMap::new();
-        let mut deletions: Vec<BoxFuture<'_, Leftovers>> = Vec::new();
+        let mut sought: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
+        let mut deletions = Vec::new();
         for path in &self.paths {
             match path.rsplit_once('/') {
                 Some((directory, name)) if name.ends_with('-') => {
-                    sought.entry(directory).or_default().push(path);
+                    sought.entry(directory).or_default().push(path.clone());
                 }
-                _ => deletions.push(
-                    async move { if_failed(server.delete(path).await, &[path], None) }.boxed(),
-                ),
+                _ => deletions.push(paths_left(server.delete(path), vec![path.clone()]).boxed()),
             }
         }
         for (directory, prefixes) in sought {
-            let deleted = async move {
-                let deleted = delete_sought(&**server, directory, &prefixes).await;
-                if_failed(deleted, &prefixes, None)
-            };
-            deletions.push(deleted.boxed());
+            let deleted = delete_sought(&**server, directory, prefixes.clone());
+            deletions.push(paths_left(deleted, prefixes).boxed());
         }
-        for of_recipe in &self.of_recipes {
-            let removed = async move {
-                // Somebody may have deleted the znode, and the next holder's may have its name.
-                let removed = of_recipe.remove(server, false).await;
-                if_failed(removed, &[], Some(of_recipe))
-            };
-            deletions.push(removed.boxed());
+        for znode in &self.of_recipes {
+            // Somebody may have deleted the znode, and the next holder's may have its name.
+            let removed = async { znode.remove(server, false).await };
+            deletions.push(paths_left(removed, Vec::new()).boxed());
         }
-        let mut all = Leftovers::default();
-        for left in join_all(deletions).await {
-            all.paths.extend(left.paths);
-            all.of_recipes.extend(left.of_recipes);
-        }
-        *self = all;
+        let left = join_all(deletions).await.concat();
+        self.paths = left;
+        self.of_recipes.retain(|znode| znode.may_exist());
     }
 
     /// Sends the deletions of znodes without waiting for the answers, and keeps the others.
     ///
-    /// The others have to be looked for, or may belong to another client by now.
+    /// The others have no known name, or may belong to another client by now.
     pub(crate) fn send_deletions(&mut self, server: &dyn ServerSession) {
         self.paths.retain(|path| {
             let is_sought = path.ends_with('-');
@@ -97,33 +86,25 @@ impl Leftovers {
 
     /// Reports these znodes, which may be left.
     pub(crate) fn report(&self, live: &LiveSession) {
-        let of_recipes = self.of_recipes.iter().map(|of_recipe| of_recipe.path());
-        let paths: Vec<&str> = self
-            .paths
-            .iter()
-            .map(|path| &**path)
-            .chain(of_recipes)
-            .collect();
+        let of_recipes = self.of_recipes.iter().map(|znode| znode.path());
+        let paths = self.paths.iter().map(|path| &**path);
+        let paths: Vec<&str> = paths.chain(of_recipes).collect();
         if !paths.is_empty() {
             events::left(live.id(), &paths);
         }
     }
 }
 
-/// These znodes, if their deletion has failed.
-fn if_failed(
-    deleted: Result<(), ServerError>,
-    paths: &[&Arc<str>],
-    of_recipe: Option<&Arc<OfRecipe>>,
-) -> Leftovers {
-    match if_there(deleted) {
-        Ok(_) => Leftovers::default(),
+/// Returns the paths of these znodes if their deletion fails.
+async fn paths_left(
+    deletion: impl Future<Output = Result<(), ServerError>>,
+    paths: Vec<Arc<str>>,
+) -> Vec<Arc<str>> {
+    match if_there(deletion.await) {
+        Ok(_) => Vec::new(),
         Err(error) => {
             tracing::debug!(%error, "a znode was not deleted when its session was closed");
-            Leftovers {
-                paths: paths.iter().map(|path| (*path).clone()).collect(),
-                of_recipes: of_recipe.cloned().into_iter().collect(),
-            }
+            paths
         }
     }
 }
@@ -134,9 +115,9 @@ fn if_failed(
 async fn delete_sought(
     server: &dyn ServerSession,
     directory: &str,
-    prefixes: &[&Arc<str>],
+    prefixes: Vec<Arc<str>>,
 ) -> Result<(), ServerError> {
-    let prefixes: BTreeSet<&str> = prefixes.iter().map(|prefix| &***prefix).collect();
+    let prefixes: BTreeSet<&str> = prefixes.iter().map(|prefix| &**prefix).collect();
     let listed = if directory.is_empty() { "/" } else { directory };
     let names = server.list(listed).await?;
     let paths = names.iter().map(|name| format!("{directory}/{name}"));
@@ -158,14 +139,14 @@ mod tests {
     use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
-    async fn unheard_deletions_are_of_znodes_that_nobody_else_can_own() {
+    async fn deletions_without_an_answer_are_of_znodes_that_nobody_else_can_own() {
         let (live, script) = Scripted::open(Duration::from_millis(1));
-        let mut left = Leftovers {
+        let mut leftovers = Leftovers {
             paths: vec!["/lock/me-0000000001".into(), "/lock/me-".into()],
             of_recipes: Vec::new(),
         };
-        left.send_deletions(&*live.server().expect("it is open"));
-        assert_eq!(left.paths, ["/lock/me-".into()]);
+        leftovers.send_deletions(&*live.server().expect("it is open"));
+        assert_eq!(leftovers.paths, ["/lock/me-".into()]);
         assert_eq!(script.deletions(), ["/lock/me-0000000001"]);
     }
 }
