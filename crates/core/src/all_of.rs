@@ -48,8 +48,6 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// All such sessions are taken for sessions of one ensemble.
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// # use std::borrow::Cow;
 /// # use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
 /// use std::time::Duration;
@@ -68,8 +66,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// # }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let both = AllOf::new([lock(&session, "/accounts/7"), lock(&session, "/accounts/3")])?;
 /// let holds = both.acquire_timeout(Duration::from_secs(5)).await?;
 /// assert!(holds.is_held());

@@ -13,10 +13,8 @@
 //! [`Hold`]. The page of [`Hold`] says what a hold promises, and what it does not.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! use std::borrow::Cow;
 //! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, Verdict};
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
 //! /// Three at a time, first come, first served.
 //! #[derive(Debug)]
@@ -38,9 +36,8 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let simulation = Simulation::new(SimulationOptions::default());
 //! # let connect_string = "zk1:2181,zk2:2181";
-//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
 //! # session };

@@ -59,15 +59,12 @@ impl LeaderElection {
     /// the time counts from the moment when its session notices the loss.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use std::time::Duration;
     /// use zookeeper_recipes_election::{LeaderElection, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let leadership = election.acquire().await?;
     /// let health = election.health(Duration::from_secs(5));

@@ -10,8 +10,6 @@
 //! stops the work before another candidate can lead, and campaigns again.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
 //!
 //! use zookeeper_recipes_election::{LeaderElection, Session, Term};
@@ -29,8 +27,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
 //! # let until_shutdown = || tokio::time::sleep(Duration::from_millis(50));
-//! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(&connect_string).await?;
 //! # session };

@@ -44,14 +44,11 @@ use crate::watch_leader::watch_leader;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_election::{LeaderElection, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 /// assert_eq!(election.leader().await?, None);
 ///
@@ -345,14 +342,11 @@ impl LeaderElection {
     /// The task continues in the new session.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_election::{LeaderElection, LeaderState, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let mut leader = election.watch_leader();
     /// assert_eq!(*leader.borrow(), LeaderState::Unknown);
@@ -412,14 +406,11 @@ impl LeaderElection {
     /// # Example
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_election::{LeaderElection, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let old = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let new = LeaderElection::new(&session, "/app/leader", "node-8")?;
     /// let leadership = old.acquire().await?;

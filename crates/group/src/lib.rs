@@ -6,15 +6,12 @@
 //! # Example
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use zookeeper_recipes_group::{Group, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
-//! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
 //! # session };

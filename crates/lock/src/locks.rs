@@ -52,14 +52,11 @@ const CALLS: usize = 64;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_lock::{Locks, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let customers = Locks::new(&session, "/customers")?;
 /// let hold = customers.lock("4711")?.acquire().await?;
 /// assert_eq!(customers.lock("4711")?.path().as_str(), "/customers/4711");
@@ -147,14 +144,11 @@ impl Locks {
     /// old one first.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_lock::{Locks, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let files = Locks::new(&session, "/files")?.striped(256)?;
     /// let lock = files.lock("reports/2026/march.csv")?;
     /// assert_eq!(lock.path().as_str(), "/files/229-of-256");

@@ -67,16 +67,13 @@ use crate::recipe::ExclusiveLock;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_lock::{OncePerSlot, Session};
 ///
 /// # async fn write_report() -> std::io::Result<()> { Ok(()) }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let day = Duration::from_secs(24 * 60 * 60);
 /// let job = OncePerSlot::new(&session, "/jobs/report", day)?;
 /// match job.run(|_| write_report()).await? {

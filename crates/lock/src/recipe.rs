@@ -30,15 +30,12 @@ use crate::rule::FirstInQueue;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, RecipeExt, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let options = LockOptions::new().data("node-7");
 /// let lock = ExclusiveLock::with_options(&session, "/locks/report", options)?;
 ///

@@ -39,14 +39,11 @@ use zookeeper_recipes_core::{
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_lock::{Session, SingleNodeLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let lock = SingleNodeLock::new(&session, "/locks/simple")?;
 /// let hold = lock.acquire().await?;
 /// assert_eq!(hold.node_path(), "/locks/simple");

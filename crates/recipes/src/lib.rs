@@ -5,15 +5,12 @@
 //! [`FencingToken`] by which a store can refuse an old holder.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use zookeeper_recipes::{ExclusiveLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
-//! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
 //! # session };
@@ -53,15 +50,12 @@
 //! ever.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
 //! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! let account = ExclusiveLock::new(&session, "/accounts/7")?;
 //! let catalogue = RwLock::new(&session, "/catalogue")?;
 //! let recipes: [Box<dyn Recipe>; 2] =

@@ -105,14 +105,11 @@ impl WriteHold {
     /// If the session ends, the hold is lost.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_rwlock::{RwLock, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let lock = RwLock::new(&session, "/locks/catalogue")?;
     /// let writing = lock.write().acquire().await?;
     /// let token = writing.fencing_token();

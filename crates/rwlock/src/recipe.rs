@@ -40,15 +40,12 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_rwlock::{RwLock, RwLockOptions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let options = RwLockOptions::new().data("node-7");
 /// let lock = RwLock::with_options(&session, "/locks/catalogue", options)?;
 ///
@@ -144,14 +141,11 @@ impl RwLock {
 /// Made by [`RwLock::read`].
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{ReadLock, RwLock, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let reader: ReadLock = RwLock::new(&session, "/locks/catalogue")?.read().clone();
 /// let (one, another) = (reader.acquire().await?, reader.acquire().await?);
 /// assert!(one.is_held() && another.is_held());
@@ -267,14 +261,11 @@ delegate_recipe!(ReadLock, queue);
 /// plain [`Hold`].
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{Hold, Recipe, RwLock, Session, WriteHold};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let lock = RwLock::new(&session, "/locks/catalogue")?;
 /// let writing: WriteHold = lock.write().acquire().await?;
 /// writing.release().await?;

@@ -45,14 +45,11 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let hold = semaphore.acquire().await?;
 /// hold.release().await?;
@@ -521,14 +518,11 @@ delegate_recipe!(Semaphore, one);
 /// Made by [`Semaphore::permits`]. It holds nothing: [`acquire`](Self::acquire) returns a hold.
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let large = semaphore.permits(3)?;
 /// let hold = large.acquire().await?;

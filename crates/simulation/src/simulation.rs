@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::Ensemble;
+use zookeeper_recipes_core::{ConnectOptions, Error, Session};
 
 use crate::administrator::{Administrator, standing_watches};
 use crate::engine::shared::Shared;
@@ -21,6 +22,13 @@ use crate::simulated_process::SimulatedProcess;
 #[derive(Clone, Debug)]
 pub struct Simulation {
     shared: Arc<Shared>,
+}
+
+/// An ensemble with the default options. The call panics outside a tokio runtime.
+impl Default for Simulation {
+    fn default() -> Simulation {
+        Simulation::new(SimulationOptions::default())
+    }
 }
 
 impl Simulation {
@@ -51,6 +59,15 @@ impl Simulation {
     /// The same name is the same process: all its sessions sleep and are cut off together.
     pub fn ensemble(&self, process: &str) -> Arc<dyn Ensemble> {
         self.process(process).ensemble()
+    }
+
+    /// Opens a session of the process of this name, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] if no server opens a session.
+    pub async fn session(&self, process: &str) -> Result<Session, Error> {
+        Session::open(self.ensemble(process), ConnectOptions::new()).await
     }
 
     /// The process of this name.

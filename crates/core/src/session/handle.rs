@@ -52,15 +52,12 @@ use crate::session::supervisor::{Current, Supervisor};
 /// [`docs::lease`](crate::docs::lease).
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_core::Session;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
 /// # let connect_string = "zk1:2181,zk2:2181";
-/// # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// # let session = if true { simulated } else {
 /// let session = Session::connect(connect_string).await?;
 /// # session };

@@ -31,14 +31,11 @@ impl Session {
     /// The health of the session at this moment. The call sends nothing.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_core::Session;
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let health = session.health();
     /// assert!(health.is_connected && !health.lease_left.is_zero());
     /// println!("{health}"); // connected in session 0x1, ...
@@ -78,15 +75,12 @@ impl Session {
     /// [The lease](crate::docs::lease) says why it is shorter than the session timeout.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use std::time::Duration;
     /// use zookeeper_recipes_core::Session;
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// if session.tolerates() < Some(Duration::from_secs(3)) {
     ///     eprintln!("set the tick of the servers, or a longer session timeout");
     /// }

@@ -15,7 +15,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use crate::altered::{Alterations, Altered};
+use crate::altered::{Alterations, Altered, Call};
 use crate::support::First;
 
 const TICK: Duration = Duration::from_secs(2);
@@ -34,6 +34,24 @@ async fn open(simulation: &Simulation, process: &str) -> Session {
     let options = ConnectOptions::new().tick(TICK);
     let opened = Session::open(simulation.ensemble(process), options).await;
     opened.expect("a session opens")
+}
+
+async fn simulated() -> (Simulation, Session) {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    (simulation, session)
+}
+
+/// A session, and what is called when its server side is dropped.
+async fn session_with_a_call_at_its_drop() -> (Session, Call) {
+    let alterations = Alterations::default();
+    let at_drop = alterations.at_drop.clone();
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation(1).ensemble("one"),
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    (session.expect("a session opens"), at_drop)
 }
 
 fn queue(session: &Session) -> Queue {
@@ -86,8 +104,7 @@ async fn hold_that_is_lost_and_kept_bars_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let kept = hold(&queue).await;
     let waiting = tokio::spawn({
@@ -113,8 +130,7 @@ async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
 
 #[tokio::test(start_paused = true)]
 async fn turn_of_a_lost_hold_goes_to_one_waiter_and_once() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let kept = hold(&queue).await;
     let waiting: Vec<_> = (0..3)
@@ -138,8 +154,7 @@ async fn turn_of_a_lost_hold_goes_to_one_waiter_and_once() {
 
 #[tokio::test(start_paused = true)]
 async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let kept = hold(&queue).await;
     sleep(TIMEOUT).await;
@@ -158,8 +173,7 @@ async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
 /// Handed on within the process, and not taken up in time.
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let first = hold(&queue).await;
     let waits = waits(&queue);
@@ -174,8 +188,7 @@ async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
 /// Its session's runtime has no time for it.
 #[tokio::test(start_paused = true)]
 async fn loss_is_told_in_time_though_the_session_stands_still() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     let process = simulation.process("one");
     process.block_sessions(TIMEOUT * 2);
@@ -191,8 +204,7 @@ async fn loss_is_told_in_time_though_the_session_stands_still() {
 /// The attempt is polled no more, and keeps the server side of the session open.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_waits_ends_with_its_session() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (_simulation, session) = simulated().await;
     let _held = hold(&queue(&session)).await;
     let queue = queue(&session);
     let mut waits = Box::pin(async move { queue.acquire().await });
@@ -249,8 +261,7 @@ fn session_is_over_when_its_runtime_shuts_down() {
 
 #[tokio::test(start_paused = true)]
 async fn release_of_a_lost_hold_says_so_at_once() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     simulation.process("one").partition(TIMEOUT);
     held.lost().await;
@@ -262,8 +273,7 @@ async fn release_of_a_lost_hold_says_so_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let expired = hold(&queue(&session)).await;
     let administrator = simulation.administrator();
     administrator.expire(session.id().expect("open"));
@@ -285,8 +295,7 @@ async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable()
 
 #[tokio::test(start_paused = true)]
 async fn lost_hold_is_not_handed_on_within_the_process() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let held = hold(&queue).await;
     let waits = waits(&queue);
@@ -299,8 +308,7 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
 
 #[tokio::test(start_paused = true)]
 async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (_simulation, session) = simulated().await;
     let queue = queue(&session);
     let held = hold(&queue).await;
     let view = held.view();
@@ -326,8 +334,7 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
 
 #[tokio::test(start_paused = true)]
 async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     let view = held.view();
     simulation
@@ -342,8 +349,7 @@ async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of()
 
 #[tokio::test(start_paused = true)]
 async fn guarded_work_is_dropped_when_the_hold_is_lost() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     assert_eq!(held.run_until_lost(async { 7 }).await, Ok(7));
     let administrator = simulation.administrator();
@@ -357,8 +363,7 @@ async fn guarded_work_is_dropped_when_the_hold_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let recipe: Box<dyn Recipe> = Box::new(queue(&session));
     let administrator = simulation.administrator();
     let done = recipe.with(async |hold| hold.is_held());
@@ -380,8 +385,7 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
 /// The deletion has not been reported to the holder yet.
 #[tokio::test(start_paused = true)]
 async fn guarded_write_is_refused_once_the_znode_has_gone() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let administrator = simulation.administrator();
     administrator
         .create("/data", b"", CreateMode::Persistent)
@@ -395,8 +399,7 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_before_its_create_is_answered_leaves_nothing() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let queue = queue(&session);
     hold(&queue).await.release().await.expect("it is held");
     let late = FaultKind::ReplyLate(Duration::from_secs(1));
@@ -415,8 +418,7 @@ async fn attempt_that_is_dropped_before_its_create_is_answered_leaves_nothing() 
 
 #[tokio::test(start_paused = true)]
 async fn release_in_an_outage_ends_with_the_lease() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     simulation.process("one").partition(TIMEOUT * 2);
     let (began, remaining) = (Instant::now(), held.remaining());
@@ -516,8 +518,7 @@ async fn hold_survives_a_reconnect_within_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn reconnect_is_proven_by_one_transaction_that_changes_nothing() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     let standing = simulation.administrator().tree();
     let before = simulation.counters();
@@ -537,8 +538,7 @@ async fn reconnect_is_proven_by_one_transaction_that_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn lapse_costs_the_holds_before_it_and_no_other() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let lost = hold(&queue(&session)).await;
     // By then the lease has been renewed, and ends well before the session.
     sleep(TIMEOUT).await;
@@ -553,8 +553,7 @@ async fn lapse_costs_the_holds_before_it_and_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn child_of_another_recipe_is_an_error_that_names_it() {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     let administrator = simulation.administrator();
     for parent in ["/locks", "/locks/a"] {
         administrator
@@ -583,15 +582,7 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
 /// The next holder may hold as soon as the server side is dropped, which closes the session.
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
-    let simulation = simulation(1);
-    let alterations = Alterations::default();
-    let at_drop = alterations.at_drop.clone();
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
+    let (session, at_drop) = session_with_a_call_at_its_drop().await;
     // Nothing but the session keeps the server side: the loss watch is not set yet.
     let held = hold(&queue(&session)).await;
     let view = held.view();
@@ -609,15 +600,7 @@ async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
 #[tokio::test]
 async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
     const MEANWHILE: Duration = Duration::from_millis(20);
-    let simulation = simulation(1);
-    let alterations = Alterations::default();
-    let at_drop = alterations.at_drop.clone();
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
+    let (session, at_drop) = session_with_a_call_at_its_drop().await;
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
@@ -633,8 +616,7 @@ async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
 
 /// The deletions and transactions of a session that loses one hold by a lapse.
 async fn deletions_at_a_lapse(released: usize) -> u64 {
-    let simulation = simulation(1);
-    let session = open(&simulation, "one").await;
+    let (simulation, session) = simulated().await;
     for _ in 0..released {
         let short = hold(&queue(&session)).await;
         short.release().await.expect("it is held");
