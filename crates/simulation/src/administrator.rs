@@ -61,7 +61,7 @@ pub struct StandingWatch {
     pub server: usize,
     /// The session that set it, by its server's account.
     pub session: SessionId,
-    /// The process that set it. Empty if the client of that process no longer exists.
+    /// The process that set it, or an empty string if its client no longer exists.
     pub process: String,
     /// The path.
     pub path: String,
@@ -205,7 +205,7 @@ impl Administrator {
         })
     }
 
-    /// The names of a znode's children, sorted. Empty if there is no such znode.
+    /// The names of a znode's children, sorted. The list is empty if there is no such znode.
     pub fn children(&self, path: &str) -> Vec<String> {
         self.servers(|servers| {
             let node = servers.members[servers.leader].tree.get(path);

@@ -71,7 +71,7 @@ impl Faults {
 
     /// Ends all faults: drops the injected ones and sets all rates to zero.
     ///
-    /// Does not repair a fault that has happened already: it ends when its time is over.
+    /// A fault that has happened already ends when its time is over.
     pub fn stop(&self) {
         self.shared.with(|world| {
             world.faults.clear();
@@ -106,7 +106,7 @@ impl Faults {
             .with(|world| world.servers.forgotten.insert(session.0));
     }
 
-    /// Cuts a follower off from the leader. Does nothing if the server is the leader.
+    /// Cuts a follower off from the leader, unless the server is the leader.
     ///
     /// The follower still answers reads and pings. Writes and syncs hang until the follower is
     /// back, or gives up its leader after [`sync_limit`](crate::SimulationOptions::sync_limit)
@@ -138,7 +138,7 @@ impl Faults {
     /// The leader still answers reads, pings and syncs of its own clients, and confirms
     /// their sessions. It notices that it has no quorum within
     /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers
-    /// give it up, and elect another leader. Does nothing unless all members serve.
+    /// give it up, and elect another leader. The call does nothing unless all members serve.
     pub fn isolate_leader(&self, duration: Duration) {
         self.shared.with(|world| world.servers.isolate(duration));
     }
@@ -180,7 +180,7 @@ impl Faults {
     /// Makes a server apply each transaction later than the leader, by this time.
     ///
     /// Zero ends the lag. The server's clients read an older state, and a `sync` waits until the
-    /// server has caught up. Has no effect while the server leads.
+    /// server has caught up. The lag has no effect while the server leads.
     ///
     /// # Panics
     ///

@@ -138,7 +138,7 @@ impl Simulation {
 
     /// Calls `observer` with each change when it is committed, before any client is notified.
     ///
-    /// Replaces the observer that was set before.
+    /// It replaces the observer that was set before.
     pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {
         self.shared
             .with(|world| world.servers.commit_observer = Some(Arc::new(observer)));
@@ -146,7 +146,7 @@ impl Simulation {
 
     /// Calls `observer` with each fault that meets a client's connection, when it happens.
     ///
-    /// Replaces the observer that was set before. The observer must not call the simulation.
+    /// It replaces the observer that was set before. The observer must not call the simulation.
     pub fn on_fault(&self, observer: impl Fn(&FaultMet) + Send + Sync + 'static) {
         self.shared
             .with(|world| world.servers.fault_observer = Some(Arc::new(observer)));

@@ -100,8 +100,8 @@ impl Connection {
         self.shared.lock().machine.obstacles(now)
     }
 
-    /// Leaves the present server for the next host. The session continues there. Does nothing if
-    /// there is no other host.
+    /// Leaves the present server for the next host. The session continues there. If there is no
+    /// other host, the call does nothing.
     ///
     /// The requests without a reply have an unknown outcome, as after any break.
     pub fn leave_server(&self) {
@@ -112,7 +112,7 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the close goes on in the driver.
+    /// If the future is dropped, the close continues in the driver.
     pub async fn close(&self) -> End {
         self.shared.input(Machine::close);
         let mut states = self.states();

@@ -23,7 +23,7 @@ pub type Connecting = Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, Break>
 pub trait Network: fmt::Debug + Send + Sync {
     /// Opens a connection to the host of this index.
     ///
-    /// Looks the host's name up anew each time. `within` is the time after which the caller drops
+    /// The host's name is looked up anew each time. `within` is the time after which the caller drops
     /// the future. A host with several addresses divides it among them.
     fn connect(&self, host: usize, within: Duration) -> Connecting;
 

@@ -83,7 +83,7 @@ impl Shared {
         result
     }
 
-    /// Passes an output on to its caller. Wakes tasks, so the machine must not be locked.
+    /// Passes an output on to its caller. This wakes tasks, so the machine must not be locked.
     pub(crate) fn deliver(&self, output: Output<ReplyTo, WatchTo>) {
         // A caller that has gone does not want what it asked for.
         match output {

@@ -23,7 +23,7 @@ const READ: usize = 16 << 10;
 /// A larger buffer is given back once it was written.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Runs a session. Ends with the session.
+/// Runs a session, until it ends.
 ///
 /// All that was asked before the driver runs goes out in one write.
 pub struct Driver {
@@ -78,7 +78,7 @@ impl Driver {
 
     /// Takes what the machine yields, and leaves the waker for the next request.
     ///
-    /// Returns the next deadline of the machine.
+    /// It returns the next deadline of the machine.
     fn exchange(&mut self, context: &Context<'_>) -> Option<Duration> {
         let now = self.shared.network.now();
         let deadline = {

@@ -211,7 +211,7 @@ mod tests {
         assert!(stream.expect("it accepts").nodelay().expect("a socket"));
     }
 
-    /// Grants a session. Returns the id of the session that was asked for.
+    /// Grants a session, and returns the id of the session that was asked for.
     async fn grant(stream: &mut dyn Stream) -> i64 {
         let length = stream.read_u32().await.expect("a length") as usize;
         let mut request = vec![0; length];

@@ -212,7 +212,7 @@ impl Handshake {
         Ok(Handshake { name, connector })
     }
 
-    /// Encrypts a connection. Gives up at `until`.
+    /// Encrypts a connection, until `until` at the latest.
     pub(crate) async fn shake(
         &self,
         stream: TcpStream,

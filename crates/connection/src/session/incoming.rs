@@ -196,7 +196,7 @@ impl<R, W> Machine<R, W> {
     /// A reply is too long to be read. `header` is `None` until its header has come.
     ///
     /// It is passed over if its request only reads: the request would get the same reply again, on
-    /// each connection. False if the header has to come first.
+    /// each connection. The result is false if the header has to come first.
     fn too_long(
         &mut self,
         now: Duration,

@@ -41,7 +41,7 @@ impl<R, W> Machine<R, W> {
 
     /// Leaves the present server for the next host.
     ///
-    /// Does nothing without a confirmed connection, or another host.
+    /// Without a confirmed connection, or another host, the call does nothing.
     pub fn leave_server(&mut self, now: Duration) {
         if matches!(self.link, Link::Up) && self.hosts.number() > 1 {
             self.give_up(now, Break::Left);

@@ -111,11 +111,11 @@ pub struct Answer {
 /// The kind of a read that sets a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedRead {
-    /// `getData`. Sets no watch if the znode does not exist.
+    /// `getData`, which sets no watch if the znode does not exist.
     Data,
-    /// `exists`. Waits for the creation if the znode does not exist.
+    /// `exists`, which waits for the creation if the znode does not exist.
     Exists,
-    /// `getChildren`. Sets no watch if the znode does not exist.
+    /// `getChildren`, which sets no watch if the znode does not exist.
     Children,
 }
 
@@ -240,7 +240,7 @@ pub struct Machine<R, W> {
 pub(crate) const MOST_BREAKS: u32 = 3;
 
 impl<R, W> Machine<R, W> {
-    /// A session that is not open yet. Yields the first [`Output::Connect`] at once.
+    /// A session that is not open yet. It yields the first [`Output::Connect`] at once.
     pub fn new(now: Duration, config: Config) -> Machine<R, W> {
         let hosts = Hosts::new(config.hosts, config.seed);
         let mut machine = Machine {
@@ -329,8 +329,8 @@ impl<R, W> Machine<R, W> {
 
     /// Closes the session at the server, after the requests that were asked before.
     ///
-    /// Yields [`State::Ended`] once the server has confirmed the close, or after the session
-    /// timeout.
+    /// The machine yields [`State::Ended`] once the server has confirmed the close, or after the
+    /// session timeout.
     pub fn close(&mut self, now: Duration) {
         if self.closing_until.is_some() || self.is_ended() {
             return;

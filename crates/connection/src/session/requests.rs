@@ -49,7 +49,7 @@ impl<R> Requests<R> {
         }
     }
 
-    /// Adds a request behind all others. Returns `to` and the error if the request is too long.
+    /// Adds a request behind all others, and returns `to` and the error if the request is too long.
     pub(crate) fn ask(
         &mut self,
         now: Duration,

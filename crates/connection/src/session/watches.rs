@@ -110,7 +110,7 @@ impl<W> Watches<W> {
 
     /// Notes the reply to the read of a watch: which watch it has set, if any.
     ///
-    /// Returns true if the server now keeps a watch that nobody waits for.
+    /// It returns true if the server now keeps a watch that nobody waits for.
     pub(crate) fn answered(&mut self, path: &str, id: WatchId, set: Option<(Kind, W)>) -> bool {
         let Entry::Occupied(mut entry) = self.paths.entry(path.to_owned()) else {
             return set.is_some();
@@ -135,7 +135,7 @@ impl<W> Watches<W> {
 
     /// Forgets a watch that nobody waits for any more.
     ///
-    /// Returns the server's table if the server keeps a watch there that nobody waits for. A watch
+    /// It returns the server's table if the server keeps a watch there that nobody waits for. A watch
     /// whose read has no reply yet is removed when the reply has come.
     pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<Table> {
         let of_path = self.paths.get_mut(path)?;

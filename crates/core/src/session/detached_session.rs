@@ -9,7 +9,7 @@ use crate::path::NodePath;
 use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
 
 /// The first line of the text. The number changes with the form.
-const FORM: &str = "zookeeper-recipes detached session 2";
+const FORM: &str = "zookeeper-recipes detached session 2\n";
 /// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
 const END: &str = "\nend\n";
 
@@ -58,7 +58,6 @@ impl DetachedSession {
         let password: Vec<String> = password.iter().map(u8::to_string).collect();
         let password = password.join(",");
         let mut lines = vec![
-            FORM.to_owned(),
             format!("session {session_id} {last_zxid} {password}"),
             format!("ticket {}", self.left.ticket),
         ];
@@ -67,7 +66,7 @@ impl DetachedSession {
         }));
         let leftovers = self.leftovers.iter();
         lines.extend(leftovers.map(|path| format!("leftover {path}")));
-        lines.join("\n") + END
+        [FORM, &lines.join("\n"), END].concat()
     }
 
     /// Reads the text of [`to_secret`](Self::to_secret).
@@ -78,18 +77,16 @@ impl DetachedSession {
     /// does not quote the text.
     pub fn from_secret(text: &str) -> Result<DetachedSession, InvalidInput> {
         let refused = |problem| InvalidInput::new("detached session", "...", problem);
-        match text.strip_suffix(END) {
-            Some(lines) if lines.starts_with(FORM) => {
-                read(lines).ok_or_else(|| refused("is not well formed"))
-            }
-            _ => Err(refused("is not whole, or of another version")),
-        }
+        let lines = text
+            .strip_suffix(END)
+            .and_then(|text| text.strip_prefix(FORM));
+        let lines = lines.ok_or_else(|| refused("is not whole, or of another version"))?;
+        read(lines).ok_or_else(|| refused("is not well formed"))
     }
 }
 
 fn read(text: &str) -> Option<DetachedSession> {
     let mut lines = text.lines();
-    (lines.next()? == FORM).then_some(())?;
     let mut session = lines.next()?.strip_prefix("session ")?.splitn(3, ' ');
     let session = Resumable {
         session_id: session.next()?.parse().ok()?,

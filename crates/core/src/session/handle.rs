@@ -76,7 +76,6 @@ struct SharedSession {
     limit: RequestLimit,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
-    state: watch::Receiver<SessionState>,
     /// The end that the user has asked for. Its last drop makes the supervisor close the session.
     end: Arc<EndRequest>,
 }
@@ -204,22 +203,13 @@ impl Session {
     /// Starts the task that keeps the session.
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
-        let (state, current) = match &opened {
-            Some(open) => (
-                SessionState::Connected(open.live.id()),
-                Current::Open(open.clone()),
-            ),
-            None => (SessionState::Opening, Current::Opening),
-        };
-        let (current_sender, current) = watch::channel(current);
-        let (state_sender, state) = watch::channel(state);
+        let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (end, asked_to_end) = watch::channel(None);
         let owner = owner::of_this_process(options.owner.as_deref());
         let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
             opener,
-            current: current_sender,
-            state: state_sender,
+            current: sender,
             asked_to_end,
         };
         tokio::spawn(ensemble.task(supervisor.run(opened).boxed()));
@@ -229,7 +219,6 @@ impl Session {
                 limit,
                 owner,
                 current,
-                state,
                 end: Arc::new(end),
             }),
         }
@@ -247,17 +236,14 @@ impl Session {
 
     /// The current ZooKeeper session, if one is open.
     pub(crate) fn current(&self) -> Option<Arc<OpenSession>> {
-        match &*self.shared.current.borrow() {
-            Current::Open(open) => Some(open.clone()),
-            Current::Opening | Current::Over(_) => None,
-        }
+        self.shared.current.borrow().open.clone()
     }
 
     /// The current state.
     ///
     /// [`SessionState::Over`] after the runtime of the session has shut down.
     pub fn state(&self) -> SessionState {
-        *self.shared.state.borrow()
+        self.shared.current.borrow().state
     }
 
     /// True if a ZooKeeper session is open and its server answers.
@@ -275,19 +261,11 @@ impl Session {
     ///
     /// The future may be dropped, and the method called again.
     pub async fn wait_connected(&self) -> Result<(), Error> {
-        let over = |reason| Error::NoSession {
-            path: "/".to_owned(),
-            reason,
-        };
-        let mut state = self.shared.state.clone();
-        let settled = |state: &SessionState| {
-            matches!(state, SessionState::Connected(_) | SessionState::Over(_))
-        };
-        match state.wait_for(settled).await.as_deref() {
-            Ok(SessionState::Over(reason)) => Err(over(*reason)),
-            Ok(_) => Ok(()),
-            Err(_) => Err(over(SessionEnd::Closed)),
-        }
+        self.until("/", |current| match current.state {
+            SessionState::Connected(_) => Some(()),
+            _ => None,
+        })
+        .await
     }
 
     /// A stream of the current state and each later state.
@@ -295,12 +273,12 @@ impl Session {
     /// States that pass quickly may be skipped, but the last state is never skipped. The stream
     /// ends after [`SessionState::Over`], and does not keep the session open.
     pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
-        let receiver = self.shared.state.clone();
+        let receiver = self.shared.current.clone();
         stream::unfold((receiver, true), |(mut receiver, first)| async move {
             if !first {
                 receiver.changed().await.ok()?;
             }
-            let state = *receiver.borrow_and_update();
+            let state = receiver.borrow_and_update().state;
             Some((state, (receiver, false)))
         })
         .boxed()
@@ -359,9 +337,9 @@ impl Session {
     /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
         self.ask_to_end(SessionEnd::Closed);
-        let mut state = self.shared.state.clone();
+        let mut current = self.shared.current.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
-        while state.changed().await.is_ok() {}
+        while current.changed().await.is_ok() {}
     }
 
     /// Ends the current ZooKeeper session on this side in this way. No further one is opened.
@@ -412,19 +390,34 @@ impl Session {
 
     /// Waits for a ZooKeeper session that has not ended, and returns it.
     pub(crate) async fn until_open(&self, path: &str) -> Result<Arc<OpenSession>, Error> {
+        // The supervisor is about to replace a session that has ended.
+        let is_open = |open: &&Arc<OpenSession>| !open.live.has_ended();
+        self.until(path, |current| {
+            current.open.as_ref().filter(is_open).cloned()
+        })
+        .await
+    }
+
+    /// Waits until `found` returns a value, or the session is over for good.
+    async fn until<T>(
+        &self,
+        path: &str,
+        mut found: impl FnMut(&Current) -> Option<T>,
+    ) -> Result<T, Error> {
+        let mut value = None;
         let mut current = self.shared.current.clone();
-        let settled = current.wait_for(|current| match current {
-            // The supervisor is about to replace a session that has ended.
-            Current::Open(open) => !open.live.has_ended(),
-            Current::Over(_) => true,
-            Current::Opening => false,
+        let settled = current.wait_for(|current| {
+            value = found(current);
+            value.is_some() || matches!(current.state, SessionState::Over(_))
         });
         let reason = match settled.await.as_deref() {
-            Ok(Current::Open(open)) => return Ok(open.clone()),
-            Ok(Current::Over(reason)) => *reason,
-            Ok(Current::Opening) | Err(_) => SessionEnd::Closed,
+            Ok(Current {
+                state: SessionState::Over(reason),
+                ..
+            }) => *reason,
+            _ => SessionEnd::Closed,
         };
-        Err(Error::NoSession {
+        value.ok_or_else(|| Error::NoSession {
             path: path.to_owned(),
             reason,
         })

@@ -20,19 +20,26 @@ use crate::session::state::SessionState;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
 
-/// The current ZooKeeper session of a handle, if one is open.
-#[derive(Clone)]
-pub(crate) enum Current {
-    Opening,
-    Open(Arc<OpenSession>),
-    Over(SessionEnd),
+/// The state of a handle, and its current ZooKeeper session, if one is open.
+pub(crate) struct Current {
+    pub(crate) state: SessionState,
+    pub(crate) open: Option<Arc<OpenSession>>,
+}
+
+impl Current {
+    pub(crate) fn new(open: Option<Arc<OpenSession>>) -> Current {
+        let state = match &open {
+            Some(open) => SessionState::Connected(open.live.id()),
+            None => SessionState::Opening,
+        };
+        Current { state, open }
+    }
 }
 
 /// The task behind a [`Session`](crate::Session).
 pub(crate) struct Supervisor {
     pub(crate) opener: Opener,
     pub(crate) current: watch::Sender<Current>,
-    pub(crate) state: watch::Sender<SessionState>,
     /// The end that the user has asked for.
     pub(crate) asked_to_end: watch::Receiver<Option<SessionEnd>>,
 }
@@ -46,8 +53,10 @@ impl Supervisor {
 
     /// Publishes that no further session will be opened.
     fn over(&self, end: SessionEnd) {
-        self.current.send_replace(Current::Over(end));
-        self.state.send_replace(SessionState::Over(end));
+        self.current.send_replace(Current {
+            state: SessionState::Over(end),
+            open: None,
+        });
     }
 
     async fn keep_each(&mut self, mut next: Option<Arc<OpenSession>>) -> SessionEnd {
@@ -66,8 +75,7 @@ impl Supervisor {
             if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
                 return end;
             }
-            self.current.send_replace(Current::Opening);
-            self.state.send_replace(SessionState::Opening);
+            self.current.send_replace(Current::new(None));
             before = Some(end);
         }
     }
@@ -78,9 +86,7 @@ impl Supervisor {
         before: Option<SessionEnd>,
     ) -> Result<Arc<OpenSession>, SessionEnd> {
         let open = self.reopen(before).await?;
-        self.current.send_replace(Current::Open(open.clone()));
-        let id = open.live.id();
-        self.state.send_replace(SessionState::Connected(id));
+        self.current.send_replace(Current::new(Some(open.clone())));
         Ok(open)
     }
 
@@ -162,12 +168,12 @@ impl Supervisor {
                 () = until_lapse(live) => {}
             }
             open.supervised();
-            let changed = self.state.send_if_modified(|state| {
+            let changed = self.current.send_if_modified(|current| {
                 let now = match live.condition().contact {
                     Contact::Suspended => SessionState::Suspended(live.id()),
                     Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id()),
                 };
-                std::mem::replace(state, now) != now
+                std::mem::replace(&mut current.state, now) != now
             });
             if changed {
                 let is_suspended = live.condition().contact == Contact::Suspended;
@@ -196,11 +202,14 @@ impl Drop for Supervisor {
     ///
     /// All waiters of the session are notified, also in other runtimes.
     fn drop(&mut self) {
-        let current = self.current.borrow().clone();
-        if let Current::Over(_) = current {
+        let (state, open) = {
+            let current = self.current.borrow();
+            (current.state, current.open.clone())
+        };
+        if let SessionState::Over(_) = state {
             return;
         }
-        if let Current::Open(open) = current {
+        if let Some(open) = open {
             let mut left = Leftovers::of(&open.znodes);
             let stays_open = self.stays_open(&open.live);
             open.end(SessionEnd::Closed);

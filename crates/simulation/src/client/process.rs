@@ -55,7 +55,7 @@ impl Process {
         self.asleep_until.is_some() || self.blocked_until.is_some()
     }
 
-    /// Counts a request. Returns how many have been sent in this second.
+    /// Counts a request, and returns how many have been sent in this second.
     pub(crate) fn count_request(&mut self, now: Duration) -> u64 {
         let second = now.as_secs();
         if self.sent.0 != second {

@@ -27,7 +27,7 @@ impl World {
         kernel.counters.count_request(name, kind);
     }
 
-    /// A client sends a frame, which may meet faults. Returns the operation of a request.
+    /// Sends a frame of a client, which may meet faults, and returns the operation of a request.
     pub(crate) fn send_frame(
         &mut self,
         id: ConnectionId,

@@ -76,7 +76,9 @@ impl Outlet {
         self.woken.notified().await;
     }
 
-    /// Takes the bytes to write into an empty buffer. Returns how far the connection has come to its end.
+    /// Takes the bytes to write into an empty buffer.
+    ///
+    /// It returns how far the connection has come to its end.
     pub(super) fn take(&self, into: &mut Vec<u8>) -> Stage {
         let mut state = self.state();
         std::mem::swap(into, &mut state.bytes);

@@ -195,7 +195,7 @@ impl EmbeddedServer {
 
     /// The simulation that is served. Its clients in this process are clients of the same ensemble.
     ///
-    /// Keeps no history of changes.
+    /// The simulation keeps no history of changes.
     pub fn simulation(&self) -> &Simulation {
         &self.thread.served.simulation
     }

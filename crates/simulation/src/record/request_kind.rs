@@ -63,7 +63,7 @@ impl RequestKind {
         }
     }
 
-    /// True if a caller asks for this request. False if the client sends it by itself.
+    /// True if a caller asks for this request, and false if the client sends it by itself.
     pub fn is_asked_for(self) -> bool {
         !matches!(
             self,

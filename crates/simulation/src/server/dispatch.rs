@@ -30,7 +30,7 @@ impl Servers {
         }
     }
 
-    /// Keeps an action of a paused server. Returns the action of any other.
+    /// Keeps an action of a paused server, and returns the action of any other.
     fn hold_back(&mut self, action: Action) -> Option<Action> {
         if self.paused == 0 {
             return Some(action);

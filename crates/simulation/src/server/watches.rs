@@ -100,7 +100,7 @@ impl Watches {
         });
     }
 
-    /// Fires the watches that see this. Returns the notifications in order.
+    /// Fires the watches that see this, and returns the notifications in order.
     pub(super) fn trigger(
         &mut self,
         path: &str,

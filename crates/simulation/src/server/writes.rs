@@ -57,7 +57,7 @@ impl Servers {
         self.propose(session, origin, body);
     }
 
-    /// Writes for the administrator, at once. Returns the path of the znode.
+    /// Writes for the administrator, at once, and returns the path of the znode.
     pub(crate) fn write_as(
         &mut self,
         request: &RequestBody,

@@ -18,7 +18,7 @@ use super::member::Member;
 use super::port::{address_of, listen};
 use crate::simulation::Simulation;
 
-/// Takes requests on this port, if one is set. Returns the address.
+/// Takes requests on this port, if one is set, and returns the address.
 pub(super) fn start(
     port: Option<u16>,
     simulation: Simulation,
