@@ -24,11 +24,8 @@ impl Rule for FirstInQueue {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
+        let predecessor = view.place().checked_sub(1);
+        Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
     }
 
     fn hints(&self) -> &dyn RuleHints {

@@ -67,11 +67,14 @@ impl Rule for NoWriterBefore {
     }
 
     fn hints(&self) -> &dyn RuleHints {
-        self
+        &Hints
     }
 }
 
-impl RuleHints for NoWriterBefore {
+/// The hints of both rules.
+struct Hints;
+
+impl RuleHints for Hints {
     fn recipe(&self, label: &str) -> &'static str {
         recipe(label)
     }
@@ -103,11 +106,8 @@ impl Rule for NobodyBefore {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
+        let predecessor = view.place().checked_sub(1);
+        Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
     }
 
     fn holds(&self, view: &QueueView<'_>) -> bool {
@@ -115,20 +115,6 @@ impl Rule for NobodyBefore {
     }
 
     fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for NobodyBefore {
-    fn recipe(&self, label: &str) -> &'static str {
-        recipe(label)
-    }
-
-    fn holds_alone(&self, label: &str) -> bool {
-        label == WRITE
-    }
-
-    fn may_be_replaced(&self, label: &str) -> bool {
-        label == WRITE
+        &Hints
     }
 }

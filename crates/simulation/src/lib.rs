@@ -52,7 +52,7 @@
 //! #[tokio::test(start_paused = true)]
 //! # */
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! async fn holder_that_is_cut_off_is_told_before_another_holds() {
+//! async fn holder_that_is_cut_off_learns_it_before_another_holds() {
 //!     let simulation = Simulation::new(SimulationOptions::default());
 //!     let (one, other) = (simulation.process("one"), simulation.process("other"));
 //!     let session = Session::open(one.ensemble(), ConnectOptions::new()).await.unwrap();
@@ -67,7 +67,7 @@
 //!     let next = lock.acquire().await.unwrap();
 //!     assert!(next.fencing_token() > hold.fencing_token());
 //! }
-//! # holder_that_is_cut_off_is_told_before_another_holds();
+//! # holder_that_is_cut_off_learns_it_before_another_holds();
 //! ```
 //!
 //! A fault can also happen to one chosen request:

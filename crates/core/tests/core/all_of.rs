@@ -147,8 +147,8 @@ async fn one_lost_is_all_lost() {
     let administrator = simulation.administrator();
     let deleted = administrator.delete(holds.holds()[1].node_path());
     deleted.expect("it is there");
-    let told = timeout(PATIENCE, holds.lost()).await;
-    let (hold, reason) = told.expect("it is reported");
+    let lost = timeout(PATIENCE, holds.lost()).await;
+    let (hold, reason) = lost.expect("it is reported");
     assert!(hold.node_path().starts_with("/all/b/"));
     assert_eq!(reason, LossReason::Deleted);
     assert!(!holds.is_held() && holds.remaining().is_zero());

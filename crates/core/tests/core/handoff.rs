@@ -19,15 +19,15 @@ use crate::support;
 
 /// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum WokenBy {
     /// That the holder says it releases.
-    ByTheRelease,
+    Release,
     /// That the only one before it goes.
-    ByTheGoing,
+    Deletion,
 }
 
 #[derive(Debug)]
-struct First(Told);
+struct First(WokenBy);
 
 impl Rule for First {
     fn label(&self) -> Cow<'_, str> {
@@ -49,7 +49,7 @@ impl RuleHints for First {
     }
 
     fn may_be_replaced(&self, _: &str) -> bool {
-        self.0 == Told::ByTheRelease
+        self.0 == WokenBy::Release
     }
 }
 
@@ -57,13 +57,13 @@ const PATH: &str = "/locks/handoff";
 const TICK: Duration = Duration::from_millis(500);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
 
-async fn queue(simulation: &Simulation, process: &str, told: Told) -> (Queue, Meter) {
+async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Queue, Meter) {
     let meter = Meter::default();
     let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
     let opened = Session::open(Arc::new(ensemble), ConnectOptions::new().tick(TICK)).await;
-    let options = QueueOptions::new().mark_release(told == Told::ByTheRelease);
+    let options = QueueOptions::new().mark_release(woken_by == WokenBy::Release);
     let session = opened.expect("a session opens");
-    let queue = Queue::with_options(&session, PATH, First(told), options);
+    let queue = Queue::with_options(&session, PATH, First(woken_by), options);
     (queue.expect("a good path"), meter)
 }
 
@@ -78,7 +78,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    async fn new(seed: u64, told: Told) -> Waiter {
+    async fn new(seed: u64, woken_by: WokenBy) -> Waiter {
         let simulation = Simulation::new(SimulationOptions {
             seed,
             servers: 3,
@@ -90,8 +90,8 @@ impl Waiter {
             ..SimulationOptions::default()
         });
         let administrator = simulation.administrator();
-        let (holder, _) = queue(&simulation, "holder", told).await;
-        let (waiter, meter) = queue(&simulation, "waiter", told).await;
+        let (holder, _) = queue(&simulation, "holder", woken_by).await;
+        let (waiter, meter) = queue(&simulation, "waiter", woken_by).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         let waiting = tokio::spawn({
             let waiter = waiter.clone();
@@ -138,21 +138,21 @@ fn assert_deleted(case: impl Debug, outcome: &Result<Hold, Error>) {
     );
 }
 
-fn each(seeds: u64) -> impl Iterator<Item = (u64, Told)> {
-    (0..seeds).flat_map(|seed| [(seed, Told::ByTheRelease), (seed, Told::ByTheGoing)])
+fn each(seeds: u64) -> impl Iterator<Item = (u64, WokenBy)> {
+    (0..seeds).flat_map(|seed| [(seed, WokenBy::Release), (seed, WokenBy::Deletion)])
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
-    for (seed, told) in each(20) {
-        let waiter = Waiter::new(seed, told).await;
+    for (seed, woken_by) in each(20) {
+        let waiter = Waiter::new(seed, woken_by).await;
         let before = waiter.meter.read().requests;
         waiter.hold.release().await.expect("it is released");
         let hold = waiter.waiting.await.expect("no panic").expect("its turn");
         assert_eq!(
             waiter.meter.read().requests,
             before,
-            "seed {seed}: {told:?}"
+            "seed {seed}: {woken_by:?}"
         );
         hold.release().await.expect("it is released");
     }
@@ -160,8 +160,8 @@ async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
-    for (seed, told) in each(200) {
-        let waiter = Waiter::new(seed, told).await;
+    for (seed, woken_by) in each(200) {
+        let waiter = Waiter::new(seed, woken_by).await;
         waiter.delete();
         waiter.assert_is_not_let_in(seed).await;
     }
@@ -178,8 +178,8 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
             ..SimulationOptions::default()
         });
         let administrator = simulation.administrator();
-        let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
-        let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+        let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
+        let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         let waiting = tokio::spawn(async move { waiter.acquire().await });
         let own = loop {
@@ -206,8 +206,8 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
 /// in any order.
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
-    for (seed, told) in each(500) {
-        let waiter = Waiter::new(seed, told).await;
+    for (seed, woken_by) in each(500) {
+        let waiter = Waiter::new(seed, woken_by).await;
         waiter.simulation.process("waiter").disconnect();
         waiter.delete();
         sleep(Duration::from_millis(seed * 7 % 1_500)).await;
@@ -218,14 +218,14 @@ async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
 /// Its watch has reported a write just before, and is not set again yet.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
-    for (seed, told) in each(50) {
-        let waiter = Waiter::new(seed, told).await;
+    for (seed, woken_by) in each(50) {
+        let waiter = Waiter::new(seed, woken_by).await;
         let administrator = waiter.simulation.administrator();
         administrator
             .set_data(&waiter.own, b"")
             .expect("it is written");
         // A write alone is enough if nobody else can write.
-        if told == Told::ByTheGoing {
+        if woken_by == WokenBy::Deletion {
             waiter.delete();
         }
         administrator
@@ -238,20 +238,20 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_learns_it_while_the_holder_holds_on() {
-    for (_, told) in each(1) {
-        let waiter = Waiter::new(0, told).await;
+    for (_, woken_by) in each(1) {
+        let waiter = Waiter::new(0, woken_by).await;
         waiter.delete();
         let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
         let outcome = outcome.expect("in time").expect("no panic");
-        assert_deleted(told, &outcome);
+        assert_deleted(woken_by, &outcome);
         assert!(waiter.hold.is_held());
     }
 }
 
 /// Those behind it take that for its release.
 #[tokio::test(start_paused = true)]
-async fn waiter_whose_znode_is_written_to_is_told_so() {
-    let waiter = Waiter::new(0, Told::ByTheRelease).await;
+async fn waiter_whose_znode_is_written_to_learns_it() {
+    let waiter = Waiter::new(0, WokenBy::Release).await;
     let administrator = waiter.simulation.administrator();
     administrator
         .set_data(&waiter.own, b"")
@@ -265,7 +265,7 @@ async fn waiter_whose_znode_is_written_to_is_told_so() {
 async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
     for watched_for in [Duration::ZERO, SESSION_TIMEOUT] {
         let simulation = Simulation::new(SimulationOptions::default());
-        let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+        let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         sleep(watched_for).await;
         let administrator = simulation.administrator();
@@ -280,7 +280,7 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
 /// A hold after a wait marks its release by a write.
 #[tokio::test(start_paused = true)]
 async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
-    let waiter = Waiter::new(0, Told::ByTheRelease).await;
+    let waiter = Waiter::new(0, WokenBy::Release).await;
     waiter.hold.release().await.expect("it is released");
     let hold = waiter.waiting.await.expect("no panic").expect("its turn");
     let administrator = waiter.simulation.administrator();
@@ -297,7 +297,7 @@ async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
 async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
-    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
+    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
     drop(waiter.acquire().await.expect("nobody is before it"));
     let path = format!("{PATH}/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-");
     let stranger = administrator.create(&path, b"", CreateMode::PersistentSequential);
@@ -318,10 +318,10 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
 #[tokio::test(start_paused = true)]
 async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
-    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+    let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
+    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
     let options = QueueOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
-    let first = First(Told::ByTheGoing);
+    let first = First(WokenBy::Deletion);
     let waiter = Queue::with_options(waiter.session(), PATH, first, options).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn({
@@ -370,7 +370,7 @@ impl RuleHints for BehindTheHolder {
 #[tokio::test(start_paused = true)]
 async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+    let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
     let queue = Queue::new(holder.session(), PATH, BehindTheHolder).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let waiting: Vec<_> = (0..3)
@@ -416,8 +416,8 @@ impl RuleHints for NeverFirst {
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
-    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+    let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
+    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
     let waiter = Queue::new(waiter.session(), PATH, NeverFirst).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
@@ -434,8 +434,8 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
 #[tokio::test(start_paused = true)]
 async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
-    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
+    let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
+    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
     let waiter = Queue::new(waiter.session(), PATH, support::First).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { waiter.acquire().await });

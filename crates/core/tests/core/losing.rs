@@ -187,18 +187,18 @@ async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
 
 /// Its session's runtime has no time for it.
 #[tokio::test(start_paused = true)]
-async fn loss_is_told_in_time_though_the_session_stands_still() {
+async fn loss_is_reported_in_time_though_the_session_is_blocked() {
     let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     let process = simulation.process("one");
     process.block_sessions(TIMEOUT * 2);
-    let told = tokio::select! {
+    let reported = tokio::select! {
         // The sleep comes first: any poll of the hold looks at the clock and reports the loss.
         biased;
         () = sleep(TIMEOUT) => None,
         reason = held.lost() => Some(reason),
     };
-    assert_eq!(told, Some(LossReason::LeaseElapsed));
+    assert_eq!(reported, Some(LossReason::LeaseElapsed));
 }
 
 /// The attempt is polled no more, and keeps the server side of the session open.
@@ -312,7 +312,7 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     let queue = queue(&session);
     let held = hold(&queue).await;
     let view = held.view();
-    let told = tokio::spawn({
+    let ended = tokio::spawn({
         let view = view.clone();
         async move { view.ended().await }
     });
@@ -321,7 +321,7 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     assert!((&mut release).now_or_never().is_none(), "it is under way");
     let released = HoldState::Released;
     assert_eq!(view.state(), released);
-    assert_eq!(told.await.expect("no panic"), Ended::Released);
+    assert_eq!(ended.await.expect("no panic"), Ended::Released);
     release.await.expect("it was held");
     let _next = hold(&queue).await;
     assert_eq!(view.state(), released);

@@ -180,7 +180,7 @@ async fn holder_of_a_wide_semaphore_is_followed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiter_for_a_wide_semaphore_is_told_that_its_own_znode_was_deleted() {
+async fn waiter_for_a_wide_semaphore_learns_that_its_own_znode_was_deleted() {
     let simulation = simulation();
     let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
     let path = "/limits/exports";

@@ -56,7 +56,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_tells_the_server() {
+async fn closing_notifies_the_server() {
     let server = server().await;
     let session = session(&server, LONG).await;
     let queue = Queue::new(&session, "/closed", First).expect("a good path");

@@ -74,7 +74,7 @@ fn session(client: &Raw) -> String {
 }
 
 #[test]
-fn routes_are_told() {
+fn routes_are_listed() {
     let place = place(1);
     let answer = place.done("GET /", &json!({}));
     let routes = answer["routes"].as_array().expect("a list");
@@ -89,7 +89,7 @@ fn routes_are_told() {
 }
 
 #[test]
-fn sessions_and_members_are_told() {
+fn sessions_and_members_are_listed() {
     let place = place(3);
     let client = place.client(1);
     let answer = place.done("GET /sessions", &json!({}));

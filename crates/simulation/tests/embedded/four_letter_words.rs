@@ -52,7 +52,7 @@ fn words_are_answered_as_they_are_parsed() {
 }
 
 #[test]
-fn members_of_an_ensemble_tell_their_roles() {
+fn members_of_an_ensemble_report_their_roles() {
     let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let modes: Vec<Mode> = (0..3)
         .map(|member| ask(&ensemble.member(member), "srvr"))
@@ -70,7 +70,7 @@ fn monitored(address: &str, name: &str) -> Option<String> {
 }
 
 #[test]
-fn leader_tells_how_many_follow_and_how_large_its_answers_are() {
+fn leader_reports_how_many_follow_and_how_large_its_answers_are() {
     let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let leader = ensemble.member(0);
     let figure = |name: &str| monitored(&leader, name).expect(name);

@@ -15,7 +15,7 @@ fn events(client: &mut Raw) -> Vec<(EventType, String)> {
 }
 
 #[test]
-fn identities_are_told_and_a_scheme_that_is_unknown_ends_the_connection() {
+fn identities_are_listed_and_a_scheme_that_is_unknown_ends_the_connection() {
     let server = EmbeddedServer::start().expect("it starts");
     let mut client = Raw::connect(&server.connect_string());
     let auth = |scheme: &str, auth: Option<&[u8]>| {
@@ -39,7 +39,7 @@ fn identities_are_told_and_a_scheme_that_is_unknown_ends_the_connection() {
 }
 
 #[test]
-fn watches_that_are_set_again_tell_what_was_missed() {
+fn watches_that_are_set_again_report_what_was_missed() {
     let server = EmbeddedServer::start().expect("it starts");
     let mut client = Raw::connect(&server.connect_string());
     client.done(create("/old", CreateMode::Persistent));

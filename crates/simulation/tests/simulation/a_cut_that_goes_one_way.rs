@@ -53,7 +53,7 @@ async fn lets_a_follower_hear_its_leader_and_keep_no_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lets_a_follower_tell_its_leader_what_it_hears_no_answer_to() {
+async fn lets_a_follower_send_its_leader_what_it_hears_no_answer_to() {
     let simulation = servers(4, 3);
     let session = connect_alone_to(&simulation, "a", 1).await;
     let beside = connect_alone_to(&simulation, "a", 1).await;

@@ -30,7 +30,7 @@ async fn answers_its_own_clients_and_commits_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tells_a_session_that_comes_back_that_it_lives() {
+async fn confirms_a_session_that_comes_back() {
     let simulation = servers(2, 3);
     let session = connect_alone_to(&simulation, "a", 0).await;
     simulation.faults().isolate_leader(GIVEN_UP * 3);

@@ -102,7 +102,7 @@ async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn follower_lags_until_a_sync_and_no_longer_once_it_is_told_so() {
+async fn follower_lags_until_a_sync_and_no_longer_once_the_lag_is_zero() {
     let simulation = three_servers(4);
     let administrator = simulation.administrator();
     let reader = connect_to(&simulation, "reader", 1).await;

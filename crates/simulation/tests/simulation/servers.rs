@@ -28,7 +28,7 @@ async fn reader_at_a_server_that_lags() -> (Simulation, Arc<dyn ServerSession>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_follow_let_a_session_go_on_before_they_have_applied_all_that_they_were_told() {
+async fn that_follow_let_a_session_continue_before_they_have_applied_all_that_they_were_sent() {
     let (simulation, reader) = reader_at_a_server_that_lags().await;
     let mut states = reader.states();
     assert_eq!(states.next().await, Some(ConnectionState::Connected));

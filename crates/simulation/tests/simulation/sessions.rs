@@ -99,7 +99,7 @@ async fn cut_off_are_disconnected_after_two_fifths_and_over_once_a_server_says_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_sleeping_process_expire_and_are_told_so_on_waking() {
+async fn of_a_sleeping_process_expire_and_learn_it_on_waking() {
     for seed in 0..20 {
         let simulation = one_server(seed);
         let process = simulation.process("a");
@@ -220,7 +220,7 @@ async fn of_a_process_that_sleeps_a_little_live_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_by_the_administrator_are_told_at_once() {
+async fn expired_by_the_administrator_learn_it_at_once() {
     let simulation = one_server(6);
     let session = connect(&simulation, "a").await;
     let (_, watch) = session.exists_and_watch("/none").await.unwrap();

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use zookeeper_recipes_core::ensemble::{CreateMode, Event};
 
 #[tokio::test(start_paused = true)]
-async fn are_told_before_a_read_that_sees_the_change() {
+async fn fire_before_a_read_that_sees_the_change() {
     for seed in 0..50 {
         let simulation = three_servers(seed);
         let session = connect(&simulation, "a").await;
@@ -38,7 +38,7 @@ async fn set_anew_while_one_is_dropped_still_stand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn survive_a_reconnect_and_tell_what_happened_meanwhile() {
+async fn survive_a_reconnect_and_report_what_happened_meanwhile() {
     for seed in 0..20 {
         let simulation = three_servers(seed);
         let session = connect(&simulation, "a").await;

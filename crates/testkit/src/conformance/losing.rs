@@ -15,20 +15,20 @@ impl Conformance<'_> {
         let (ours, theirs) = (self.session().await?, self.session().await?);
         let recipe = (self.make)(&ours, path);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-        self.told_of_deletion(hold).await?;
+        self.learns_of_deletion(hold).await?;
         // And then a hold that was waited for.
         let holds = self.fill(&ours, path).await?;
         let waiting = (self.make)(&theirs, path);
         let waiter = tokio::spawn(async move { waiting.acquire_timeout(2 * PATIENCE).await });
         self.queue_length(&*recipe, holds.len() + 1).await?;
-        let told = holds.into_iter().map(|hold| self.told_of_deletion(hold));
-        try_join_all(told).await?;
+        let lost = holds.into_iter().map(|hold| self.learns_of_deletion(hold));
+        try_join_all(lost).await?;
         let hold = waiter.await.map_err(text)?.map_err(text)?;
-        self.told_of_deletion(hold).await?;
+        self.learns_of_deletion(hold).await?;
         self.nothing_left(path).await
     }
 
-    async fn told_of_deletion(&self, hold: Hold) -> Kept {
+    async fn learns_of_deletion(&self, hold: Hold) -> Kept {
         const DELETED: LossReason = LossReason::Deleted;
         let client = self.administrator().await?;
         client.delete(hold.node_path(), None).await.map_err(text)?;
@@ -98,12 +98,12 @@ impl Conformance<'_> {
         self.server.pause()?;
         let timeout = ours.timeout().unwrap_or(SESSION_TIMEOUT);
         let lapsing = join_all(holds.iter().map(|hold| lapse(hold, timeout)));
-        let told = tokio::time::timeout(timeout, lapsing).await;
+        let lost = tokio::time::timeout(timeout, lapsing).await;
         self.server.resume()?;
-        let Ok(told) = told else {
+        let Ok(lost) = lost else {
             return Err(format!("silence for {timeout:?}, and it is held still"));
         };
-        told.into_iter().collect::<Kept>()?;
+        lost.into_iter().collect::<Kept>()?;
         match waiter.await.map_err(text)? {
             Ok(hold) => hold.release().await.map_err(text)?,
             // The waiter's own session may have been lost in the silence.
