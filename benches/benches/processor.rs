@@ -1,14 +1,17 @@
 //! What an uncontended acquire and release costs the process of the client.
 //!
-//! A bare socket sends the same requests in turns with the lock, so that other load on the machine
-//! hits all alike.
+//! A bare socket and the connection without a recipe send the same requests in turns with the lock,
+//! so that other load on the machine hits all alike.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use zookeeper_recipes_benches::report::Table;
-use zookeeper_recipes_benches::{BareSocket, Spread, Testbed, Threads, measures, turn};
+use zookeeper_recipes_benches::{
+    BareSocket, SESSION_TIMEOUT, Spread, Testbed, Threads, connection_turns, measures, turn,
+};
+use zookeeper_recipes_connection::{Avoided, Config, Connection, Host, Tcp};
 use zookeeper_recipes_lock::ExclusiveLock;
 
 const ROUNDS: usize = 40;
@@ -24,17 +27,24 @@ fn main() {
     };
     let testbed = Testbed::start();
     let address = testbed.server().connect_string();
-    let (mut socket, directory) = (BareSocket::open(&address), testbed.directory());
-    testbed.make(&directory, b"");
+    let mut socket = BareSocket::open(&address);
+    let [of_socket, of_connection] = [(); 2].map(|()| directory(&testbed));
     let mut current = Builder::new_current_thread();
     let current = current.enable_all().build().expect("a runtime");
     let workers = Runtime::new().expect("a runtime");
     let [on_current, on_workers] = [&current, &workers].map(|runtime| lock(&testbed, runtime));
+    let connection = connect(&address, &current);
     let mut works: Vec<(&str, Turns<'_>)> = vec![
         (
             "a bare socket, the same requests",
             Box::new(move |times| {
-                (0..times).for_each(|_| socket.turn(&directory));
+                (0..times).for_each(|_| socket.turn(&of_socket));
+            }),
+        ),
+        (
+            "our own connection, the same two requests, no recipe",
+            Box::new(|times| {
+                current.block_on(connection_turns(&connection, &of_connection, times));
             }),
         ),
         (
@@ -54,6 +64,21 @@ fn main() {
     for (_, turns) in &mut works {
         turns(warm_up);
     }
+    let costs = measure(&mut works, rounds, times);
+    if measures() {
+        print(works.iter().map(|(name, _)| *name), &costs);
+    }
+}
+
+/// A new directory.
+fn directory(testbed: &Testbed) -> String {
+    let directory = testbed.directory();
+    testbed.make(&directory, b"");
+    directory
+}
+
+/// What each work costs for each turn, in each round: time, processor time, and switches in seconds.
+fn measure(works: &mut [(&str, Turns<'_>)], rounds: usize, times: u32) -> Vec<Vec<[Duration; 3]>> {
     let mut costs = vec![Vec::new(); works.len()];
     for round in 0..rounds {
         for place in 0..works.len() {
@@ -68,9 +93,28 @@ fn main() {
             ]);
         }
     }
-    if measures() {
-        print(works.iter().map(|(name, _)| *name), &costs);
-    }
+    costs
+}
+
+/// A session without a recipe.
+fn connect(address: &str, runtime: &Runtime) -> Connection {
+    let (name, port) = address.rsplit_once(':').expect("one server");
+    let host = Host {
+        name: name.to_owned(),
+        port: port.parse().expect("a port"),
+    };
+    let config = Config {
+        hosts: 1,
+        session_timeout: SESSION_TIMEOUT,
+        auth: Vec::new(),
+        reply_limit: 1 << 20,
+        seed: 0,
+        resume: None,
+        removals: Avoided::new(),
+    };
+    let (connection, driver) = Connection::new(Arc::new(Tcp::new(vec![host])), config);
+    runtime.spawn(driver);
+    connection
 }
 
 fn lock(testbed: &Testbed, runtime: &Runtime) -> Arc<ExclusiveLock> {

@@ -1,8 +1,9 @@
-//! A bare socket that sends the requests of an uncontended lock, and nothing else.
+//! The requests of an uncontended lock and nothing else, by a bare socket and by the connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use zookeeper_recipes_connection::Connection;
 use zookeeper_recipes_protocol::{
     Acl, AuthId, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DeleteRequest,
     ErrorCode, FrameDecoder, OpCode, PASSWORD_LENGTH, Permission, Reply, ReplyBody, Request,
@@ -53,22 +54,8 @@ impl BareSocket {
 
     /// Creates a contender in this directory, and deletes it.
     pub fn turn(&mut self, directory: &str) {
-        let create = CreateRequest {
-            path: format!("{directory}/{CONTENDER}"),
-            data: Some(Vec::new()),
-            acl: vec![Acl {
-                permissions: Permission::ALL,
-                id: AuthId {
-                    scheme: "world".to_owned(),
-                    id: "anyone".to_owned(),
-                },
-            }],
-            mode: CreateMode::EphemeralSequential,
-        };
-        let ReplyBody::Create2 { path, .. } = self.request(RequestBody::Create2(create)) else {
-            panic!("another reply to a create");
-        };
-        self.request(RequestBody::Delete(DeleteRequest { path, version: -1 }));
+        let path = created(self.request(create(directory)));
+        self.request(delete(path));
     }
 
     fn request(&mut self, body: RequestBody) -> ReplyBody {
@@ -95,4 +82,38 @@ impl BareSocket {
             self.decoder.feed(&buffer[..number]);
         }
     }
+}
+
+/// Creates contenders in this directory over the library's own connection, and deletes them.
+pub async fn connection_turns(connection: &Connection, directory: &str, times: u32) {
+    for _ in 0..times {
+        let path = created(answer(connection, create(directory)).await);
+        answer(connection, delete(path)).await;
+    }
+}
+
+async fn answer(connection: &Connection, body: RequestBody) -> ReplyBody {
+    let answer = connection.request(body).await.expect(ANSWERED);
+    assert_eq!(answer.reply.header.error, ErrorCode::Ok);
+    answer.reply.body
+}
+
+fn create(directory: &str) -> RequestBody {
+    RequestBody::Create2(CreateRequest {
+        path: format!("{directory}/{CONTENDER}"),
+        data: Some(Vec::new()),
+        acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+        mode: CreateMode::EphemeralSequential,
+    })
+}
+
+fn created(reply: ReplyBody) -> String {
+    match reply {
+        ReplyBody::Create2 { path, .. } => path,
+        _ => panic!("another reply to a create"),
+    }
+}
+
+fn delete(path: String) -> RequestBody {
+    RequestBody::Delete(DeleteRequest { path, version: -1 })
 }

@@ -33,7 +33,7 @@ pub mod way;
 pub mod wire;
 mod work;
 
-pub use bare::BareSocket;
+pub use bare::{BareSocket, connection_turns};
 pub use overhead::Overhead;
 pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
