@@ -139,6 +139,10 @@ fn segment_problem(segment: &str) -> Option<String> {
     if segment == "." || segment == ".." {
         return Some(format!("has the relative segment {segment:?}"));
     }
+    // Each request checks its path. Most paths have no other characters, and bytes are read faster.
+    if segment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
     // `org.apache.zookeeper.common.PathUtils` refuses these ranges, and all UTF-16 surrogates.
     let refused = segment.chars().find(|character| {
         matches!(*character,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -56,23 +57,23 @@ records! {
     }
 }
 
-/// The identity of a client at a server, such as a user and a digest.
+/// The identity of a client at a server, such as a user and a digest. Cheap to clone.
 ///
 /// `Debug` leaves out the digest of the scheme `digest`, because a password can be guessed by it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AuthId {
     /// The scheme of authentication: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
-    pub scheme: String,
+    pub scheme: Arc<str>,
     /// The identity in this scheme. Empty in the scheme `auth`, for which some clients send none.
-    pub id: String,
+    pub id: Arc<str>,
 }
 
 impl AuthId {
     /// The identity `id` in the authentication scheme `scheme`.
     pub fn new(scheme: &str, id: &str) -> AuthId {
         AuthId {
-            scheme: scheme.to_owned(),
-            id: id.to_owned(),
+            scheme: scheme.into(),
+            id: id.into(),
         }
     }
 
@@ -91,7 +92,7 @@ impl AuthId {
     /// use zookeeper_recipes_protocol::AuthId;
     ///
     /// let reader = AuthId::digest("super", "admin");
-    /// assert_eq!(reader.id, "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    /// assert_eq!(&*reader.id, "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
     /// ```
     pub fn digest(user: &str, password: &str) -> AuthId {
         let digest = Sha1::from(format!("{user}:{password}")).digest().bytes();
@@ -113,7 +114,7 @@ impl fmt::Debug for AuthId {
         let mut shown = formatter.debug_struct("AuthId");
         shown.field("scheme", &self.scheme);
         match self.id.split_once(':') {
-            Some((user, _)) if self.scheme == "digest" => {
+            Some((user, _)) if &*self.scheme == "digest" => {
                 shown.field("user", &user).finish_non_exhaustive()
             }
             _ => shown.field("id", &self.id).finish(),
@@ -133,7 +134,7 @@ impl Record for AuthId {
     fn decode(from: &mut Input<'_>) -> Result<AuthId, DecodeError> {
         let scheme = Record::decode(from)?;
         let id: Option<String> = Record::decode(from)?;
-        let id = id.unwrap_or_default();
+        let id = id.unwrap_or_default().into();
         Ok(AuthId { scheme, id })
     }
 }

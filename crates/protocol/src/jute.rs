@@ -1,5 +1,7 @@
 //! Jute, ZooKeeper's serialization: big-endian numbers, and lengths before what has one.
 
+use std::sync::Arc;
+
 use crate::error::DecodeError;
 use crate::text::{self, Form};
 
@@ -153,11 +155,27 @@ fn encode_buffer(bytes: &[u8], to: &mut Output<'_>) {
     to.put(bytes);
 }
 
+fn encode_text(text: &str, to: &mut Output<'_>) {
+    encode_buffer(&text::encoded(text, to.form), to);
+}
+
+impl Record for Arc<str> {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Output<'_>) {
+        encode_text(self, to);
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Arc<str>, DecodeError> {
+        String::decode(from).map(Arc::from)
+    }
+}
+
 impl Record for String {
     const SMALLEST: usize = 4;
 
     fn encode(&self, to: &mut Output<'_>) {
-        encode_buffer(&text::encoded(self, to.form), to);
+        encode_text(self, to);
     }
 
     fn decode(from: &mut Input<'_>) -> Result<String, DecodeError> {

@@ -84,10 +84,7 @@ async fn real_server_creates_a_znode_with_a_time_to_live() {
     let mut it = Connection::open(&server).await;
     let all = Acl {
         permissions: Permission::ALL,
-        id: AuthId {
-            scheme: "world".to_owned(),
-            id: "anyone".to_owned(),
-        },
+        id: AuthId::anyone(),
     };
     let body = RequestBody::CreateTtl(CreateTtlRequest {
         path: "/t".to_owned(),

@@ -54,7 +54,7 @@ fn added(body: &RequestBody) -> usize {
 }
 
 fn identities(acl: &[Acl]) -> usize {
-    let entries = acl.iter().filter(|entry| entry.id.scheme == "auth");
+    let entries = acl.iter().filter(|entry| &*entry.id.scheme == "auth");
     entries.count() * IDENTITIES
 }
 
@@ -65,8 +65,7 @@ mod tests {
     use super::*;
 
     fn create(scheme: &str) -> CreateRequest {
-        let (scheme, id) = (scheme.to_owned(), String::new());
-        let id = AuthId { scheme, id };
+        let id = AuthId::new(scheme, "");
         CreateRequest {
             path: "/lock".to_owned(),
             data: Some(vec![7; 100]),

@@ -31,10 +31,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 fn acl() -> Vec<Acl> {
     let entry = |permissions, scheme: &str, id: &str| Acl {
         permissions,
-        id: AuthId {
-            scheme: scheme.to_owned(),
-            id: id.to_owned(),
-        },
+        id: AuthId::new(scheme, id),
     };
     vec![
         entry(Permission::ALL, "world", "anyone"),

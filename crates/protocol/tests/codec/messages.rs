@@ -28,7 +28,7 @@ fn data() -> impl Strategy<Value = Option<Vec<u8>>> {
 fn acl() -> impl Strategy<Value = Vec<Acl>> {
     let entry = (any::<i32>(), text(), text()).prop_map(|(bits, scheme, id)| Acl {
         permissions: Permission::from_bits(bits),
-        id: AuthId { scheme, id },
+        id: AuthId::new(&scheme, &id),
     });
     vec(entry, 0..4)
 }

@@ -53,8 +53,8 @@ fn identity_that_is_missing_is_an_empty_one() {
     let RequestBody::SetAcl(request) = request.body else {
         panic!("{request:?}");
     };
-    assert_eq!(request.acl[0].id.scheme, "auth");
-    assert_eq!(request.acl[0].id.id, "");
+    assert_eq!(&*request.acl[0].id.scheme, "auth");
+    assert_eq!(&*request.acl[0].id.id, "");
 }
 
 #[test]

@@ -35,17 +35,9 @@ pub(crate) fn permit(
     is_permitted.then_some(()).ok_or(ErrorCode::NoAuth)
 }
 
-/// An identity in a scheme.
-pub(crate) fn id(scheme: &str, id: impl Into<String>) -> AuthId {
-    AuthId {
-        scheme: scheme.to_owned(),
-        id: id.into(),
-    }
-}
-
 /// The list that gives these permissions to anyone.
 pub(crate) fn anyone(permissions: Permission) -> Vec<Acl> {
-    let id = id("world", "anyone");
+    let id = AuthId::anyone();
     vec![Acl { permissions, id }]
 }
 
@@ -56,10 +48,10 @@ pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<AuthId> {
             let text = String::from_utf8_lossy(credentials);
             let user = text.split(':').next().unwrap_or_default();
             let hash = STANDARD.encode(Sha1::from(text.as_bytes()).digest().bytes());
-            Some(id("digest", format!("{user}:{hash}")))
+            Some(AuthId::new("digest", &format!("{user}:{hash}")))
         }
         // The address is known anyway, and proves nothing.
-        "ip" => Some(id("ip", "")),
+        "ip" => Some(AuthId::new("ip", "")),
         _ => None,
     }
 }
@@ -91,7 +83,9 @@ pub(super) fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Error
                 };
                 let known = expanded.len();
                 // An address is an identity, but no proof of one.
-                let proven = identities.iter().filter(|identity| identity.scheme != "ip");
+                let proven = identities
+                    .iter()
+                    .filter(|identity| &*identity.scheme != "ip");
                 expanded.extend(proven.map(|identity| Acl {
                     permissions: entry.permissions,
                     id: identity.clone(),
@@ -157,7 +151,7 @@ mod tests {
     #[test]
     fn digest_is_that_of_apaches_server() {
         let identity = identity("digest", b"super:test").expect("a known scheme");
-        assert_eq!(identity.id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
+        assert_eq!(&*identity.id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
     }
 
     #[test]

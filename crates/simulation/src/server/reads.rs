@@ -179,8 +179,8 @@ fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Answer {
     let mask = |entry: &Acl| {
         let mut entry = entry.clone();
         if let Some((user, _)) = entry.id.id.split_once(':') {
-            if entry.id.scheme == "digest" && !administers {
-                entry.id.id = format!("{user}:x");
+            if &*entry.id.scheme == "digest" && !administers {
+                entry.id.id = format!("{user}:x").into();
             }
         }
         entry
@@ -197,7 +197,7 @@ fn client_info(identity: &AuthId) -> ClientInfo {
         _ => &identity.id,
     };
     ClientInfo {
-        auth_scheme: identity.scheme.clone(),
+        auth_scheme: identity.scheme.to_string(),
         user: user.to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use zookeeper_recipes_protocol::{
     AuthId, AuthRequest, ConnectRequest, ErrorCode, ReplyBody, Request, RequestBody,
 };
 
-use super::access::{id as identity_in, identity};
+use super::access::identity;
 use super::action::ToLeader;
 use super::session::{ServerEnd, password_of};
 use super::state::Servers;
@@ -115,7 +115,7 @@ impl Servers {
     /// What the address of a client proves.
     pub(super) fn address_of(&self, id: ConnectionId) -> Vec<AuthId> {
         let connection = self.network.connections.get(&id);
-        let address = connection.map(|it| identity_in("ip", it.address.as_str()));
+        let address = connection.map(|it| AuthId::new("ip", it.address.as_str()));
         address.into_iter().collect()
     }
 
@@ -157,7 +157,7 @@ impl Servers {
         let credentials = request.auth.as_deref().unwrap_or_default();
         let identity = identity(&request.scheme, credentials).ok_or(ErrorCode::AuthFailed)?;
         let identities = self.identities.entry(session).or_default();
-        if identity.scheme != "ip" && !identities.contains(&identity) {
+        if &*identity.scheme != "ip" && !identities.contains(&identity) {
             identities.push(identity);
         }
         Ok(ReplyBody::Empty)

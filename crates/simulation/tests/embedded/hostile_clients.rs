@@ -166,17 +166,11 @@ fn peak_memory() -> u64 {
 fn long_access_control_list_takes_its_memory_once() {
     let entry = |number| Acl {
         permissions: Permission::ALL,
-        id: AuthId {
-            scheme: "digest".to_owned(),
-            id: format!("user:{number}"),
-        },
+        id: AuthId::new("digest", &format!("user:{number}")),
     };
     let anyone = Acl {
         permissions: Permission::ALL,
-        id: AuthId {
-            scheme: "world".to_owned(),
-            id: "anyone".to_owned(),
-        },
+        id: AuthId::anyone(),
     };
     let node = |path: String, acl| CreateRequest {
         path,

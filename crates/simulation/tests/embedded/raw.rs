@@ -181,10 +181,7 @@ pub(crate) fn anyone(permissions: Permission) -> Vec<Acl> {
 pub(crate) fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
     Acl {
         permissions,
-        id: AuthId {
-            scheme: scheme.to_owned(),
-            id: id.to_owned(),
-        },
+        id: AuthId::new(scheme, id),
     }
 }
 

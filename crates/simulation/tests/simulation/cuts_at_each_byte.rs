@@ -18,10 +18,7 @@ const PATH: &str = "/n";
 /// The requests of the conversation, in order, with their lengths and those of their replies.
 fn conversation() -> [(RequestKind, usize, usize); 3] {
     let path = || PATH.to_owned();
-    let id = AuthId {
-        scheme: "world".to_owned(),
-        id: "anyone".to_owned(),
-    };
+    let id = AuthId::anyone();
     let acl = vec![Acl {
         permissions: Permission::ALL,
         id,
