@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 use crate::hold::grant::Grant;
 use crate::hold::view::GrantState;
@@ -22,15 +22,18 @@ pub(crate) struct LocalQueue {
 struct SharedTurns {
     passes_in_a_row: u32,
     state: Mutex<State>,
-    /// The state of the hold that has the turn, for the waiters.
-    holder: watch::Sender<Option<GrantState>>,
+    /// Wakes the waiters when another hold has the turn.
+    holder_changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    taken: bool,
-    /// The number of the current turn. A turn with another number was taken away.
+    /// True while a task has the turn.
+    is_taken: bool,
+    /// The number of the current turn. A turn with another number was revoked.
     turn: u64,
+    /// The hold that has the turn.
+    holder: Option<GrantState>,
     waiters: VecDeque<oneshot::Sender<Admission>>,
 }
 
@@ -44,7 +47,7 @@ pub(crate) struct Admission {
 
 /// The first place in the local queue. If dropped, the next task gets the turn.
 ///
-/// A turn that was taken away passes nothing on.
+/// A turn that was revoked passes nothing on.
 pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
     queue: Option<Arc<SharedTurns>>,
@@ -58,7 +61,7 @@ impl LocalQueue {
             shared: Arc::new(SharedTurns {
                 passes_in_a_row,
                 state: Mutex::default(),
-                holder: watch::Sender::new(None),
+                holder_changed: Notify::new(),
             }),
         }
     }
@@ -81,7 +84,6 @@ impl LocalQueue {
                 state.waiters.push_back(sender);
                 receiver
             };
-            let mut holder = self.shared.holder.subscribe();
             loop {
                 tokio::select! {
                     biased;
@@ -90,7 +92,7 @@ impl LocalQueue {
                         // The sender is dropped only together with the queue.
                         Err(_) => break,
                     },
-                    () = lost(&mut holder) => self.shared.pass_on_if_lost(),
+                    () = self.shared.until_lost() => self.shared.pass_on_if_lost(),
                 }
             }
         }
@@ -109,43 +111,46 @@ impl LocalQueue {
     }
 }
 
-/// Resolves when the hold that has the turn is lost.
-async fn lost(holder: &mut watch::Receiver<Option<GrantState>>) {
-    loop {
-        let state = holder.borrow_and_update().clone();
-        let lost = async {
-            match state {
-                Some(state) => state.noticed_lost().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            Ok(()) = holder.changed() => {}
-            _ = lost => return,
-        }
+impl State {
+    fn holder_is_lost(&self) -> bool {
+        let holder = self.holder.as_ref();
+        holder.is_some_and(|holder| !holder.is_held())
     }
 }
 
 impl SharedTurns {
-    fn holder_is_lost(&self) -> bool {
-        let holder = self.holder.borrow();
-        holder.as_ref().is_some_and(|holder| !holder.is_held())
+    /// Resolves when the hold that has the turn is lost.
+    async fn until_lost(&self) {
+        loop {
+            let changed = self.holder_changed.notified();
+            let holder = lock(&self.state).holder.clone();
+            let lost = async {
+                match holder {
+                    Some(holder) => holder.noticed_lost().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = lost => return,
+            }
+        }
     }
 
     /// Takes a turn that is free, or whose hold is lost with no waiter.
     fn take(self: &Arc<Self>, state: &mut State) -> Option<LocalTurn> {
-        if state.taken && !(state.waiters.is_empty() && self.holder_is_lost()) {
+        if state.is_taken && !(state.waiters.is_empty() && state.holder_is_lost()) {
             return None;
         }
         Some(self.begin_turn(state))
     }
 
-    /// Begins a turn. If the turn before is not over, takes it away.
+    /// Begins a turn. If the turn before is not over, it is revoked.
     fn begin_turn(self: &Arc<Self>, state: &mut State) -> LocalTurn {
-        state.taken = true;
+        state.is_taken = true;
         state.turn += 1;
-        self.forget_holder();
+        self.forget_holder(state);
         LocalTurn {
             queue: Some(self.clone()),
             number: state.turn,
@@ -154,18 +159,16 @@ impl SharedTurns {
     }
 
     /// Forgets the hold that had the turn. Wakes the waiters only if there was one.
-    ///
-    /// The state must be locked, as for each change of the holder.
-    fn forget_holder(&self) {
-        if self.holder.borrow().is_some() {
-            self.holder.send_replace(None);
+    fn forget_holder(&self, state: &mut State) {
+        if state.holder.take().is_some() {
+            self.holder_changed.notify_waiters();
         }
     }
 
-    /// Takes the turn away from a hold that is lost.
+    /// Revokes the turn of a hold that is lost.
     fn pass_on_if_lost(self: &Arc<Self>) {
         let state = lock(&self.state);
-        if state.taken && self.holder_is_lost() {
+        if state.is_taken && state.holder_is_lost() {
             self.pass_on(state);
         }
     }
@@ -174,8 +177,8 @@ impl SharedTurns {
     fn pass_on<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) {
         loop {
             let Some(next) = state.waiters.pop_front() else {
-                state.taken = false;
-                self.forget_holder();
+                state.is_taken = false;
+                self.forget_holder(&mut state);
                 return;
             };
             let turn = self.begin_turn(&mut state);
@@ -191,27 +194,27 @@ impl SharedTurns {
 }
 
 impl LocalTurn {
-    /// Notes which hold has the turn.
+    /// Notes the hold that has the turn.
     pub(crate) fn held_by(&self, hold: GrantState) {
-        if let Some(queue) = &self.queue {
-            let state = lock(&queue.state);
-            if state.turn == self.number {
-                queue.holder.send_if_modified(|holder| {
-                    // The tasks of a process often hold one grant in turn. No waiter need wake.
-                    let known = holder.as_ref();
-                    let news = !known.is_some_and(|known| known.is_of_same_grant(&hold));
-                    // Each hold has its own time limit.
-                    *holder = Some(hold);
-                    news
-                });
-            }
+        let Some(queue) = &self.queue else { return };
+        let mut state = lock(&queue.state);
+        if state.turn != self.number {
+            return;
+        }
+        // The tasks of a process often hold one grant in turn. No waiter need wake then.
+        let known = state.holder.as_ref();
+        let is_known = known.is_some_and(|known| known.is_of_same_grant(&hold));
+        // Each hold has its own time limit.
+        state.holder = Some(hold);
+        if !is_known {
+            queue.holder_changed.notify_waiters();
         }
     }
 
     /// Hands the grant to the next task of the process.
     ///
-    /// Returns the grant if it goes back to the server. The turn is then to be dropped once the
-    /// grant's znode is deleted.
+    /// The grant may be lost before that task takes it, so the task checks it. Returns the grant if
+    /// it goes back to the server. The turn is then to be dropped once the grant's znode is deleted.
     pub(crate) fn hand_on(mut self, mut grant: Grant) -> Option<(Grant, LocalTurn)> {
         let Some(queue) = self.queue.clone() else {
             return Some((grant, self));
@@ -224,8 +227,9 @@ impl LocalTurn {
         loop {
             let next = {
                 let mut state = lock(&queue.state);
-                // Checked under the lock, because then only a lost hold's turn is taken away.
-                grant.is_held().then(|| state.waiters.pop_front()).flatten()
+                // If the turn was revoked, another task has the turn already.
+                let is_current = state.turn == self.number;
+                is_current.then(|| state.waiters.pop_front()).flatten()
             };
             let Some(next) = next else {
                 return Some((grant, self));
@@ -234,13 +238,9 @@ impl LocalTurn {
                 turn: self,
                 grant: Some(grant),
             };
-            match next.send(on) {
-                Err(Admission {
-                    turn,
-                    grant: Some(back),
-                }) => (self, grant) = (turn, back),
-                Ok(()) | Err(_) => return None,
-            }
+            // A task that has given up sends its admission back.
+            let back = next.send(on).err()?;
+            (self, grant) = (back.turn, back.grant?);
         }
     }
 }
@@ -263,9 +263,14 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Wake, Waker};
 
+    use tokio::sync::watch;
+
     use super::*;
+    use crate::hold::own_znode::{OwnZnodes, Owned};
     use crate::hold::view::Fate;
+    use crate::hold_state::FencingToken;
     use crate::live::scripted::Scripted;
+    use crate::sync::ready_now;
 
     /// Counts how often a task is woken.
     #[derive(Default)]
@@ -288,7 +293,7 @@ mod tests {
             until: None,
             loss: Default::default(),
         };
-        let queue = LocalQueue::new(0);
+        let queue = LocalQueue::new(1);
         let turn = queue.try_turn().expect("nobody has it");
         turn.held_by(state.clone());
         (queue, turn, state)
@@ -300,6 +305,21 @@ mod tests {
         let _next = queue.try_turn().expect("the one before is lost");
         late.held_by(lost);
         assert!(queue.try_turn().is_none());
+    }
+
+    /// The process may pause between the last look at the hold and the handoff.
+    #[tokio::test(start_paused = true)]
+    async fn turn_that_was_revoked_hands_nothing_on() {
+        let (queue, revoked, GrantState { live, .. }) = held(Fate::Deleted);
+        let _current = queue.try_turn().expect("the one before is lost");
+        let mut waiting = pin!(queue.turn());
+        assert!(ready_now(&mut waiting).is_none());
+        let znode = OwnZnodes::new(&live).unique("/locks/a");
+        let owned = Owned::new(&Arc::new(watch::Sender::new(None)), znode);
+        let token = FencingToken::from(1);
+        let back = revoked.hand_on(Grant::new(owned, Arc::default(), 0, token, None));
+        assert!(back.is_some());
+        assert!(ready_now(waiting).is_none(), "another task has the turn");
     }
 
     /// Two waiters notice one loss. The second acts after the first has a new hold.

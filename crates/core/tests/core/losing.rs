@@ -306,6 +306,21 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
     assert!(waits.await.expect("its turn").is_held());
 }
 
+/// The next task takes the hold when it is polled, and the process may pause before that.
+#[tokio::test(start_paused = true)]
+async fn hold_that_is_lost_on_its_way_to_the_next_task_is_not_taken() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let held = hold(&queue).await;
+    let waits = waits(&queue);
+    let lapses = held.remaining() + Duration::from_millis(50);
+    held.release().await.expect("it is held");
+    simulation.process("one").partition(lapses);
+    sleep(lapses).await;
+    assert!(waits.await.expect("its turn").is_held());
+}
+
 #[tokio::test(start_paused = true)]
 async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     let (_simulation, session) = simulated().await;
