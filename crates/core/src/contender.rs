@@ -105,23 +105,20 @@ impl Contender {
     /// assert!(Contender::parse("config", |_| true).is_none());
     /// ```
     pub fn parse(name: &str, counts: impl Fn(&str) -> bool) -> Option<Contender> {
-        let label_start = identity_end(name)?;
-        // A trailing "-2147483647" can be read in two ways, and the label decides which one is
-        // right.
-        [10, 11].into_iter().find_map(|digits| {
-            let label_end = name
-                .len()
-                .checked_sub(digits)
-                .filter(|end| *end >= label_start)?;
-            let sequence = parse_sequence(name.get(label_end..)?)?;
-            let label = name.get(label_start..label_end)?;
-            counts(label).then(|| Contender {
-                name: name.to_owned(),
-                label: label_start..label_end,
+        Contender::read(name.to_owned(), counts).ok()
+    }
+
+    /// As [`parse`](Self::parse). Returns the name if it names no contender that `counts`.
+    pub(crate) fn read(name: String, counts: impl Fn(&str) -> bool) -> Result<Contender, String> {
+        match label_and_sequence(&name, counts) {
+            Some((label, sequence)) => Ok(Contender {
+                name,
+                label,
                 sequence,
                 czxid: None,
-            })
-        })
+            }),
+            None => Err(name),
+        }
     }
 
     /// The znode's name.
@@ -172,6 +169,21 @@ const THIRD_GROUP: std::ops::Range<usize> = 17..21;
 ///
 /// Random UUIDs have version 4.
 const MARKING: &str = "8001";
+
+/// Where the label is in the name of a contender that `counts`, and the number behind it.
+fn label_and_sequence(
+    name: &str,
+    counts: impl Fn(&str) -> bool,
+) -> Option<(std::ops::Range<usize>, Sequence)> {
+    let start = identity_end(name)?;
+    // A trailing "-2147483647" can be read in two ways, and the label decides which one is right.
+    [10, 11].into_iter().find_map(|digits| {
+        let end = name.len().checked_sub(digits)?;
+        let sequence = parse_sequence(name.get(end..)?)?;
+        let label = name.get(start..end)?;
+        counts(label).then_some((start..end, sequence))
+    })
+}
 
 /// The end of the identity in a name, where the label begins.
 fn identity_end(name: &str) -> Option<usize> {
@@ -254,6 +266,13 @@ impl Identity {
     /// The part of the name that no other contender shares: `_c_<uuid>-`.
     pub fn prefix(&self) -> String {
         self.name("")
+    }
+
+    /// The path of a contender with this identity, without the number that the server adds.
+    pub(crate) fn path(&self, directory: &str, label: &str) -> String {
+        let mut digits = Uuid::encode_buffer();
+        let identity: &str = self.0.as_hyphenated().encode_lower(&mut digits);
+        [directory, "/_c_", identity, "-", label].concat()
     }
 
     /// The name that is sent to the server, which adds the number.
@@ -343,8 +362,8 @@ pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
         .collect()
 }
 
-/// The recipe of this znode, if its label is known and `are_others`.
-pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option<&'static str> {
+/// The recipe of this znode, if its label is known.
+pub(crate) fn recipe_of(name: &str) -> Option<&'static str> {
     let known = |label: &str| match label {
         "lock-" | "__lock__" => Some("an exclusive lock"),
         "__READ__" | "__WRIT__" | "__rlock__" => Some("a read/write lock"),
@@ -355,6 +374,6 @@ pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option
             (number > 0 && number.to_string() == weight).then_some("a semaphore")
         }
     };
-    let contender = Contender::parse(name, |label| known(label).is_some() && are_others(label))?;
-    known(contender.label())
+    let (label, _) = label_and_sequence(name, |label| known(label).is_some())?;
+    known(&name[label])
 }

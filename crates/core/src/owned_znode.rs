@@ -186,8 +186,7 @@ impl OwnedZnode {
         check_time_limit(at_most)?;
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
-        let (Some(lapses), Some(mut owned)) = (self.open.live.may_grant(), self.owned.take())
-        else {
+        let (Some(lapses), Some(owned)) = (self.open.live.may_grant(), self.owned.take()) else {
             return Ok(None);
         };
         owned.znode.set_czxid(stat.czxid);

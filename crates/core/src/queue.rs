@@ -88,7 +88,7 @@ impl Queue {
         mut options: QueueOptions,
     ) -> Result<Queue, InvalidInput> {
         let directory = NodePath::new(path.as_ref())?;
-        let owner = || session.owner().as_bytes().to_vec();
+        let owner = || session.owner().as_bytes().into();
         check_acl(&options.acl)?;
         check_time_limit(options.at_most)?;
         let data = options.data.get_or_insert_with(owner);
@@ -225,6 +225,9 @@ impl Queue {
 
     /// Waits for a turn among the tasks of the process.
     async fn turn(&self, local: &LocalQueue) -> Admission {
+        if let Some(turn) = local.try_turn() {
+            return Admission { turn, grant: None };
+        }
         let SharedQueue {
             session, directory, ..
         } = &*self.shared;

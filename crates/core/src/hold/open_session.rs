@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::contender::Contender;
 use crate::events::session as events;
-use crate::hold::alone::LastAlone;
 use crate::hold::grant::Granted;
 use crate::hold::own_znode::{OwnZnode, OwnZnodes};
 use crate::hold::sole_writer::SoleWriter;
@@ -22,7 +21,6 @@ pub(crate) struct OpenSession {
     pub(crate) znodes: Arc<OwnZnodes>,
     pub(crate) granted: Arc<Granted>,
     pub(crate) sole_writer: SoleWriter,
-    pub(crate) last_alone: Arc<LastAlone>,
     pub(crate) inherited: Inherited,
 }
 
@@ -32,7 +30,6 @@ impl OpenSession {
             znodes: OwnZnodes::new(&live),
             granted: Arc::default(),
             sole_writer: SoleWriter::default(),
-            last_alone: Arc::default(),
             inherited: Inherited::default(),
             live,
         })

@@ -2,15 +2,16 @@
 //! those of a session.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
 
 use crate::contender::Identity;
+use crate::hold::alone::{Alone, LastAlone};
 use crate::hold::deletion::{Deletions, until_gone};
 use crate::hold::search::Searches;
 use crate::live::live_session::{EndRequest, LiveSession};
@@ -25,17 +26,15 @@ pub(crate) struct OwnZnodes {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) searches: Arc<Searches>,
     pub(crate) abandoned: Arc<Abandoned>,
+    pub(crate) last_alone: LastAlone,
     deletions: Arc<Deletions>,
     list: Mutex<List>,
 }
 
-/// The znodes of a session.
+/// The znodes of a session, by the numbers of their entries.
 #[derive(Default)]
 struct List {
-    /// The number of entries of each path. If a path ends with `-`, the server appends a number.
-    paths: BTreeMap<Arc<str>, usize>,
-    /// The znodes that recipes delete in their own way, by the numbers of their entries.
-    of_recipes: BTreeMap<u64, Arc<OfRecipe>>,
+    entries: BTreeMap<u64, Kind>,
     last: u64,
     /// True if entries stay in the list, and recipes create no znode that they delete in their
     /// own way.
@@ -47,22 +46,29 @@ pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
 /// A znode that this process has created, or may have created. The clones are one znode.
 #[derive(Clone)]
-pub(crate) struct OwnZnode {
-    listed: Arc<Listed>,
+pub(crate) struct OwnZnode(Arc<Listed>);
+
+/// A znode in the list of its session. A drop removes it from the list.
+struct Listed {
+    znodes: Arc<OwnZnodes>,
+    /// The number of the entry.
+    number: u64,
     kind: Kind,
     /// The transaction that created the znode, if others create znodes of the same name.
-    czxid: Option<i64>,
-    /// True if the deletion is marked as a release. `None` if others may write to the znode.
-    marks_release: Option<Arc<AtomicBool>>,
-    when_gone: Option<Arc<dyn Fn() + Send + Sync>>,
+    czxid: OnceLock<i64>,
+    is_written_by_owner_alone: bool,
+    /// True if the deletion is marked as a release.
+    marks_release: AtomicBool,
+    /// The contender of this znode and its directory, if it held as the only child there.
+    alone: OnceLock<(NodePath, Alone)>,
 }
 
 #[derive(Clone)]
 enum Kind {
-    /// Nobody else creates a znode of this name.
-    Unique,
+    /// The path. Nobody else creates a znode of this name.
+    Unique(Arc<str>),
     /// The name is not known yet: the directory and the identity are.
-    Sought(Box<(NodePath, Identity)>),
+    Sought(NodePath, Identity),
     OfRecipe(Arc<OfRecipe>),
 }
 
@@ -78,20 +84,13 @@ pub(crate) struct OfRecipe {
     removing: SharedWork<Result<(), ServerError>>,
 }
 
-/// An entry in the list. A drop removes the entry.
-struct Listed {
-    znodes: Arc<OwnZnodes>,
-    path: Arc<str>,
-    /// The number of the entry if a recipe deletes the znode in its own way.
-    of_recipe: Option<u64>,
-}
-
 impl OwnZnodes {
     pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<OwnZnodes> {
         Arc::new(OwnZnodes {
             live: live.clone(),
             searches: Arc::default(),
             abandoned: Arc::default(),
+            last_alone: LastAlone::default(),
             deletions: Arc::default(),
             list: Mutex::default(),
         })
@@ -99,56 +98,41 @@ impl OwnZnodes {
 
     /// A znode whose name nobody else uses.
     pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
-        self.add(path.into(), Kind::Unique)
+        self.add(Kind::Unique(path.into()), false)
     }
 
     /// A contender's znode of this identity that may have been created.
     pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
-        let prefix = [directory.as_str(), "/", &identity.prefix()].concat();
-        let sought = Box::new((directory.clone(), identity));
-        self.add(prefix.into(), Kind::Sought(sought))
+        self.add(Kind::Sought(directory.clone(), identity), false)
     }
 
     /// A znode of a recipe without a queue.
     pub(crate) fn of_recipe(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> OwnZnode {
-        let path: Arc<str> = path.into();
         let of_recipe = OfRecipe {
-            path: path.clone(),
+            path: path.into(),
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             removing: SharedWork::default(),
         };
-        self.add(path, Kind::OfRecipe(Arc::new(of_recipe)))
+        self.add(Kind::OfRecipe(Arc::new(of_recipe)), false)
     }
 
-    fn add(self: &Arc<Self>, path: Arc<str>, kind: Kind) -> OwnZnode {
+    fn add(self: &Arc<Self>, kind: Kind, is_written_by_owner_alone: bool) -> OwnZnode {
         let mut list = lock(&self.list);
-        let of_recipe = match &kind {
-            Kind::OfRecipe(of_recipe) => {
-                list.last += 1;
-                let number = list.last;
-                list.of_recipes.insert(number, of_recipe.clone());
-                Some(number)
-            }
-            Kind::Unique | Kind::Sought(_) => {
-                *list.paths.entry(path.clone()).or_default() += 1;
-                None
-            }
-        };
+        list.last += 1;
+        let number = list.last;
+        list.entries.insert(number, kind.clone());
         drop(list);
-        let listed = Listed {
+        OwnZnode(Arc::new(Listed {
             znodes: self.clone(),
-            path,
-            of_recipe,
-        };
-        OwnZnode {
-            listed: Arc::new(listed),
+            number,
             kind,
-            czxid: None,
-            marks_release: None,
-            when_gone: None,
-        }
+            czxid: OnceLock::new(),
+            is_written_by_owner_alone,
+            marks_release: AtomicBool::new(false),
+            alone: OnceLock::new(),
+        }))
     }
 
     /// Keeps all entries from now on, also of those that are dropped.
@@ -161,46 +145,44 @@ impl OwnZnodes {
     /// Such a znode, if one may exist. Nothing is kept then.
     pub(crate) fn keep(&self) -> Result<(), Arc<OfRecipe>> {
         let mut list = lock(&self.list);
-        let mut of_recipes = list.of_recipes.values();
-        if let Some(of_recipe) = of_recipes.find(|of_recipe| of_recipe.may_exist()) {
-            return Err(of_recipe.clone());
-        }
-        list.is_kept = true;
-        Ok(())
+        let first = list.of_recipes().next().cloned();
+        list.is_kept = first.is_none();
+        first.map_or(Ok(()), Err)
     }
 
-    /// The paths of the znodes that are listed now.
+    /// The paths of the znodes that are listed now. If one ends with `-`, the server appends a
+    /// number.
     pub(crate) fn paths(&self) -> Vec<Arc<str>> {
-        lock(&self.list).paths.keys().cloned().collect()
+        let list = lock(&self.list);
+        let paths = list.entries.values().filter_map(|kind| match kind {
+            Kind::Unique(path) => Some(path.clone()),
+            Kind::Sought(directory, identity) => Some(identity.path(directory.as_str(), "").into()),
+            Kind::OfRecipe(_) => None,
+        });
+        BTreeSet::from_iter(paths).into_iter().collect()
     }
 
     /// The znodes that may exist, and that recipes delete in their own way.
     pub(crate) fn of_recipes(&self) -> Vec<Arc<OfRecipe>> {
-        let list = lock(&self.list);
-        let of_recipes = list.of_recipes.values();
-        let may_exist = of_recipes.filter(|of_recipe| of_recipe.may_exist());
-        may_exist.cloned().collect()
+        lock(&self.list).of_recipes().cloned().collect()
+    }
+}
+
+impl List {
+    /// The znodes that may exist, and that recipes delete in their own way.
+    fn of_recipes(&self) -> impl Iterator<Item = &Arc<OfRecipe>> {
+        self.entries.values().filter_map(|kind| match kind {
+            Kind::OfRecipe(of_recipe) if of_recipe.may_exist() => Some(of_recipe),
+            _ => None,
+        })
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut list = lock(&self.znodes.list);
-        if list.is_kept {
-            return;
-        }
-        if let Some(number) = self.of_recipe {
-            let removal = list.of_recipes.remove(&number);
-            drop(list);
-            // Its drop runs code of the recipe.
-            drop(removal);
-            return;
-        }
-        if let Some(number) = list.paths.get_mut(&self.path) {
-            *number -= 1;
-            if *number == 0 {
-                list.paths.remove(&self.path);
-            }
+        if !list.is_kept {
+            list.entries.remove(&self.number);
         }
     }
 }
@@ -256,32 +238,24 @@ impl OfRecipe {
 
 impl OwnZnode {
     /// Notes the transaction that created the znode.
-    pub(crate) fn set_czxid(&mut self, czxid: i64) {
-        self.czxid = Some(czxid);
+    pub(crate) fn set_czxid(&self, czxid: i64) {
+        self.0.czxid.get_or_init(|| czxid);
     }
 
-    /// Notes that only the owner can write to the znode, so that its release [can be marked](
-    /// Self::mark).
-    fn written_by_owner_alone(mut self) -> OwnZnode {
-        self.marks_release = Some(Arc::default());
-        self
-    }
-
-    /// Sets a function to call once the znode is deleted for certain.
-    pub(crate) fn when_gone(&mut self, call: impl Fn() + Send + Sync + 'static) {
-        self.when_gone = Some(Arc::new(call));
+    /// Notes that the znode's contender held as the only child of this directory.
+    pub(crate) fn set_alone(&self, directory: &NodePath, alone: Alone) {
+        self.0.alone.get_or_init(|| (directory.clone(), alone));
     }
 
     /// Marks the deletion as a release from now on, if only the owner can write to the znode.
     pub(crate) fn mark(&self) {
-        if let Some(marks_release) = &self.marks_release {
-            marks_release.store(true, Ordering::Relaxed);
-        }
+        let marks = self.0.is_written_by_owner_alone;
+        self.0.marks_release.store(marks, Ordering::Relaxed);
     }
 
     /// Notes whether the znode is its holder's.
     pub(crate) fn set_held(&self, is_held: bool) {
-        if let Kind::OfRecipe(of_recipe) = &self.kind {
+        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
             of_recipe.is_held.store(is_held, Ordering::Relaxed);
         }
     }
@@ -296,7 +270,7 @@ impl OwnZnode {
         if list.is_kept {
             return Err(ServerError::SessionOver(SessionEnd::Detached));
         }
-        if let Kind::OfRecipe(of_recipe) = &self.kind {
+        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
             of_recipe.may_exist.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -304,16 +278,16 @@ impl OwnZnode {
 
     /// Notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
-        if let Kind::OfRecipe(of_recipe) = &self.kind {
+        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
             of_recipe.may_exist.store(false, Ordering::Relaxed);
         }
     }
 
     /// True if the znode may exist.
     pub(crate) fn may_exist(&self) -> bool {
-        match &self.kind {
+        match &self.0.kind {
             Kind::OfRecipe(of_recipe) => of_recipe.may_exist(),
-            Kind::Unique | Kind::Sought(_) => true,
+            Kind::Unique(_) | Kind::Sought(..) => true,
         }
     }
 
@@ -322,29 +296,34 @@ impl OwnZnode {
         &self,
         server: &dyn ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
-        match &self.kind {
+        match &self.0.kind {
             Kind::OfRecipe(of_recipe) => of_recipe.find(server).await,
-            Kind::Unique | Kind::Sought(_) => Ok(None),
+            Kind::Unique(_) | Kind::Sought(..) => Ok(None),
         }
     }
 
     /// True if a recipe deletes the znode in its own way, because others create znodes of its name.
     pub(crate) fn is_of_recipe(&self) -> bool {
-        matches!(self.kind, Kind::OfRecipe(..))
+        matches!(self.0.kind, Kind::OfRecipe(_))
     }
 
     /// True if nobody but the owner should be able to write to the znode.
     pub(crate) fn is_written_by_owner_alone(&self) -> bool {
-        self.marks_release.is_some()
+        self.0.is_written_by_owner_alone
     }
 
     /// True if the znode found at the path is this one.
     pub(crate) fn is_still(&self, stat: &Stat) -> bool {
-        self.czxid.is_none_or(|czxid| czxid == stat.czxid)
+        self.0.czxid.get().is_none_or(|czxid| *czxid == stat.czxid)
     }
 
+    /// The path of the znode, or of its directory if the name is not known yet.
     pub(crate) fn path(&self) -> &str {
-        &self.listed.path
+        match &self.0.kind {
+            Kind::Unique(path) => path,
+            Kind::Sought(directory, _) => directory.as_str(),
+            Kind::OfRecipe(of_recipe) => of_recipe.path(),
+        }
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveSession> {
@@ -353,7 +332,7 @@ impl OwnZnode {
 
     /// The znodes of the session.
     pub(crate) fn znodes(&self) -> &Arc<OwnZnodes> {
-        &self.listed.znodes
+        &self.0.znodes
     }
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
@@ -364,18 +343,18 @@ impl OwnZnode {
             live,
             deletions,
             searches,
+            last_alone,
             ..
         } = &**self.znodes();
-        match &self.kind {
-            Kind::Unique => {
-                let marks = self.marks_release.as_ref();
-                let marked = marks.is_some_and(|marks| marks.load(Ordering::Relaxed));
-                deletions.delete(live, &self.listed.path, marked).await?;
+        match &self.0.kind {
+            Kind::Unique(path) => {
+                let marked = self.0.marks_release.load(Ordering::Relaxed);
+                deletions.delete(live, path, marked).await?;
             }
-            Kind::Sought(sought) => {
+            Kind::Sought(directory, identity) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
                 // was created.
-                let paths = searches.own_paths(live, sought.0.as_str(), &sought.1);
+                let paths = searches.own_paths(live, directory.as_str(), identity);
                 for path in paths.await? {
                     deletions.delete(live, &path.into(), false).await?;
                 }
@@ -389,8 +368,8 @@ impl OwnZnode {
                 retry(ServerError::may_pass, remove).await?;
             }
         }
-        if let Some(call) = &self.when_gone {
-            call();
+        if let Some((directory, alone)) = self.0.alone.get() {
+            last_alone.note_gone(directory, *alone);
         }
         Ok(())
     }
@@ -479,11 +458,7 @@ impl Owned {
     ///
     /// `marks` is true if only the owner can write to the znode.
     pub(crate) fn set_path(&mut self, path: &str, marks: bool) {
-        let znode = self.znode.znodes().unique(path);
-        self.znode = match marks {
-            true => znode.written_by_owner_alone(),
-            false => znode,
-        };
+        self.znode = self.znode.znodes().add(Kind::Unique(path.into()), marks);
     }
 
     /// Notes that no deletion is needed: the znode is deleted, or was never created.

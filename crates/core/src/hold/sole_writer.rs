@@ -79,8 +79,8 @@ async fn is_believed(
     const FOREIGN_WRITE: usize = 3;
     const NEVER_TRUE: usize = 4;
     let everyone = AuthId::anyone();
-    let own = format!("{directory}/{}own", identity.prefix());
-    let foreign = format!("{directory}/{}foreign", identity.prefix());
+    let own = identity.path(directory, "own");
+    let foreign = identity.path(directory, "foreign");
     let create = |path: &str, acl: Vec<Acl>| Operation::Create {
         path: path.to_owned(),
         data: Vec::new(),

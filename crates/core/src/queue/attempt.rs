@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures_util::future::{FutureExt, ready};
 
-use crate::contender::{Identity, Sequence};
+use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
 use crate::hold::alone::Alone;
@@ -27,7 +27,8 @@ use crate::sync::ready_now;
 /// If it is dropped, its znode is deleted in the background.
 struct Place {
     owned: Owned,
-    node: Created,
+    /// The transaction that created the znode.
+    czxid: i64,
     token: FencingToken,
     /// True if the znode's number proves that nobody else was in the queue.
     known_alone: bool,
@@ -45,7 +46,7 @@ impl Place {
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
     fn grant(
-        mut self,
+        self,
         queue: &SessionQueue<'_>,
         lapses: u64,
         loss_watch: Option<LossWatch>,
@@ -58,13 +59,10 @@ impl Place {
         if let Some(sequence) = only {
             let alone = Alone {
                 sequence,
-                czxid: self.node.stat.czxid,
+                czxid: self.czxid,
                 was_known_alone: self.known_alone,
             };
-            let last_alone = queue.open.last_alone.clone();
-            let directory = queue.shared.directory.clone();
-            let gone = move || last_alone.note_gone(&directory, alone);
-            self.owned.znode.when_gone(gone);
+            self.owned.znode.set_alone(&queue.shared.directory, alone);
         }
         let granted = queue.open.granted.clone();
         let mut grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
@@ -93,7 +91,7 @@ async fn hold(
 ) -> Result<Option<Grant>, Error> {
     let znode = place.owned.znode.clone();
     let mut watches = Watches::default();
-    let mut own_wait = OwnWait::begin(queue.live.timeout());
+    let mut own_wait = None;
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
             Look::Hold { only } => {
@@ -109,6 +107,8 @@ async fn hold(
             }
             Look::Wait(on) => {
                 on.report(attempt);
+                let begin = || OwnWait::begin(queue.live.timeout());
+                let own_wait = own_wait.get_or_insert_with(begin);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let after = own_wait
                     .during(pin!(wait_by_other_strategy(&mut watches, queue)), warn)
@@ -172,18 +172,24 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
         return Ok((place, queue.list().await?));
     }
     queue.open.znodes.abandoned.until_answered(queue.live).await;
-    let last = queue.open.last_alone.take(&queue.shared.directory);
+    let last_alone = &queue.open.znodes.last_alone;
+    let last = last_alone.take(&queue.shared.directory);
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
-    let (owned, node, after) = create_contender(queue, label, expects_alone).await?;
-    let known_alone = after.is_some() && last.is_some_and(|last| proves_alone(queue, &last, &node));
-    let after = after.filter(|_| known_alone || !expects_alone);
-    let after = after.unwrap_or_else(|| queue.ask_for_queue());
-    let listing = queue.answered(after, Some(name(&node.path))).await?;
+    let (owned, node, asked) = create_contender(queue, label, expects_alone).await?;
+    let czxid = node.stat.czxid;
+    let me = queue.contender(name(&node.path));
+    let is_alone =
+        |me: &Contender| last.is_some_and(|last| last.proves_alone(me.sequence(), czxid));
+    let known_alone = asked.is_some() && me.as_ref().is_some_and(is_alone);
+    let listing = match asked {
+        Some(asked) if known_alone || !expects_alone => queue.answered(asked, me).await?,
+        _ => queue.list().await?,
+    };
     let place = Place {
-        token: FencingToken::from(node.stat.czxid),
+        token: FencingToken::from(czxid),
         owned,
-        node,
+        czxid,
         known_alone,
     };
     Ok((place, listing))
@@ -210,18 +216,18 @@ async fn create_contender<'q>(
         }
         let znode = queue.open.znodes.sought(&shared.directory, identity);
         let owned = Owned::before_create(shared.session.end_request(), znode, refused);
-        let path = queue.child(&identity.name(label));
+        let path = || identity.path(queue.directory(), label);
         let sent = queue.live.now();
-        let reply = create(queue, path.clone(), acl.into_owned());
+        let reply = create(queue, path(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
-        let after = match expects_alone {
+        let asked = match expects_alone {
             true => queue.ask_for_directory(),
             false => queue.ask_for_queue(),
         };
         let (mut owned, outcome) = owned.created(reply).await;
         queue.live.note_create(&outcome);
-        let (node, after) = match outcome {
-            Ok(node) => (node, Some(after)),
+        let (node, asked) = match outcome {
+            Ok(node) => (node, Some(asked)),
             Err(error) if error.is(Refusal::NoNode) => {
                 refused = Some(owned);
                 create_directory(queue).await?;
@@ -229,20 +235,20 @@ async fn create_contender<'q>(
                 continue;
             }
             Err(error) if may_exist(&error) => {
-                tracing::debug!(%path, %error, "looking for the znode of an unknown create");
+                tracing::debug!(path = path(), %error, "looking for the znode of an unknown create");
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
                         refused = Some(owned);
-                        unknown.another(queue.live, &path, sent).await?;
+                        unknown.another(queue.live, &path(), sent).await?;
                         continue;
                     }
                 }
             }
-            Err(error) => return Err(Error::at(path, queue.live.id(), error)),
+            Err(error) => return Err(Error::at(path(), queue.live.id(), error)),
         };
         owned.set_path(&node.path, marks);
-        return Ok((owned, node, after));
+        return Ok((owned, node, asked));
     }
 }
 
@@ -266,7 +272,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
         // Only the process that created the znode can mark its release.
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => Ok(Some(Place {
             owned,
-            node: Created { path, stat },
+            czxid: stat.czxid,
             token: hold.token,
             known_alone: false,
         })),
@@ -277,9 +283,13 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
 /// Sends the create of a contender's znode. The reply keeps the server side open.
 fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'static, Created> {
     let server = queue.server.clone();
-    let data = queue.shared.options.get_data().to_vec();
+    let data = queue.shared.options.data.clone();
     let mode = CreateMode::EphemeralSequential;
-    let mut reply = async move { server.create(&path, &data, mode, &acl).await }.boxed();
+    let mut reply = async move {
+        let data = data.as_deref().unwrap_or_default();
+        server.create(&path, data, mode, &acl).await
+    }
+    .boxed();
     // The first poll sends the request.
     let at_once = ready_now(&mut reply);
     at_once.map_or(reply, |reply| ready(reply).boxed())
@@ -343,10 +353,4 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
         drop(Owned::new(queue.shared.session.end_request(), znode));
     }
     Ok(created)
-}
-
-/// True if the new znode's number proves that nobody else is in the queue.
-fn proves_alone(queue: &SessionQueue<'_>, last: &Alone, created: &Created) -> bool {
-    let contender = queue.contender(name(&created.path));
-    contender.is_some_and(|contender| last.proves_alone(contender.sequence(), created.stat.czxid))
 }

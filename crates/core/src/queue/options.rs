@@ -16,7 +16,7 @@ use crate::server::ensemble::Acl;
 pub struct QueueOptions {
     pub(super) strategy: WaitStrategy,
     /// `None` until a queue is made, if no data is set: the queue then takes the session's owner.
-    pub(super) data: Option<Vec<u8>>,
+    pub(super) data: Option<Arc<[u8]>>,
     pub(super) name: Arc<str>,
     pub(super) leads: bool,
     pub(super) acl: Vec<Acl>,
@@ -81,7 +81,7 @@ impl QueueOptions {
     /// By default the [owner](crate::Session::owner). A request must not be longer than the servers
     /// accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> QueueOptions {
-        self.data = Some(data.into());
+        self.data = Some(data.into().into());
         self
     }
 

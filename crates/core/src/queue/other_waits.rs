@@ -51,11 +51,7 @@ async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Resu
         watches.directory = Some(watch);
         data
     });
-    Ok(Listing {
-        names,
-        data,
-        is_missing: false,
-    })
+    Ok(queue.listing(names, data))
 }
 
 /// Waits for the watches on the directory, if they are set.

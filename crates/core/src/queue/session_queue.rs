@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
+use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::error::Error;
 use crate::events::Source;
 use crate::hold::local_queue::LocalQueue;
@@ -51,8 +51,12 @@ pub(crate) struct SessionQueue<'a> {
 /// The children of the directory, and its data.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// The names of its children; none if there is no directory.
-    pub(crate) names: Vec<String>,
+    /// The children that the rule counts, in any order.
+    pub(crate) contenders: Vec<Contender>,
+    /// The number of all children.
+    pub(crate) children: usize,
+    /// A contender of another recipe, and this recipe.
+    pub(crate) other: Option<(String, &'static str)>,
     /// Its data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
     /// True if there is no directory.
@@ -85,24 +89,6 @@ pub(crate) struct AskedForQueue<'a> {
     data: Option<Reply<'a, Node>>,
 }
 
-impl AskedForQueue<'_> {
-    async fn listing(self, only: Option<&str>) -> Result<Listing, ServerError> {
-        let names = match self.names {
-            Some(names) => names.await?,
-            None => only.map(str::to_owned).into_iter().collect(),
-        };
-        let data = match self.data {
-            Some(data) => Some(data.await?.0),
-            None => None,
-        };
-        Ok(Listing {
-            names,
-            data,
-            is_missing: false,
-        })
-    }
-}
-
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
@@ -131,6 +117,29 @@ impl<'a> SessionQueue<'a> {
     /// The path of a child of this name.
     pub(crate) fn child(&self, name: &str) -> String {
         [self.directory(), "/", name].concat()
+    }
+
+    /// The listing of a directory with these children and this data.
+    ///
+    /// Each name is read once: by the rule, and only if the rule does not count it, by the labels of
+    /// other recipes.
+    pub(crate) fn listing(&self, names: Vec<String>, data: Option<Vec<u8>>) -> Listing {
+        let mut listing = Listing {
+            contenders: Vec::with_capacity(names.len()),
+            children: names.len(),
+            data,
+            ..Listing::default()
+        };
+        for name in names {
+            match Contender::read(name, |label| self.shared.rule.counts(label)) {
+                Ok(contender) => listing.contenders.push(contender),
+                Err(name) if listing.other.is_none() => {
+                    listing.other = recipe_of(&name).map(|recipe| (name, recipe));
+                }
+                Err(_) => {}
+            }
+        }
+        listing
     }
 
     /// The contender of this name, if the rule counts it.
@@ -172,18 +181,38 @@ impl<'a> SessionQueue<'a> {
 
     /// Waits for the answers. Asks for everything again if no answer comes.
     ///
-    /// `only` is the only name, if the names were not asked for.
+    /// If the names were not asked for, `alone` is the only contender.
     pub(crate) async fn answered(
         &self,
         asked: AskedForQueue<'_>,
-        only: Option<&str>,
+        mut alone: Option<Contender>,
     ) -> Result<Listing, Error> {
         let mut asked = Some(asked);
         let listing = self.ask(|| {
             let asked = asked.take().unwrap_or_else(|| self.ask_for_queue());
-            async { if_there(asked.listing(only).await) }
+            let alone = alone.take();
+            async { if_there(self.listed(asked, alone).await) }
         });
         Ok(listing.await?.unwrap_or_else(Listing::missing))
+    }
+
+    async fn listed(
+        &self,
+        asked: AskedForQueue<'_>,
+        alone: Option<Contender>,
+    ) -> Result<Listing, ServerError> {
+        let mut listing = match asked.names {
+            Some(names) => self.listing(names.await?, None),
+            None => Listing {
+                contenders: Vec::from_iter(alone),
+                children: 1,
+                ..Listing::default()
+            },
+        };
+        if let Some(data) = asked.data {
+            listing.data = Some(data.await?.0);
+        }
+        Ok(listing)
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
@@ -219,10 +248,11 @@ impl<'a> SessionQueue<'a> {
 
     /// Puts the contenders among these children into the order of the queue.
     pub(crate) async fn in_order(&self, listing: Listing) -> Result<Ordered, Error> {
-        let names = listing.names.iter();
-        let mut contenders: Vec<Contender> =
-            names.filter_map(|name| self.contender(name)).collect();
-        let mut data = listing.data;
+        let Listing {
+            mut contenders,
+            mut data,
+            ..
+        } = listing;
         order(&mut contenders);
         let tied = ordered_by_czxid(&contenders);
         if tied.is_empty() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::select_all;
 use tokio::time::{Instant, sleep_until};
 
-use crate::contender::{Contender, Identity, Sequence, recipe_of};
+use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
 use crate::hold::grant::{Certainty, LossWatch, Watched};
@@ -43,8 +43,8 @@ pub(crate) async fn look(
 ) -> Result<Look, Error> {
     let rule = &*queue.shared.rule;
     let (contenders, data, me, is_only_child) = loop {
-        refuse_other_recipes(queue, &listing.names)?;
-        let is_only_child = listing.names.len() == 1;
+        refuse_other_recipes(queue, &listing)?;
+        let is_only_child = listing.children == 1;
         let ordered = queue.in_order(listing).await?;
         let mut names = ordered.contenders.iter().map(Contender::name);
         let me = names.position(|it| it == name(own.path()));
@@ -105,7 +105,7 @@ async fn steps_back(
 pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let listing = queue.list().await?;
-    refuse_other_recipes(queue, &listing.names)?;
+    refuse_other_recipes(queue, &listing)?;
     let Ordered {
         mut contenders,
         data,
@@ -158,13 +158,8 @@ fn is_sole(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
 /// Refuses a queue that contains contenders of another recipe.
 ///
 /// Each of two recipes under one path grants without regard to the other.
-fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result<(), Error> {
-    let rule = &*queue.shared.rule;
-    let other = children.iter().find_map(|name| {
-        let recipe = recipe_of(name, |label| !rule.counts(label))?;
-        Some((name, recipe))
-    });
-    match other {
+fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(), Error> {
+    match &listing.other {
         None => Ok(()),
         Some((name, recipe)) => Err(Error::OtherRecipe {
             path: queue.directory().to_owned(),
