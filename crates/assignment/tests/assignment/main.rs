@@ -2,6 +2,7 @@
 
 mod faults;
 mod input;
+mod leaders;
 mod moves;
 mod restarts;
 mod support;

@@ -120,7 +120,12 @@ impl Fleet {
             let (judge, name) = (judge.clone(), name.clone());
             async move {
                 judge.granted(&name, &owned);
-                owned.draining().await;
+                // The work is polled only while its hold is valid.
+                while !owned.is_draining() {
+                    assert!(owned.is_held(), "{name} works on {}", owned.id());
+                    let pause = Duration::from_millis(100);
+                    let _ = timeout(pause, owned.draining()).await;
+                }
             }
         })
         .await;

@@ -1,0 +1,91 @@
+//! Leaders that come and go: only the present one writes plans.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zookeeper_recipes_assignment::{AssignmentOperator, SessionId};
+use zookeeper_recipes_simulation::{Change, Committed, Simulation, SimulationOptions};
+
+use crate::support::{Fleet, PATH};
+
+/// The number at the end of a candidate's name.
+fn number(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/app/queues/leader/")?;
+    name.get(name.len() - 10..)
+}
+
+/// The sessions that wrote a plan, and those that led at that moment.
+fn writers(history: &[Committed]) -> Vec<(Option<SessionId>, Option<SessionId>)> {
+    let mut candidates: BTreeMap<&str, SessionId> = BTreeMap::new();
+    let mut writers = Vec::new();
+    for committed in history {
+        match &committed.change {
+            Change::Created {
+                path,
+                ephemeral_owner: Some(owner),
+                ..
+            } => {
+                if let Some(number) = number(path) {
+                    candidates.insert(number, *owner);
+                }
+            }
+            Change::Deleted { path } => {
+                if let Some(number) = number(path) {
+                    candidates.remove(number);
+                }
+            }
+            Change::DataSet { path, .. } if path.starts_with("/app/queues/plan/") => {
+                let leader = candidates.values().next().copied();
+                writers.push((committed.session, leader));
+            }
+            _ => {}
+        }
+    }
+    writers
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_znode_is_deleted_writes_no_plan() {
+    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 6);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+    let session = fleet.session("operator").await;
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let administrator = fleet.simulation.administrator();
+    for _ in 0..6 {
+        let mut candidates = administrator.children("/app/queues/leader");
+        candidates.sort_by_key(|name| name[name.len() - 10..].to_owned());
+        let leader = format!("/app/queues/leader/{}", candidates[0]);
+        administrator.delete(&leader).expect("it exists");
+        // Both plan: the leader has not noticed it yet.
+        operator.drain("b").await.expect("open");
+        fleet.balanced(&["a", "c"]).await;
+        operator.undrain("b").await.expect("open");
+        fleet.balanced(&["a", "b", "c"]).await;
+        // The former leader campaigns again.
+        sleep(Duration::from_secs(5)).await;
+    }
+    let writers = writers(&fleet.simulation.history());
+    assert!(writers.len() > 12, "{writers:?}");
+    let by_another = writers.iter().find(|(writer, leader)| writer != leader);
+    assert!(by_another.is_none(), "{by_another:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
+    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 4);
+    fleet.start("a").await;
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    let administrator = fleet.simulation.administrator();
+    // The process of `b` starts again before its session has expired, and finds no plan.
+    fleet.kill("b");
+    administrator
+        .delete("/app/queues/plan/b")
+        .expect("it exists");
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+}
