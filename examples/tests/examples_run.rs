@@ -40,6 +40,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("semaphore", "of 3 permits in use"),
     ("rw_lock", "downgraded: the writer reads on"),
+    (
+        "sharded_workers",
+        "worker-2 was drained, and worker-1 owns all",
+    ),
     ("synchronous_code", "held to the end: true"),
     ("timeout_and_try", "try_acquire: yes, with token"),
 ];

@@ -2,6 +2,126 @@
 //!
 //! An [`Assignment`] divides partitions among the workers that are there: shards, tenants, queues.
 //! Workers come and go, and the partitions follow, balanced and with few moves.
+//!
+//! ```
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//! use zookeeper_recipes_assignment::{Assignment, Partition, Partitions, Session};
+//!
+//! # async fn store(_: FencingToken) {}
+//! # use zookeeper_recipes_assignment::FencingToken;
+//! async fn consume(owned: Partition) -> std::io::Result<()> {
+//!     while !owned.is_draining() {
+//!         // One piece of the work. The store refuses an older token.
+//!         store(owned.fencing_token()).await;
+//!         # owned.draining().await;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let connect_string = "zk1:2181,zk2:2181";
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let session = if true { simulated } else {
+//! let session = Session::connect(connect_string).await?;
+//! # session };
+//! # let shutdown = std::future::ready(());
+//! let queues = Partitions::numbered(64);
+//! let assignment = Assignment::new(&session, "/app/queues", queues, "worker-7")?;
+//! assignment.run(shutdown, consume).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | work on what the plan gives to this worker | [`Assignment::run`] |
+//! | see which worker owns each partition, to route requests | [`Assignment::routing`] |
+//! | add, remove or split partitions while the workers run | [`Assignment::set_partitions`] |
+//! | drain a worker, pin a partition, freeze the plan, see the state | [`AssignmentOperator`] |
+//! | plan in a way of your own | [`plan`] |
+//!
+//! # How it works
+//!
+//! 1. Each worker is a member of a group, campaigns in an election, and watches its own plan.
+//! 2. The worker that leads looks at the workers, at what each owns, at the partitions and at the
+//!    orders. From these it computes the plan of each worker. The plan is sticky: the fewest moves
+//!    that balance it, to within one partition, or by weights and capacities.
+//! 3. The leader writes the plans in a transaction that checks its own znode. So the servers refuse
+//!    the plan of a former leader.
+//! 4. A worker acquires the lock of each partition that its plan gives to it. Under the hold it
+//!    publishes itself as the owner, and works.
+//!
+//! The plan follows from the state, and not from events. A thousand events in one
+//! [`plan_interval`](AssignmentOptions::plan_interval) lead to one plan, and a leader that begins
+//! needs no history.
+//!
+//! # A move
+//!
+//! A partition moves from worker A to worker B in these steps:
+//!
+//! | step | who | what |
+//! |---|---|---|
+//! | 1 | the leader | writes `own P` to the plan of B, and `give P` to the plan of A |
+//! | 2 | B | runs [`warm`](AssignmentOptions::warm), and queues for the lock behind A |
+//! | 3 | A | sees B in the queue. [`Partition::draining`] resolves; the work ends, or is dropped after [`drain_at_most`](AssignmentOptions::drain_at_most) |
+//! | 4 | A | releases the lock. B holds it after one notification |
+//! | 5 | B | publishes itself as the owner. The leader sees that the move is done |
+//!
+//! A serves until step 3, so the gap in service is that of the work that drains and of the handoff.
+//! If B does not come within [`next_within`](AssignmentOptions::next_within), A drains all the
+//! same. At most [`max_moves`](AssignmentOptions::max_moves) partitions are in these steps at once.
+//!
+//! # What it promises
+//!
+//! * Never two owners: [`Partition::is_held`] says no before another worker can own the partition,
+//!   as for every [hold](common::Hold). It rests on the lock of the partition alone. Two leaders,
+//!   an old plan or no plan make partitions wait or move, and give none two owners.
+//! * Each later owner of a partition has a larger [fencing token](Partition::fencing_token).
+//! * A worker that leaves moves only its own partitions. A worker that comes takes only its share.
+//!   In a rolling restart each partition moves away and back; within a
+//!   [grace](AssignmentOptions::grace) none moves.
+//! * A plan that is missing or cannot be read changes nothing.
+//! * While a worker lives and the servers answer, each partition is owned again in bounded time:
+//!
+//! | after | nobody owns the partition for at most |
+//! |---|---|
+//! | the death of its worker, or of the leader, or of both | the session timeout, two ticks of the servers, the grace, two plan intervals, a few round trips |
+//! | a worker that ends by `shutdown` | the handoff; with a grace, the grace |
+//! | a move | the handoff |
+//! | work that returned early | the pause before it begins again, at most 10 s |
+//!
+//! Add the time of [`warm`](AssignmentOptions::warm) to the first row.
+//!
+//! # What it does not promise
+//!
+//! * It does not stop a paused process from writing late. The pause can come between a look at
+//!   [`is_held`](Partition::is_held) and the write. Let the store refuse an older
+//!   [fencing token](Partition::fencing_token), or use [guarded writes](Partition::transaction).
+//! * It does not notice a worker that is there and does not acquire: whose runtime is blocked while
+//!   its session lives, or that has no permission for a lock. Its partitions wait for it.
+//! * The [routing](Assignment::routing) is no proof. It shows what the workers have published.
+//! * It does not find the best balance for unequal weights. No single move improves the plan.
+//! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
+//!   that dies between two of them leaves a plan of which a part is old, and the next leader
+//!   completes it.
+//!
+//! # Limits
+//!
+//! 100,000 partitions. Names and ids of at most 200 bytes. The leader keeps in memory and looks at
+//! all that is owned for each plan.
+//!
+//! # Costs
+//!
+//! | | requests | watches |
+//! |---|---|---|
+//! | a worker at rest: the group's member, the campaign, the plan, its record, and a lock for each partition | 0 | 4, and 1 for each partition |
+//! | the leader at rest | 0 | 6, 1 for each worker, 1 for each order |
+//! | a move: the plan, B's entry and watch, A's look, the release, the two records | about 12 | 3 more, until it is done |
+//!
+//! Events and metrics: see [`common::docs::events`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

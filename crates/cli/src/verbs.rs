@@ -1,5 +1,6 @@
 //! The verbs, each in a file of its own.
 
+pub(crate) mod assignment;
 pub(crate) mod completions;
 #[cfg(feature = "dev-server")]
 pub(crate) mod dev_server;
@@ -40,6 +41,7 @@ pub(crate) enum Verb {
     Leader(leader::Leader),
     Evict(evict::Evict),
     Resize(resize::Resize),
+    Assignment(assignment::Assignment),
     Doctor(doctor::Doctor),
     #[cfg(feature = "dev-server")]
     DevServer(dev_server::DevServer),
@@ -74,6 +76,7 @@ impl Verb {
             Verb::Leader(leader) => in_runtime(leader.run(connection)),
             Verb::Evict(evict) => in_runtime(evict.run(connection)),
             Verb::Resize(resize) => in_runtime(resize.run(connection)),
+            Verb::Assignment(assignment) => in_runtime(assignment.run(connection)),
             Verb::Doctor(doctor) => in_runtime(doctor.run(connection)),
             #[cfg(feature = "dev-server")]
             Verb::DevServer(server) => in_runtime(server.run(connection)),

@@ -34,6 +34,7 @@
 //! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
 //! | each process know which processes are there | [`Group`] | [`group`] | `zookeeper-recipes-group` |
+//! | each of many partitions have one worker of a fleet | [`Assignment`] | [`assignment`] | `zookeeper-recipes-assignment` |
 //! | one process hold several recipes together | [`AllOf`] | always | `zookeeper-recipes-core` |
 //! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
 //! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
@@ -82,7 +83,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `lock`, `rwlock`, `semaphore`, `election`, `group` | one recipe each |
+//! | `lock`, `rwlock`, `semaphore`, `election`, `group`, `assignment` | one recipe each |
 //! | `full` (default) | all recipes |
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
@@ -90,6 +91,15 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "assignment")]
+#[doc(inline)]
+pub use zookeeper_recipes_assignment as assignment;
+#[cfg(feature = "assignment")]
+#[doc(inline)]
+pub use zookeeper_recipes_assignment::{
+    Assignment, AssignmentOperator, AssignmentOptions, AssignmentStatus, Owner, Partition,
+    PartitionStatus, Partitions, Routing, WorkerStatus,
+};
 #[doc(inline)]
 pub use zookeeper_recipes_core as common;
 #[cfg(feature = "tls")]

@@ -6,6 +6,7 @@
 mod pty;
 mod support;
 
+mod assignment;
 mod bad_input;
 mod exit_codes;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,267 @@
+//! `zkr assignment`: who owns which partition, what moves, and what operators order.
+
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::{Value, json};
+use zookeeper_recipes_assignment::{
+    AssignmentOperator, AssignmentStatus, PartitionStatus, WorkerStatus,
+};
+use zookeeper_recipes_core::Session;
+
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::plain_text::json_text;
+use crate::queue::{age, now};
+
+/// How many partitions fit on a screen.
+const SCREEN: usize = 20;
+/// The length of the longest bar.
+const BAR: usize = 40;
+
+/// Show which worker owns which partition, or direct the workers.
+///
+/// An order counts until it is taken back. The leader of the workers follows it as soon as it sees
+/// it. No order gives a partition two owners.
+#[derive(Debug, Args)]
+pub(crate) struct Assignment {
+    /// The path of the assignment.
+    path: String,
+
+    /// Show all partitions, not only the first ones.
+    #[arg(long)]
+    all: bool,
+
+    /// Print all as one JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    order: Order,
+
+    /// The worker that the partition moves to.
+    #[arg(long, value_name = "WORKER", requires = "partition")]
+    to: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Order {
+    /// Move all partitions of a worker to others, and give it none.
+    #[arg(long, value_name = "WORKER")]
+    drain: Option<String>,
+
+    /// Give partitions to a worker that was drained.
+    #[arg(long, value_name = "WORKER")]
+    undrain: Option<String>,
+
+    /// Move a partition to the worker of --to, and leave it there.
+    #[arg(
+        long = "move",
+        id = "partition",
+        value_name = "PARTITION",
+        requires = "to"
+    )]
+    partition: Option<String>,
+
+    /// Let a partition that was moved follow the balance again.
+    #[arg(long, value_name = "PARTITION")]
+    unpin: Option<String>,
+
+    /// Move no partition of a worker that is there.
+    #[arg(long)]
+    freeze: bool,
+
+    /// Move partitions again.
+    #[arg(long)]
+    thaw: bool,
+}
+
+impl Assignment {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let session = connection.open().await?;
+        let shown = self.in_session(&session).await;
+        close(session).await;
+        print(&shown?)?;
+        Ok(Exit::Done)
+    }
+
+    async fn in_session(&self, session: &Session) -> Result<String, Failure> {
+        let operator = AssignmentOperator::new(session, &self.path)?;
+        let status = operator.status().await?;
+        if status.partitions.is_empty() {
+            let problem = "has no partitions: it is no assignment";
+            return Err(Failure::usage(format!("{} {problem}", self.path)));
+        }
+        self.follow(&operator, &status).await?;
+        let status = operator.status().await?;
+        Ok(match self.json {
+            true => json_text(&format!("{:#}\n", json_of(&status))),
+            false => self.text(&status),
+        })
+    }
+
+    /// Gives the order, if there is one.
+    async fn follow(
+        &self,
+        operator: &AssignmentOperator,
+        status: &AssignmentStatus,
+    ) -> Result<(), Failure> {
+        let order = &self.order;
+        if let Some(worker) = order.drain.as_ref().or(self.to.as_ref()) {
+            let workers = &mut status.workers.iter();
+            if !workers.any(|it| it.id == *worker) {
+                let problem = "is no worker of this assignment";
+                return Err(Failure::usage(format!("{worker} {problem}")));
+            }
+        }
+        if let Some(partition) = &order.partition {
+            if !status.partitions.iter().any(|it| it.id == *partition) {
+                let problem = "is no partition of this assignment";
+                return Err(Failure::usage(format!("{partition} {problem}")));
+            }
+        }
+        if let Some(worker) = &order.drain {
+            operator.drain(worker).await?;
+        } else if let Some(worker) = &order.undrain {
+            operator.undrain(worker).await?;
+        } else if let (Some(partition), Some(worker)) = (&order.partition, &self.to) {
+            operator.pin(partition, worker).await?;
+        } else if let Some(partition) = &order.unpin {
+            operator.unpin(partition).await?;
+        } else if order.freeze {
+            operator.freeze().await?;
+        } else if order.thaw {
+            operator.thaw().await?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, status: &AssignmentStatus) -> String {
+        let AssignmentStatus {
+            partitions,
+            workers,
+            ..
+        } = status;
+        let count =
+            |is: fn(&PartitionStatus) -> bool| partitions.iter().filter(|it| is(it)).count();
+        let mut text = format!(
+            "{}: {} partitions, {} workers; {} without an owner, {} to move{}\n",
+            self.path,
+            partitions.len(),
+            workers.iter().filter(|worker| worker.is_there).count(),
+            count(|it| it.owner.is_none()),
+            count(PartitionStatus::moves),
+            if status.frozen { "; frozen" } else { "" },
+        );
+        let most = workers.iter().map(|it| it.owned).max().unwrap_or(0).max(1);
+        for worker in workers {
+            let bar = "#".repeat((worker.owned * BAR).div_ceil(most));
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "  {}  {bar} {} of {}{}",
+                worker.id.escape_debug(),
+                worker.owned,
+                worker.planned,
+                notes(worker),
+            );
+        }
+        let shown = if self.all { partitions.len() } else { SCREEN };
+        for partition in partitions.iter().take(shown) {
+            let _ = writeln!(text, "{}", line(partition));
+        }
+        if partitions.len() > shown {
+            let _ = writeln!(
+                text,
+                "and {} more; --all shows them",
+                partitions.len() - shown
+            );
+        }
+        text
+    }
+}
+
+/// What is special about a worker.
+fn notes(worker: &WorkerStatus) -> String {
+    let mut notes = String::new();
+    if !worker.address.is_empty() {
+        notes += &format!(", {}", worker.address.escape_debug());
+    }
+    if worker.drained {
+        notes += ", drained";
+    }
+    if !worker.is_there {
+        notes += ", gone";
+    }
+    notes
+}
+
+fn line(partition: &PartitionStatus) -> String {
+    let id = partition.id.escape_debug();
+    let mut line = match &partition.owner {
+        Some(owner) => format!(
+            "{id}: {}, token {}, for {}",
+            owner.worker.escape_debug(),
+            owner.fencing_token,
+            age(milliseconds(owner.since), now()),
+        ),
+        None => format!("{id}: nobody"),
+    };
+    match &partition.planned {
+        Some(worker) if partition.moves() => {
+            line += &format!(", to {}", worker.escape_debug());
+        }
+        _ => {}
+    }
+    if let Some(worker) = &partition.pinned {
+        line += &format!(", pinned to {}", worker.escape_debug());
+    }
+    line
+}
+
+fn json_of(status: &AssignmentStatus) -> Value {
+    let partition = |it: &PartitionStatus| {
+        let owner = it.owner.as_ref().map(|owner| {
+            json!({
+                "worker": owner.worker,
+                "address": owner.address,
+                "fencing_token": owner.fencing_token.get(),
+                "since_ms": milliseconds(owner.since),
+            })
+        });
+        json!({
+            "id": it.id,
+            "weight": it.weight,
+            "owner": owner,
+            "planned": it.planned,
+            "pinned": it.pinned,
+            "moves": it.moves(),
+        })
+    };
+    let worker = |it: &WorkerStatus| {
+        json!({
+            "id": it.id,
+            "is_there": it.is_there,
+            "address": it.address,
+            "capacity": it.capacity,
+            "zone": it.zone,
+            "drained": it.drained,
+            "owned": it.owned,
+            "planned": it.planned,
+        })
+    };
+    json!({
+        "frozen": status.frozen,
+        "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
+        "partitions": status.partitions.iter().map(partition).collect::<Vec<_>>(),
+    })
+}
+
+fn milliseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,100 @@
+//! `zkr assignment`: the state, and the orders.
+
+use std::convert::Infallible;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use zookeeper_recipes_assignment::{Assignment, Partition, Partitions};
+use zookeeper_recipes_core::Session;
+use zookeeper_recipes_suite::eventually;
+
+use crate::support::Stage;
+
+const PATH: &str = "/queues";
+
+/// Runs a worker until the sender is dropped.
+async fn start(stage: &Stage, worker: &str) -> oneshot::Sender<()> {
+    let session = Session::connect(&stage.connect).await.expect("it opens");
+    let partitions = Partitions::numbered(4);
+    let assignment = Assignment::new(&session, PATH, partitions, worker).expect("good input");
+    let (end, ended) = oneshot::channel();
+    let work = async |owned: Partition| -> Result<(), Infallible> {
+        owned.draining().await;
+        Ok(())
+    };
+    tokio::spawn(async move {
+        let ended = async { drop(ended.await) };
+        assignment.run(ended, work).await.expect("it runs");
+        session.close().await;
+    });
+    end
+}
+
+/// How many partitions each worker owns, as `zkr` shows it.
+async fn owned(stage: &Stage) -> Vec<(String, u64)> {
+    let shown = stage.run(&["assignment", PATH, "--json"]).await;
+    if shown.code != Some(0) {
+        return Vec::new();
+    }
+    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let workers = shown["workers"].as_array().expect("workers").iter();
+    let own = |it: &Value| {
+        let id = it["id"].as_str().expect("an id").to_owned();
+        (id, it["owned"].as_u64().expect("a number"))
+    };
+    workers.map(own).collect()
+}
+
+async fn until(stage: &Stage, expected: [(&str, u64); 2]) {
+    let expected = expected.map(|(worker, owned)| (worker.to_owned(), owned));
+    eventually("owned so", async || owned(stage).await == expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
+    let stage = Stage::new();
+    stage.run(&["assignment", PATH]).await.failed_with(64);
+    let (_a, _b) = (start(&stage, "a").await, start(&stage, "b").await);
+    until(&stage, [("a", 2), ("b", 2)]).await;
+    let shown = stage.run(&["assignment", PATH]).await;
+    let head = "/queues: 4 partitions, 2 workers; 0 without an owner, 0 to move\n";
+    assert!(shown.stdout.starts_with(head), "{shown:?}");
+    assert!(shown.stdout.contains("\n0: "), "{shown:?}");
+
+    let drained = stage.run(&["assignment", PATH, "--drain", "a"]).await;
+    assert!(drained.stdout.contains("drained"), "{drained:?}");
+    until(&stage, [("a", 0), ("b", 4)]).await;
+    stage.run(&["assignment", PATH, "--undrain", "a"]).await;
+    until(&stage, [("a", 2), ("b", 2)]).await;
+
+    for worker in ["a", "b"] {
+        stage
+            .run(&["assignment", PATH, "--move", "3", "--to", worker])
+            .await;
+        eventually("moved", async || {
+            let shown = stage.run(&["assignment", PATH]).await.stdout;
+            shown.contains(&format!("\n3: {worker}, "))
+                && shown.contains(&format!("pinned to {worker}"))
+        })
+        .await;
+    }
+    let unpinned = stage.run(&["assignment", PATH, "--unpin", "3"]).await;
+    assert!(!unpinned.stdout.contains("pinned"), "{unpinned:?}");
+    let frozen = stage.run(&["assignment", PATH, "--freeze"]).await;
+    assert!(frozen.stdout.contains("; frozen\n"), "{frozen:?}");
+    let thawed = stage.run(&["assignment", PATH, "--thaw"]).await;
+    assert!(!thawed.stdout.contains("frozen"), "{thawed:?}");
+
+    for mistake in [
+        &["--drain", "c"][..],
+        &["--move", "9", "--to", "a"],
+        &["--move", "3", "--to", "c"],
+        &["--move", "3"],
+        &["--freeze", "--thaw"],
+    ] {
+        stage
+            .run(&[&["assignment", PATH], mistake].concat())
+            .await
+            .failed_with(64);
+    }
+}
