@@ -2,7 +2,7 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cargo xtask bench herd`, `queue`, `peers`, `network`, `embedded`, `memory`, `sessions` | measures, and writes a report |
+//! | `cargo xtask bench herd`, `queue`, `peers`, `network`, `embedded`, `memory`, `sessions`, `assignment` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
 //! | `cargo bench -p zookeeper-recipes-benches` | runs `overhead` and `processor` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |

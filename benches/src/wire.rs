@@ -25,6 +25,8 @@ pub struct Reading {
 pub struct Traffic {
     /// Requests.
     pub requests: u64,
+    /// The requests that write: creates, deletes, writes of data, and transactions.
+    pub writes: u64,
     /// Notifications of watches.
     pub notifications: u64,
     /// Bytes in both directions, the four of each frame's length included, TCP's headers not.
@@ -37,6 +39,13 @@ pub struct Traffic {
 ///
 /// A recipe sends a sync only after its connection has been lost.
 const SENT_BY_ITSELF: [Operation; 2] = [Operation::Ping, Operation::Sync];
+
+const WRITES: [Operation; 4] = [
+    Operation::Create,
+    Operation::Delete,
+    Operation::SetData,
+    Operation::Multi,
+];
 
 impl Wire {
     /// Starts a proxy for this server.
@@ -78,6 +87,7 @@ impl Reading {
         let lists = passed.of(Operation::GetChildren);
         Traffic {
             requests,
+            writes: WRITES.iter().map(|it| passed.of(*it).requests).sum(),
             notifications: passed.notifications(),
             bytes,
             list_bytes: lists.request_bytes + lists.reply_bytes,
@@ -88,6 +98,7 @@ impl Reading {
 impl AddAssign for Traffic {
     fn add_assign(&mut self, other: Traffic) {
         self.requests += other.requests;
+        self.writes += other.writes;
         self.notifications += other.notifications;
         self.bytes += other.bytes;
         self.list_bytes += other.list_bytes;

@@ -268,6 +268,39 @@ fn sessions_come_back_after_the_death_of_a_member() -> Outcome {
 }
 
 #[test]
+fn assignment_moves_only_what_it_must() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_assignment"), &[], directory.path())?;
+    let read = |name: &str| rows(&directory.path().join(name));
+    let phases = read("assignment-kazoo.csv")?;
+    for row in &phases {
+        // Of 40 partitions, each of four workers has ten.
+        let expected = match (&*row["what"], &*row["library"]) {
+            ("start", _) | (_, "kazoo") => 40.0,
+            _ => 10.0,
+        };
+        assert!(figure(row, "grants")? >= expected, "{row:?}");
+        assert!(figure(row, "balanced [s]")? > 0.0, "{row:?}");
+        assert!(figure(row, "requests")? > expected, "{row:?}");
+        assert!(figure(row, "watches")? > 0.0, "{row:?}");
+    }
+    let [ours, kazoo] = ["ours", "kazoo"].map(|library| {
+        let of = phases.iter().filter(|row| row["library"] == library);
+        of.count()
+    });
+    assert!(ours == 3 && (kazoo == 3 || !peers_are_available()));
+    for row in read("assignment-transactions.csv")? {
+        assert!(figure(&row, "ratio")? >= 1.0, "{row:?}");
+    }
+    let restarts = read("assignment-restarts.csv")?;
+    let most = restarts.iter().map(|row| figure(row, "most"));
+    let most: Vec<f64> = most.collect::<Result<_, _>>()?;
+    // With a grace, each partition goes back to its worker.
+    assert!(most[0] >= 2.0 && most[1] == 1.0, "{restarts:?}");
+    Ok(())
+}
+
+#[test]
 fn memory_has_a_figure_of_each_library() -> Outcome {
     if !peers_are_available() {
         return Ok(());

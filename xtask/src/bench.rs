@@ -28,6 +28,10 @@ pub(crate) enum Bench {
     /// The handoffs of many sessions in an ensemble, and the death of a member, beside Curator's.
     #[command(disable_help_flag = true)]
     Sessions(Arguments),
+    /// Up to 10,000 partitions over up to 100 workers: a start, a death, an arrival, a rolling
+    /// restart. Beside kazoo's `SetPartitioner`.
+    #[command(disable_help_flag = true)]
+    Assignment(Arguments),
 }
 
 /// The arguments of a program of the benches.
@@ -49,7 +53,11 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     install::run()?;
     if matches!(
         bench,
-        Bench::Peers(_) | Bench::Network(_) | Bench::Memory(_) | Bench::Sessions(_)
+        Bench::Peers(_)
+            | Bench::Network(_)
+            | Bench::Memory(_)
+            | Bench::Sessions(_)
+            | Bench::Assignment(_)
     ) {
         install::run_peers();
     }
@@ -71,6 +79,7 @@ fn optimised(bench: &Bench) -> Command {
         Bench::Network(arguments) => ("peers", Some("network"), arguments),
         Bench::Memory(arguments) => ("memory", None, arguments),
         Bench::Sessions(arguments) => ("sessions", None, arguments),
+        Bench::Assignment(arguments) => ("assignment", None, arguments),
     };
     let first = first.into_iter().map(str::to_owned);
     let words = first.chain(arguments.words.iter().cloned()).collect();

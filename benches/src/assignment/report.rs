@@ -1,0 +1,193 @@
+//! The report of the bench of the assignment.
+
+use std::time::Duration;
+
+use zookeeper_recipes_benches::report::{Band, Bands, Cell, Machine, Report, Table};
+
+use crate::phases::{Phase, Phases};
+use crate::restart::Restart;
+
+/// All that was measured.
+pub(crate) struct Found {
+    /// Ours. The first size is that of kazoo.
+    pub(crate) measured: Vec<Phases>,
+    pub(crate) kazoo: Vec<Phase>,
+    pub(crate) restarts: Vec<Restart>,
+    pub(crate) session_timeout: Duration,
+}
+
+/// Writes the report.
+///
+/// # Errors
+///
+/// If a picture cannot be drawn.
+pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> {
+    let title = "Partitions assigned to workers";
+    let mut report = Report::new("assignment", title, machine);
+    report.heading("A start, a death, an arrival");
+    let ours: Vec<&Phase> = found
+        .measured
+        .iter()
+        .skip(1)
+        .flat_map(|it| &it.phases)
+        .collect();
+    if !ours.is_empty() {
+        report.table("phases", &phases(&ours));
+    }
+    report.paragraph(&how_phases_are_measured(found.session_timeout));
+    report.heading("Transactions, beside the least number");
+    let all: Vec<&Phase> = found.measured.iter().flat_map(|it| &it.phases).collect();
+    report.table("transactions", &transactions(&all));
+    report.paragraph(
+        "The least number is argued, not measured. It counts a create for each lock that a worker \
+         takes, and for its directory at the start, a transaction for each lock that a worker releases, one list by each worker of what \
+         it owns, and the plans in one transaction for each 32 moves. Retries and the other \
+         directories count only as measured.",
+    );
+    report.heading("The memory of a worker");
+    report.table("memory", &memory(found));
+    report.paragraph(
+        "The growth of what this process has allocated from before the start to its end, divided by \
+         the number of workers: the session, the task of each partition, its hold and its watch, \
+         and the share of what only the leader has.",
+    );
+    report.heading("Beside kazoo's SetPartitioner");
+    let beside = found.measured.iter().take(1).flat_map(|it| &it.phases);
+    let beside: Vec<&Phase> = beside.chain(&found.kazoo).collect();
+    report.table("kazoo", &phases(&beside));
+    report.paragraph(
+        "kazoo releases all partitions at each change of the group, and allocates them anew once the \
+         group has not changed for `time_boundary`: 1 s here, 30 s by default.",
+    );
+    report.heading("A rolling restart");
+    report.table("restarts", &restarts(&found.restarts));
+    for restart in &found.restarts {
+        let name = match restart.grace.is_zero() {
+            true => "restart",
+            false => "restart-grace",
+        };
+        report.bands(name, &picture(restart))?;
+    }
+    report.paragraph(
+        "Each worker leaves, closes its session and starts again, one after the other. The next one \
+         follows once all partitions are owned and balanced. A worker that leaves without a grace \
+         waits for the next owner of each partition.",
+    );
+    Ok(report)
+}
+
+fn how_phases_are_measured(session_timeout: Duration) -> String {
+    format!(
+        "- Start: all sessions are open, and all workers begin at the same moment, at a new path.\n\
+         - Death: a worker that does not lead stops, as a killed process does. The server expires \
+         its session after {session_timeout:?} to {:?}, which is part of the time.\n\
+         - Arrival: one more worker begins, with an open session.\n\
+         - Owned: until each partition has an owner. At an arrival each has one all the time, but \
+         for its move. Balanced: until the workers own the same \
+         number, or one more.\n\
+         - Without an owner: the mean over all partitions until they are balanced.\n\
+         - Requests, writes and bytes are those of all workers, until {session_timeout:?} after the \
+         balance: each hold has got its loss watch by then. Pings and probes are not counted. \
+         Watches are those at the server at the end.\n\
+         - The work of a partition begins and ends at once. At most 32 partitions move at once, and \
+         a plan follows another one after 100 ms, as by default.",
+        session_timeout + Duration::from_secs(2)
+    )
+}
+
+fn phases(phases: &[&Phase]) -> Table {
+    Table::of(
+        phases,
+        &[
+            ("partitions", &|it| it.size.partitions.into()),
+            ("workers", &|it| it.size.workers.into()),
+            ("what", &|it| it.what.into()),
+            ("library", &|it| it.library.into()),
+            ("owned [s]", &|it| it.owned.into()),
+            ("balanced [s]", &|it| it.balanced.into()),
+            ("grants", &|it| u64::from(it.grants).into()),
+            ("without an owner [s]", &|it| it.without_owner.into()),
+            ("requests", &|it| it.requests.into()),
+            ("bytes", &|it| it.bytes.into()),
+            ("watches", &|it| it.watches.into()),
+        ],
+    )
+}
+
+fn transactions(phases: &[&Phase]) -> Table {
+    Table::of(
+        phases,
+        &[
+            ("partitions", &|it| it.size.partitions.into()),
+            ("workers", &|it| it.size.workers.into()),
+            ("what", &|it| it.what.into()),
+            ("writes", &|it| it.writes.into()),
+            ("least", &|it| it.least.map_or(Cell::Nothing, Cell::from)),
+            ("ratio", &|it| {
+                let least = it.least.filter(|least| *least > 0);
+                least.map(|least| it.writes as f64 / least as f64).into()
+            }),
+        ],
+    )
+}
+
+fn memory(found: &Found) -> Table {
+    let rows = found.measured.iter().filter_map(|measured| {
+        let size = measured.phases.first()?.size;
+        let of_a_partition = measured.bytes_of_a_worker * size.workers as f64;
+        let of_a_partition = of_a_partition / size.partitions as f64;
+        Some((size, measured.bytes_of_a_worker / 1024.0, of_a_partition))
+    });
+    Table::of(
+        rows,
+        &[
+            ("partitions", &|(size, ..)| size.partitions.into()),
+            ("workers", &|(size, ..)| size.workers.into()),
+            ("a worker [KiB]", &|(_, kibibytes, _)| (*kibibytes).into()),
+            ("for each of its partitions [bytes]", &|(.., bytes)| {
+                (*bytes).into()
+            }),
+        ],
+    )
+}
+
+fn restarts(restarts: &[Restart]) -> Table {
+    Table::of(
+        restarts,
+        &[
+            ("partitions", &|it| it.size.partitions.into()),
+            ("workers", &|it| it.size.workers.into()),
+            ("grace [s]", &|it| it.grace.as_secs().into()),
+            ("took [s]", &|it| it.took.into()),
+            ("grants of a partition, mean", &|it| {
+                (f64::from(it.since.grants) / it.size.partitions as f64).into()
+            }),
+            ("most", &|it| u64::from(it.since.most_grants).into()),
+            ("without an owner, mean [s]", &|it| {
+                (it.since.without_owner / it.size.partitions as f64).into()
+            }),
+        ],
+    )
+}
+
+fn picture(restart: &Restart) -> Bands {
+    let workers = 0..restart.size.workers;
+    let bands = workers.map(|worker| Band {
+        name: format!("worker {worker}"),
+        heights: restart
+            .samples
+            .iter()
+            .map(|it| it.by_worker[worker] as f64)
+            .collect(),
+    });
+    Bands {
+        title: match restart.grace.is_zero() {
+            true => "Owned partitions in a rolling restart".to_owned(),
+            false => "The same with a grace".to_owned(),
+        },
+        right: "seconds".to_owned(),
+        up: "owned partitions".to_owned(),
+        moments: restart.samples.iter().map(|sample| sample.at).collect(),
+        bands: bands.collect(),
+    }
+}
