@@ -217,7 +217,9 @@ async fn reason_of_a_deletion_is_open_if_no_server_answers_in_time() {
     let began = Instant::now();
     watched.hold.lost().await;
     assert!(began.elapsed() <= TIMEOUT / 20 + MILLISECOND);
-    watched.assert_lost_for(LossReason::DeletedOrSessionOver).await;
+    watched
+        .assert_lost_for(LossReason::DeletedOrSessionOver)
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
