@@ -15,7 +15,7 @@ use zookeeper_recipes_testkit::Server;
 
 use crate::ownership::Ownership;
 use crate::phases::{Clock, Phase};
-use crate::size::Size;
+use crate::size::{Size, Times};
 
 /// How long a process has until its session is open.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ struct Worker {
 pub(crate) async fn measure(
     server: &Server,
     size: Size,
-    session_timeout: Duration,
+    times: Times,
 ) -> anyhow::Result<Vec<Phase>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/kazoo_partitioner.py");
     let program = match Program::with_kazoo(&source, &target()) {
@@ -47,12 +47,12 @@ pub(crate) async fn measure(
     };
     let wire = Wire::to(server).await?;
     let ownership = Ownership::new(size.partitions, size.workers + 1);
-    let clock = || Clock::start(&wire, server, &ownership, session_timeout);
+    let clock = || Clock::start(&wire, server, &ownership, times.rest);
     let start = async |number: usize| {
         let mut command = program.command();
         command.arg(wire.connect_string());
         command.args([size.partitions.to_string(), number.to_string()]);
-        command.arg(session_timeout.as_millis().to_string());
+        command.arg(times.session_timeout.as_millis().to_string());
         Worker::start(command, number, ownership.clone()).await
     };
     let mut workers = Vec::new();

@@ -25,7 +25,7 @@ use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
 
 use crate::report::{Found, report};
-use crate::size::Size;
+use crate::size::{Size, Times};
 
 /// The size at which kazoo works as well.
 const BESIDE_KAZOO: Size = Size {
@@ -67,7 +67,7 @@ struct Plan {
     sizes: Vec<Size>,
     beside_kazoo: Size,
     restart: Size,
-    session_timeout: Duration,
+    times: Times,
 }
 
 impl Arguments {
@@ -81,7 +81,10 @@ impl Arguments {
                 sizes: Vec::new(),
                 beside_kazoo: quick,
                 restart: quick,
-                session_timeout: Duration::from_secs(4),
+                times: Times {
+                    session_timeout: Duration::from_secs(4),
+                    rest: Duration::from_millis(500),
+                },
             };
         }
         let size = |partitions, workers| Size {
@@ -96,7 +99,10 @@ impl Arguments {
             sizes: sizes.collect(),
             beside_kazoo: BESIDE_KAZOO,
             restart: size(1_000, 10),
-            session_timeout: Duration::from_secs(self.session_timeout),
+            times: Times {
+                session_timeout: Duration::from_secs(self.session_timeout),
+                rest: Duration::from_secs(self.session_timeout),
+            },
         }
     }
 }
@@ -119,21 +125,21 @@ async fn main() -> anyhow::Result<()> {
     let mut measured = Vec::new();
     for size in [plan.beside_kazoo].iter().chain(&plan.sizes) {
         progress.step(format!("ours, {size}"));
-        measured.push(phases::measure(server, *size, plan.session_timeout).await?);
+        measured.push(phases::measure(server, *size, plan.times).await?);
     }
     progress.step(format!("kazoo, {}", plan.beside_kazoo));
-    let kazoo = kazoo::measure(server, plan.beside_kazoo, plan.session_timeout).await?;
+    let kazoo = kazoo::measure(server, plan.beside_kazoo, plan.times).await?;
     let mut restarts = Vec::new();
     for grace in [Duration::ZERO, GRACE] {
         progress.step(format!("a rolling restart, a grace of {grace:?}"));
-        restarts.push(restart::measure(server, plan.restart, grace, plan.session_timeout).await?);
+        restarts.push(restart::measure(server, plan.restart, grace, plan.times).await?);
     }
     progress.finish();
     let found = Found {
         measured,
         kazoo,
         restarts,
-        session_timeout: plan.session_timeout,
+        times: plan.times,
     };
     report(&found, machine)?.write(&arguments.destination)
 }

@@ -15,7 +15,7 @@ use zookeeper_recipes_testkit::Server;
 use crate::allocations::live;
 use crate::least;
 use crate::ownership::Ownership;
-use crate::size::Size;
+use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
 
 /// The moves at once by default, as the documentation says.
@@ -59,7 +59,7 @@ pub(crate) struct Clock<'a> {
     wire: &'a Wire,
     server: &'a Server,
     ownership: &'a Ownership,
-    /// How long the sessions are left alone at the end, so that each hold gets its loss watch.
+    /// How long the sessions are left alone at the end. A hold gets its loss watch in that time.
     rest: Duration,
 }
 
@@ -119,23 +119,19 @@ impl<'a> Clock<'a> {
 /// # Errors
 ///
 /// If the server or a worker fails.
-pub(crate) async fn measure(
-    server: &Server,
-    size: Size,
-    session_timeout: Duration,
-) -> anyhow::Result<Phases> {
+pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow::Result<Phases> {
     let wire = Wire::to(server).await?;
     let observer = Session::connect(&server.connect_string()).await?;
     let ownership = Ownership::new(size.partitions, size.workers + 1);
     let setting = Setting {
         connect_string: wire.connect_string(),
         path: format!("/ours/{}-{}", size.partitions, size.workers),
-        session_timeout,
+        session_timeout: times.session_timeout,
         partitions: size.partitions,
         options: AssignmentOptions::new(),
         ownership: ownership.clone(),
     };
-    let clock = || Clock::start(&wire, server, &ownership, session_timeout);
+    let clock = || Clock::start(&wire, server, &ownership, times.rest);
     let without_workers = live().await;
     let ready = Arc::new(Barrier::new(size.workers + 1));
     let start = |number| Some(Worker::start(number, &setting, ready.clone()));

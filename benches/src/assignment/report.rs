@@ -6,6 +6,7 @@ use zookeeper_recipes_benches::report::{Band, Bands, Cell, Machine, Report, Tabl
 
 use crate::phases::{Phase, Phases};
 use crate::restart::Restart;
+use crate::size::Times;
 
 /// All that was measured.
 pub(crate) struct Found {
@@ -13,7 +14,7 @@ pub(crate) struct Found {
     pub(crate) measured: Vec<Phases>,
     pub(crate) kazoo: Vec<Phase>,
     pub(crate) restarts: Vec<Restart>,
-    pub(crate) session_timeout: Duration,
+    pub(crate) times: Times,
 }
 
 /// Writes the report.
@@ -34,7 +35,7 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
     if !ours.is_empty() {
         report.table("phases", &phases(&ours));
     }
-    report.paragraph(&how_phases_are_measured(found.session_timeout));
+    report.paragraph(&how_phases_are_measured(found.times));
     report.heading("Transactions, beside the least number");
     let all: Vec<&Phase> = found.measured.iter().flat_map(|it| &it.phases).collect();
     report.table("transactions", &transactions(&all));
@@ -76,7 +77,11 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
     Ok(report)
 }
 
-fn how_phases_are_measured(session_timeout: Duration) -> String {
+fn how_phases_are_measured(times: Times) -> String {
+    let Times {
+        session_timeout,
+        rest,
+    } = times;
     format!(
         "- Start: all sessions are open, and all workers begin at the same moment, at a new path.\n\
          - Death: a worker that does not lead stops, as a killed process does. The server expires \
@@ -86,8 +91,8 @@ fn how_phases_are_measured(session_timeout: Duration) -> String {
          for its move. Balanced: until the workers own the same \
          number, or one more.\n\
          - Without an owner: the mean over all partitions until they are balanced.\n\
-         - Requests, writes and bytes are those of all workers, until {session_timeout:?} after the \
-         balance: each hold has got its loss watch by then. Pings and probes are not counted. \
+         - Requests, writes and bytes are those of all workers, until {rest:?} after the \
+         balance. A hold gets its loss watch within two tenths of the session timeout. Pings and probes are not counted. \
          Watches are those at the server at the end.\n\
          - The work of a partition begins and ends at once. At most 32 partitions move at once, and \
          a plan follows another one after 100 ms, as by default.",

@@ -11,7 +11,7 @@ use zookeeper_recipes_assignment::AssignmentOptions;
 use zookeeper_recipes_testkit::Server;
 
 use crate::ownership::{Ownership, Since};
-use crate::size::Size;
+use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
 
 /// The time between two samples.
@@ -44,13 +44,13 @@ pub(crate) async fn measure(
     server: &Server,
     size: Size,
     grace: Duration,
-    session_timeout: Duration,
+    times: Times,
 ) -> anyhow::Result<Restart> {
     let ownership = Ownership::new(size.partitions, size.workers);
     let setting = Setting {
         connect_string: server.connect_string(),
         path: format!("/restart/{}-{}", size.workers, grace.as_secs()),
-        session_timeout,
+        session_timeout: times.session_timeout,
         partitions: size.partitions,
         options: AssignmentOptions::new().grace(grace),
         ownership: ownership.clone(),

@@ -1,6 +1,7 @@
-//! How much there is to assign.
+//! How much there is to assign, and how long it may take.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The number of partitions, and of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,4 +18,12 @@ impl fmt::Display for Size {
         } = self;
         write!(formatter, "{partitions} partitions, {workers} workers")
     }
+}
+
+/// The times of all phases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) session_timeout: Duration,
+    /// How long the sessions are left alone at the end of a phase.
+    pub(crate) rest: Duration,
 }
