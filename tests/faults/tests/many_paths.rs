@@ -37,6 +37,11 @@ const SESSION: Duration = Duration::from_secs(600);
 /// The number of znodes may differ by the session's own.
 const ZNODES: u64 = 2;
 
+/// The server's heap. It has all paths of the last seconds, until it removes their containers.
+const HEAP_MEBIBYTES: u32 = 256;
+/// For more paths than usual: they come faster than the server removes them.
+const LARGE_HEAP_MEBIBYTES: u32 = 3_072;
+
 /// Names whose locks are made and not acquired.
 const NAMES: u64 = 1_000_000;
 
@@ -122,8 +127,13 @@ async fn until_gone(server: &Server, before: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_keeps_no_memory_for_paths_that_it_has_used() {
+    let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
     let options = ServerOptions::new()
         .tick_time(TICK)
+        .heap_mebibytes(match paths > USUAL {
+            true => LARGE_HEAP_MEBIBYTES,
+            false => HEAP_MEBIBYTES,
+        })
         .max_session_timeout(SESSION)
         .container_check_interval(Duration::from_secs(1))
         // The default is a limit on how many go in a minute.
@@ -136,7 +146,6 @@ async fn session_keeps_no_memory_for_paths_that_it_has_used() {
 
     use_paths(&session, &locks, 0..FIRST).await;
     let before = settled(own_tasks, 0).await;
-    let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
     let began = Instant::now();
     use_paths(&session, &locks, FIRST..FIRST + paths).await;
     let took = began.elapsed();
