@@ -39,7 +39,7 @@ const ZNODES: u64 = 2;
 
 /// The server's heap. It has all paths of the last seconds, until it removes their containers.
 const HEAP_MEBIBYTES: u32 = 256;
-/// For more paths than usual: they come faster than the server removes them.
+/// The heap for more paths than usual, which may come faster than the server removes them.
 const LARGE_HEAP_MEBIBYTES: u32 = 3_072;
 
 /// Names whose locks are made and not acquired.
