@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::altered::{Alterations, Altered};
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::{First, SINGLE, begin_single};
 
 const PATH: &str = "/locks/left";

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Recipe, Session}
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::altered::{Alterations, Altered};
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::First;
 
 const TIME: Duration = Duration::from_secs(60);

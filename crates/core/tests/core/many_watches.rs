@@ -14,7 +14,7 @@ use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session as open;
 
-use crate::altered::{Alterations, Altered};
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::{First, FirstAlone};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.

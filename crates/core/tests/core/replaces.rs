@@ -14,7 +14,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered::{Alterations, Altered, Call};
+use crate::altered_ensemble::{Alterations, Altered, Call};
 use crate::support::First;
 
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -32,12 +32,12 @@
 //! ```
 
 mod checked_server;
-mod leaving;
-mod losing;
+mod leave;
+mod loss;
 mod promise;
 mod running_ensemble;
 mod suite;
-mod trying;
+mod tries;
 mod turns;
 
 pub use checked_server::CheckedServer;

@@ -15,7 +15,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use crate::altered::{Alterations, Altered, Call};
+use crate::altered_ensemble::{Alterations, Altered, Call};
 use crate::support::First;
 
 const TICK: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::altered::{Alterations, Altered, Call};
+use crate::altered_ensemble::{Alterations, Altered, Call};
 use crate::support::First;
 
 fn simulation() -> Simulation {

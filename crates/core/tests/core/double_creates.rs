@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Session};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered::{Alterations, Altered};
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::First;
 
 const TIME: Duration = Duration::from_secs(60);
