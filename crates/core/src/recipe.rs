@@ -14,6 +14,9 @@ use crate::path::NodePath;
 use crate::server::ensemble::{Node, SessionId};
 use crate::session::handle::Session;
 
+/// The future of a method of a [`Recipe`].
+pub type RecipeFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
 /// A recipe of any kind, for code that works with every recipe.
 ///
 /// Such code takes `&dyn Recipe`. Code that uses one recipe does not need this trait: each recipe
@@ -51,7 +54,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// If the session ends during the wait, the place in the queue is lost:
     /// [`Error::SessionOver`].
-    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>>;
+    fn acquire(&self) -> RecipeFuture<'_, Hold>;
 
     /// Waits until the recipe is held, for at most `timeout`.
     ///
@@ -65,7 +68,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     /// # Cancel safety, session loss
     ///
     /// Those of [`acquire`](Self::acquire).
-    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+    fn acquire_timeout(&self, timeout: Duration) -> RecipeFuture<'_, Hold> {
         Box::pin(async move { within(timeout, self.path(), self.acquire()).await })
     }
 
@@ -81,7 +84,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     /// # Cancel safety, session loss
     ///
     /// Those of [`acquire`](Self::acquire).
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>>;
+    fn try_acquire(&self) -> RecipeFuture<'_, Option<Hold>>;
 
     /// Lists the contenders, holders included, in the order of the queue.
     ///
@@ -95,7 +98,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// If the future is dropped, nothing remains.
-    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>>;
+    fn contenders(&self) -> RecipeFuture<'_, Vec<QueueEntry>>;
 
     /// The path that the recipe was created with.
     fn path(&self) -> &NodePath;
@@ -236,34 +239,22 @@ macro_rules! delegate_recipe {
     ($type:ty, $field:ident) => {
         // The field's futures are returned as they are, so each future is boxed once.
         impl $crate::Recipe for $type {
-            fn acquire(
-                &self,
-            ) -> $crate::BoxFuture<'_, ::std::result::Result<$crate::Hold, $crate::Error>> {
+            fn acquire(&self) -> $crate::RecipeFuture<'_, $crate::Hold> {
                 $crate::Recipe::acquire(&self.$field)
             }
 
             fn acquire_timeout(
                 &self,
                 timeout: ::std::time::Duration,
-            ) -> $crate::BoxFuture<'_, ::std::result::Result<$crate::Hold, $crate::Error>> {
+            ) -> $crate::RecipeFuture<'_, $crate::Hold> {
                 $crate::Recipe::acquire_timeout(&self.$field, timeout)
             }
 
-            fn try_acquire(
-                &self,
-            ) -> $crate::BoxFuture<
-                '_,
-                ::std::result::Result<::std::option::Option<$crate::Hold>, $crate::Error>,
-            > {
+            fn try_acquire(&self) -> $crate::RecipeFuture<'_, ::std::option::Option<$crate::Hold>> {
                 $crate::Recipe::try_acquire(&self.$field)
             }
 
-            fn contenders(
-                &self,
-            ) -> $crate::BoxFuture<
-                '_,
-                ::std::result::Result<::std::vec::Vec<$crate::QueueEntry>, $crate::Error>,
-            > {
+            fn contenders(&self) -> $crate::RecipeFuture<'_, ::std::vec::Vec<$crate::QueueEntry>> {
                 $crate::Recipe::contenders(&self.$field)
             }
 

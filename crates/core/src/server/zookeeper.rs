@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, End, Host, Network, State};
+use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, Host, Network, State};
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::claim::claim;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{AuthId, Ensemble, LeftOpen, Resumable, ServerSession, SessionId};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::scope::Scope;
 use crate::server::session::ConnectedSession;
@@ -96,13 +96,12 @@ impl ZookeeperEnsemble {
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(resume, identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
-            Err(NoSession::Ended(End::AuthenticationFailed)) if identified => {
-                let session = self.open(resume, false).await;
-                let session = session.map_err(NoSession::error)?;
+            Err(ServerError::SessionOver(SessionEnd::AuthenticationFailed)) if identified => {
+                let session = self.open(resume, false).await?;
                 self.identity_refused.store(true, Ordering::Relaxed);
                 Ok(session)
             }
-            opened => opened.map_err(NoSession::error),
+            opened => opened,
         }
     }
 
@@ -111,7 +110,7 @@ impl ZookeeperEnsemble {
         &self,
         resume: Option<&Resumable>,
         identified: bool,
-    ) -> Result<ConnectedSession, NoSession> {
+    ) -> Result<ConnectedSession, ServerError> {
         let [user, password] = &self.own_credentials;
         let mut auth = self.options.credentials().to_vec();
         if identified {
@@ -138,7 +137,7 @@ impl ZookeeperEnsemble {
         let (session_id, timeout) = opening.session().await?;
         let connection = opening.connection.take();
         Ok(ConnectedSession {
-            connection: connection.ok_or(NoSession::Ended(End::Closed))?,
+            connection: connection.ok_or(CLOSED)?,
             id: SessionId(session_id),
             timeout,
             scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
@@ -155,6 +154,8 @@ impl ZookeeperEnsemble {
     }
 }
 
+const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
+
 /// A connection whose session is not open yet. If dropped, the obstacles are noted.
 struct Opening<'a> {
     ensemble: &'a ZookeeperEnsemble,
@@ -165,9 +166,9 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     /// Waits for the session, and returns its id and its timeout.
-    async fn session(&mut self) -> Result<(i64, Duration), NoSession> {
+    async fn session(&mut self) -> Result<(i64, Duration), ServerError> {
         let Some(connection) = &self.connection else {
-            return Err(NoSession::Ended(End::Closed));
+            return Err(CLOSED);
         };
         let mut states = connection.states();
         loop {
@@ -178,16 +179,17 @@ impl Opening<'_> {
                     timeout,
                     ..
                 } => return Ok((session_id, timeout)),
-                State::Ended(end) => return Err(NoSession::Ended(end)),
+                State::Ended(end) => return Err(ServerError::SessionOver(session_end(end))),
                 State::Disconnected { .. } => {
                     let unreachable = self.ensemble.unreachable(connection.obstacles());
                     if unreachable.is_final() {
-                        return Err(NoSession::Unreachable(unreachable));
+                        let problem = Refusal::Other(unreachable.to_string());
+                        return Err(ServerError::Refused(problem));
                     }
                 }
             }
             if states.changed().await.is_err() {
-                return Err(NoSession::Ended(End::Closed));
+                return Err(CLOSED);
             }
         }
     }
@@ -200,24 +202,6 @@ impl Drop for Opening<'_> {
             *lock(&self.ensemble.obstacle) = Some(unreachable);
             if self.resumes {
                 connection.detach();
-            }
-        }
-    }
-}
-
-/// Why no session was opened.
-enum NoSession {
-    Ended(End),
-    /// No host name has an address.
-    Unreachable(Unreachable),
-}
-
-impl NoSession {
-    fn error(self) -> ServerError {
-        match self {
-            NoSession::Ended(end) => ServerError::SessionOver(session_end(end)),
-            NoSession::Unreachable(unreachable) => {
-                ServerError::Refused(Refusal::Other(unreachable.to_string()))
             }
         }
     }

@@ -6,8 +6,8 @@ use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::events::session as events;
-use crate::hold::Hold;
 use crate::hold::open_session::OpenSession;
+use crate::hold::{Hold, HoldView};
 use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::retry::retry;
@@ -69,35 +69,29 @@ impl Session {
         holds: impl IntoIterator<Item = Hold>,
     ) -> Result<DetachedSession, Error> {
         let holds: Vec<Hold> = holds.into_iter().collect();
-        let (open, path) = self.begin_detach(&holds)?;
+        let (open, view) = self.begin_detach(&holds)?;
         let live = &open.live;
         let server = live.server();
-        let (holds, lost_first) = end_each(holds);
+        let (holds, last_ended) = end_each(holds);
         self.ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
-        let failed = |error| Error::at(path.as_str(), live.id(), error);
+        let failed = |error| Error::at(view.node_path(), live.id(), error);
         let over = |reason| failed(ServerError::SessionOver(reason));
-        let lost = |reason| Error::Lost {
-            path: path.clone(),
-            session: live.id(),
-            reason,
-        };
-        let none_left = || match lost_first {
-            Ended::Lost(reason) => lost(reason),
-            Ended::Released => Error::Released {
-                path: path.clone(),
-                session: live.id(),
-            },
-        };
         let server = server.map_err(failed)?;
         if ended != SessionEnd::Detached {
             return Err(over(ended));
         }
-        let first = holds.first().ok_or_else(none_left)?;
+        let first = holds.first().ok_or_else(|| view.ended_by(last_ended))?;
         let may_be_left = delete_others(&open, &server, &holds).await;
         let created = timeout(live.timeout(), create_ticket(&*server, first)).await;
         let ticket = match created {
-            Ok(Err(error)) if error.is(Refusal::NoNode) => return Err(lost(LossReason::Deleted)),
+            Ok(Err(error)) if error.is(Refusal::NoNode) => {
+                return Err(Error::Lost {
+                    path: view.node_path().to_owned(),
+                    session: live.id(),
+                    reason: LossReason::Deleted,
+                });
+            }
             Ok(ticket) => ticket.map_err(failed)?,
             Err(_) => {
                 let silence = ServerError::outcome_unknown("no server has answered");
@@ -115,10 +109,10 @@ impl Session {
         })
     }
 
-    /// Refuses holds that cannot be left, and returns their session and the path of the first one.
+    /// Refuses holds that cannot be left, and returns their session and a view of the first one.
     ///
     /// From now on, the session lists every znode that it may have created.
-    fn begin_detach(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, String), Error> {
+    fn begin_detach(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, HoldView), Error> {
         let refuse = |value: &str, problem| Err(InvalidInput::new("hold", value, problem).into());
         let Some(first) = holds.first() else {
             return refuse("none", "can be left to another process");
@@ -136,7 +130,7 @@ impl Session {
             }
         }
         match open.znodes.keep() {
-            Ok(()) => Ok((open, first.node_path().to_owned())),
+            Ok(()) => Ok((open, first.view())),
             Err(znode) => refuse(znode.path(), "is of a recipe without a queue"),
         }
     }

@@ -93,14 +93,10 @@ pub(crate) async fn connect_alone_to(
     process: &str,
     server: usize,
 ) -> Arc<dyn ServerSession> {
-    loop {
-        let session = connect(simulation, process).await;
-        if simulation.administrator().server_of(session.id()) == Some(server) {
-            // The ones before are being closed.
-            sleep(milliseconds(20)).await;
-            return session;
-        }
-    }
+    let session = connect_to(simulation, process, server).await;
+    // The sessions before it are being closed.
+    sleep(milliseconds(20)).await;
+    session
 }
 
 pub(crate) async fn create_ephemeral(session: &dyn ServerSession, path: &str) {
@@ -110,7 +106,7 @@ pub(crate) async fn create_ephemeral(session: &dyn ServerSession, path: &str) {
         .unwrap();
 }
 
-/// Whether that comes within so long.
+/// True if the future resolves within this time.
 pub(crate) async fn comes<F: Future>(within: Duration, future: F) -> bool {
     tokio::time::timeout(within, future).await.is_ok()
 }
