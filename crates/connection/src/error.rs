@@ -1,6 +1,5 @@
 //! Why a connection broke, why a session ended, and why a request has no reply.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,28 +7,21 @@ use std::time::Duration;
 use zookeeper_recipes_protocol::{DecodeError, ErrorCode, FrameError, OpCode};
 
 /// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
     /// The server has expired the session, or has answered with another one.
+    #[error("the session has expired")]
     Expired,
     /// No server accepted the credentials when the session was opened.
+    #[error("the servers do not accept the credentials")]
     AuthenticationFailed,
     /// This process has closed the session.
+    #[error("the session is closed")]
     Closed,
     /// This process has detached the session. It lives on at the server until its timeout.
+    #[error("the session is detached")]
     Detached,
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            End::Expired => "the session has expired",
-            End::AuthenticationFailed => "the servers do not accept the credentials",
-            End::Closed => "the session is closed",
-            End::Detached => "the session is detached",
-        })
-    }
 }
 
 /// Why a connection broke, or was never opened.

@@ -48,21 +48,12 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// All such sessions are taken for sessions of one ensemble.
 ///
 /// ```
-/// # use std::borrow::Cow;
-/// # use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
+/// # use zookeeper_recipes_lock::ExclusiveLock;
 /// use std::time::Duration;
 /// use zookeeper_recipes_core::{AllOf, Recipe, Session};
 ///
-/// # #[derive(Debug)]
-/// # struct First;
-/// # impl Rule for First {
-/// #     fn label(&self) -> Cow<'_, str> { "lock-".into() }
-/// #     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-/// #         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
-/// #     }
-/// # }
 /// # fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
-/// #     Box::new(Queue::new(session, path, First).unwrap())
+/// #     Box::new(ExclusiveLock::new(session, path).unwrap())
 /// # }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -27,7 +27,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// ```
 /// use std::borrow::Cow;
-/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
 ///
 /// /// Holds when nobody is before it.
 /// #[derive(Debug)]
@@ -39,10 +39,18 @@ use crate::invalid_input::InvalidInput;
 ///     }
 ///
 ///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-///         Ok(match view.place() {
-///             0 => Verdict::Hold,
-///             place => Verdict::wait_on(place - 1),
-///         })
+///         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
+///     }
+///
+///     // The rest is optional.
+///     fn hints(&self) -> &dyn RuleHints {
+///         self
+///     }
+/// }
+///
+/// impl RuleHints for First {
+///     fn holds_alone(&self, label: &str) -> bool {
+///         label == "lock-"
 ///     }
 /// }
 /// ```
@@ -144,33 +152,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
 /// Further answers of a [`Rule`]. Each default is right for every rule.
 ///
-/// ```
-/// use std::borrow::Cow;
-/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
-///
-/// #[derive(Debug)]
-/// struct First;
-///
-/// impl Rule for First {
-///     fn label(&self) -> Cow<'_, str> {
-///         "lock-".into()
-///     }
-///
-///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-///         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
-///     }
-///
-///     fn hints(&self) -> &dyn RuleHints {
-///         self
-///     }
-/// }
-///
-/// impl RuleHints for First {
-///     fn holds_alone(&self, label: &str) -> bool {
-///         label == "lock-"
-///     }
-/// }
-/// ```
+/// The example of [`Rule`] has a hint.
 pub trait RuleHints: Send + Sync {
     /// The kind of recipe that a contender with this label uses, for events and metrics.
     ///

@@ -1,27 +1,32 @@
 //! The error of one request: refused, session over, or outcome unknown.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::invalid_input::InvalidInput;
 
 /// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionEnd {
     /// The server has expired the session, or may have expired it.
+    #[error("expired")]
     Expired,
     /// The server refused the credentials.
+    #[error("refused by the server: authentication failed")]
     AuthenticationFailed,
     /// A server has shortened the session timeout at a reconnect, and this process has closed the
     /// session. The lease counted with the longer timeout.
+    #[error("closed, because a server has shortened its timeout")]
     TimeoutShortened,
     /// This process has closed the session, or the runtime of the session has shut down.
+    #[error("closed")]
     Closed,
     /// This process has left the session to another process, or another process has resumed the
     /// session: see [`Session::detach`](crate::Session::detach).
+    #[error("left to another process")]
     Detached,
     /// An option does not fit the servers, so no session was ever opened. A warning says which.
+    #[error("an option does not fit the servers")]
     InvalidOptions,
 }
 
@@ -29,19 +34,6 @@ impl SessionEnd {
     /// True if a new session follows, and nobody has to change anything for that.
     pub(crate) fn is_followed(self) -> bool {
         matches!(self, SessionEnd::Expired | SessionEnd::TimeoutShortened)
-    }
-}
-
-impl fmt::Display for SessionEnd {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            SessionEnd::Expired => "expired",
-            SessionEnd::AuthenticationFailed => "refused by the server: authentication failed",
-            SessionEnd::TimeoutShortened => "closed, because a server has shortened its timeout",
-            SessionEnd::Closed => "closed",
-            SessionEnd::Detached => "left to another process",
-            SessionEnd::InvalidOptions => "an option does not fit the servers",
-        })
     }
 }
 
@@ -92,29 +84,40 @@ pub(crate) fn if_there<T>(answer: Result<T, ServerError>) -> Result<Option<T>, S
 }
 
 /// Why a server refused a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The znode or its parent does not exist.
+    #[error("no such znode")]
     NoNode,
     /// The znode exists already.
+    #[error("the znode exists already")]
     NodeExists,
     /// The data has another version.
+    #[error("the znode's data has another version")]
     BadVersion,
     /// The znode has children.
+    #[error("the znode has children")]
     NotEmpty,
     /// The access control list forbids the request.
+    #[error("no permission: the znode's access control list forbids it")]
     NoAuth,
     /// The access control list of the request is empty or not valid.
+    #[error("the access control list is empty or not valid here")]
     InvalidAcl,
     /// An argument of the request is not valid.
+    #[error("bad arguments: {0}")]
     BadArguments(String),
     /// The request is longer than the servers accept. It was not sent.
+    #[error("{0}")]
     TooLong(InvalidInput),
     /// The reply is longer than this client reads, such as a list of very many children.
     ///
     /// The request only reads. The session continues. The same request gets the same reply again,
     /// until children are deleted.
+    #[error(
+        "the reply has {length} bytes, and this client reads at most {limit}: too many children"
+    )]
     ReplyTooLong {
         /// The length of the reply in bytes.
         length: usize,
@@ -122,64 +125,33 @@ pub enum Refusal {
         limit: usize,
     },
     /// The reply to a request that only reads cannot be decoded.
+    #[error("the server sent a reply that cannot be read: {0}")]
     UnreadableReply(String),
     /// The session is local to one server, and the server does not upgrade it.
     ///
     /// Only a global session can own ephemeral znodes, and each contender is one. No attempt can
     /// succeed before somebody changes the configuration of the servers.
+    #[error(
+        "the session is local, so it cannot create an ephemeral znode: set \
+         localSessionsUpgradingEnabled=true or localSessionsEnabled=false at the servers"
+    )]
     LocalSession,
     /// The parent is an ephemeral znode, which cannot have children.
+    #[error("the parent is an ephemeral znode, which cannot have children")]
     NoChildrenForEphemerals,
     /// A quota is used up.
+    #[error("a quota is used up")]
     QuotaExceeded,
     /// The server has too much to do.
+    #[error("the server has too much to do and refused the request")]
     Throttled,
     /// The server does not know this kind of request.
+    #[error("the server does not know this kind of request")]
     Unimplemented,
     /// The server is cut off from its quorum, and answers only reads.
+    #[error("the server is read-only: it is cut off from its quorum")]
     ReadOnly,
     /// The server refused the request for another reason.
+    #[error("the server refused: {0}")]
     Other(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Refusal::NoNode => "no such znode",
-            Refusal::NodeExists => "the znode exists already",
-            Refusal::BadVersion => "the znode's data has another version",
-            Refusal::NotEmpty => "the znode has children",
-            Refusal::NoAuth => "no permission: the znode's access control list forbids it",
-            Refusal::InvalidAcl => "the access control list is empty or not valid here",
-            Refusal::BadArguments(what) => {
-                return write!(formatter, "bad arguments: {what}");
-            }
-            Refusal::TooLong(problem) => return problem.fmt(formatter),
-            Refusal::ReplyTooLong { length, limit } => {
-                return write!(
-                    formatter,
-                    "the reply has {length} bytes, and this client reads at most {limit}: \
-                     too many children"
-                );
-            }
-            Refusal::UnreadableReply(cause) => {
-                return write!(
-                    formatter,
-                    "the server sent a reply that cannot be read: {cause}"
-                );
-            }
-            Refusal::LocalSession => {
-                "the session is local, so it cannot create an ephemeral znode: set \
-                 localSessionsUpgradingEnabled=true or localSessionsEnabled=false at the servers"
-            }
-            Refusal::NoChildrenForEphemerals => {
-                "the parent is an ephemeral znode, which cannot have children"
-            }
-            Refusal::QuotaExceeded => "a quota is used up",
-            Refusal::Throttled => "the server has too much to do and refused the request",
-            Refusal::Unimplemented => "the server does not know this kind of request",
-            Refusal::ReadOnly => "the server is read-only: it is cut off from its quorum",
-            Refusal::Other(what) => return write!(formatter, "the server refused: {what}"),
-        })
-    }
 }

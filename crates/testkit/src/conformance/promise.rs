@@ -17,21 +17,14 @@ pub(super) const HANDOFF: Duration = Duration::from_secs(3);
 pub(super) const MOST_POLLS: usize = 40;
 
 /// A broken promise, and the event that shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{promise}: {seen}")]
 pub struct BrokenPromise {
     /// The promise.
     pub promise: &'static str,
     /// The event that breaks it.
     pub seen: String,
 }
-
-impl fmt::Display for BrokenPromise {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.promise, self.seen)
-    }
-}
-
-impl std::error::Error for BrokenPromise {}
 
 /// How the check of a promise ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
