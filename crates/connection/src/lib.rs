@@ -76,7 +76,7 @@ mod driver;
 mod error;
 mod session;
 
-pub use driver::clock::now;
+pub use driver::clock::{now, tokio_is_paused};
 pub use driver::connection::{Connection, Pending, PendingWatch};
 pub use driver::network::{Connecting, Network, Stream};
 pub use driver::shared::WatchEvent;

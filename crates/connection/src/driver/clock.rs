@@ -1,8 +1,22 @@
-//! The clock of the machine, which counts the time that the machine sleeps.
+//! The clock of the machine, which counts the time that the machine sleeps, and tokio's clock.
 //!
-//! [`Instant`](std::time::Instant) does not count it on each system.
+//! [`Instant`](std::time::Instant) does not count that time on each system.
 
 use std::time::Duration;
+
+/// True if the clock of the current tokio runtime is paused, as in a test with `start_paused`.
+///
+/// tokio does not say so. A paused clock does not move while a thread of its runtime is busy. So
+/// this function keeps the thread busy until ten microseconds have passed, and looks if tokio's
+/// clock has moved. False outside a runtime.
+pub fn tokio_is_paused() -> bool {
+    let of_tokio = tokio::time::Instant::now();
+    let of_machine = std::time::Instant::now();
+    while of_machine.elapsed() < Duration::from_micros(10) {
+        std::hint::spin_loop();
+    }
+    of_tokio.elapsed().is_zero()
+}
 
 /// The time since some fixed moment. It never goes back, and counts the time that the machine
 /// sleeps.

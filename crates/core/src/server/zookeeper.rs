@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, Host, Network, State};
+use zookeeper_recipes_connection::{
+    Avoided, Break, Config, Connection, Host, Network, State, tokio_is_paused,
+};
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
@@ -50,14 +52,19 @@ impl ZookeeperEnsemble {
     /// # Errors
     ///
     /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed,
-    /// if the connect string and the options contradict each other about TLS, or if the options of
-    /// TLS cannot be used.
+    /// if the connect string and the options contradict each other about TLS, if the options of
+    /// TLS cannot be used, or if the clock of the tokio runtime is paused.
     pub fn new(
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
         let hosts = ConnectString::new(connect_string, options.is_encrypted())?.hosts;
         let network = Arc::new(options.network(hosts)?);
+        if tokio_is_paused() {
+            let problem = "cannot be used over TCP: timeouts pass at once. Call \
+                           tokio::time::resume() first, or use a simulated ensemble";
+            return Err(InvalidInput::new("tokio clock", "paused", problem));
+        }
         let machine = Arc::new(ThisMachine { network });
         ZookeeperEnsemble::within(machine, connect_string, options)
     }

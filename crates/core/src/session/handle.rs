@@ -90,6 +90,8 @@ impl Session {
     ///
     /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to
     ///   be encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
+    /// * [`Error::InvalidInput`] at once if the clock of the tokio runtime is paused, as in a test
+    ///   with `start_paused`: timeouts would pass before a server can answer.
     /// * [`Error::Connect`] at once if no host name has an address.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
     ///   source of the error names each host, and says if the host refuses connections, cannot be

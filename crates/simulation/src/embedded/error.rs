@@ -22,6 +22,12 @@ pub enum StartError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The clock of the tokio runtime is paused, as in a test with `start_paused`.
+    #[error(
+        "the clock of the tokio runtime is paused, so clients over TCP would time out at once: call \
+         tokio::time::resume() first, or use `Simulation` without the embedded server"
+    )]
+    PausedClock,
     /// The thread of the server cannot be started.
     #[error("cannot start the server's thread")]
     Thread(#[source] io::Error),

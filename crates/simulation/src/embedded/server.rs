@@ -1,5 +1,7 @@
 //! The embedded server.
 
+use zookeeper_recipes_connection::tokio_is_paused;
+
 use super::error::StartError;
 use super::options::EmbeddedOptions;
 use super::thread::ServerThread;
@@ -133,6 +135,9 @@ impl EmbeddedServer {
     ///
     /// See [`StartError`].
     pub fn start_with(options: EmbeddedOptions) -> Result<EmbeddedServer, StartError> {
+        if tokio_is_paused() {
+            return Err(StartError::PausedClock);
+        }
         let thread = ServerThread::start(options)?;
         Ok(EmbeddedServer { thread })
     }
