@@ -208,7 +208,7 @@ impl Fence {
             }
             Err(ServerError::SessionOver(end)) => self.close(ConnectionState::Ended(end)),
             Err(error) => {
-                tracing::warn!(%error, "the guard of the session is not created yet");
+                tracing::warn!(target: "zookeeper_recipes", %error, "the guard of the session is not created yet");
                 return false;
             }
         }

@@ -7,6 +7,7 @@ pub(crate) mod attempt;
 pub(crate) mod hold;
 pub(crate) mod meter;
 pub(crate) mod session;
+pub(crate) mod znode;
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(crate) struct Source {
     /// The name that the user gives, or the empty text.
     pub(crate) name: Arc<str>,
     pub(crate) path: NodePath,
+    /// The text in the contender's znode that says whose it is.
+    pub(crate) owner: Arc<str>,
     /// True for a leader election.
     pub(crate) leads: bool,
 }

@@ -276,7 +276,7 @@ impl Hold {
         let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
         let recipe = grant.rule.as_ref().map(|rule| rule.hints().recipe(to));
         let record = match recipe {
-            Some(recipe) => record.replaced(recipe, now()),
+            Some(recipe) => record.replaced(recipe, grant.beginning()),
             None => record,
         };
         Ok(Hold::new(grant, None, record, self.view.grant_state.until))

@@ -44,6 +44,7 @@ pub struct OwnedZnode {
     /// `None` once it is held, and while it is dropped.
     owned: Option<Owned>,
     path: NodePath,
+    owner: Arc<str>,
     began: Instant,
 }
 
@@ -74,6 +75,7 @@ impl OwnedZnode {
             open,
             server,
             path: path.clone(),
+            owner: session.owner().into(),
             began: Instant::now(),
         })
     }
@@ -195,12 +197,12 @@ impl OwnedZnode {
             recipe,
             name: name.clone(),
             path: self.path.clone(),
+            owner: self.owner.clone(),
             leads: false,
         };
         let grant = Grant::new(owned, self.open.granted.clone(), lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let now = self.open.live.now();
-        let record = HoldRecord::begin(Arc::new(source), &caller, token, waited, now);
+        let record = HoldRecord::begin(Arc::new(source), &caller, grant.beginning(), waited);
         let until = grant.until(at_most);
         Ok(Some(Hold::new(grant, None, record, until)))
     }

@@ -27,6 +27,7 @@ use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::local_queue::{Admission, LocalQueue, LocalTurn};
 use crate::invalid_input::InvalidInput;
+use crate::owner;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
@@ -109,10 +110,12 @@ impl Queue {
         label: Result<String, InvalidInput>,
         options: &QueueOptions,
     ) -> Queue {
+        let owner = options.data.as_deref().and_then(owner::in_data);
         let source = Source {
             recipe: rule.hints().recipe(&rule.label()),
             name: options.name.clone(),
             path: directory.clone(),
+            owner: owner.map_or_else(|| session.owner().into(), Into::into),
             leads: options.leads,
         };
         let shared = SharedQueue {
@@ -316,7 +319,7 @@ impl Queue {
 
     /// The hold of an attempt that was granted.
     fn held(&self, attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
-        let record = attempt.acquired(grant.token, grant.state.live.now());
+        let record = attempt.acquired(grant.beginning());
         let until = grant.until(self.shared.options.at_most);
         Hold::new(grant, turn, record, until)
     }

@@ -177,7 +177,8 @@ impl LeaderElection {
             let _ = self.session().wait_connected().await;
             match self.acquire().await {
                 Err(error) if may_pass(&error) => {
-                    tracing::warn!(%error, "campaigning again");
+                    let path = self.path();
+                    tracing::warn!(target: "zookeeper_recipes", %path, %error, "campaigning again");
                     backoff.wait().await;
                 }
                 elected => return elected,
@@ -219,11 +220,11 @@ async fn must_stop(hold: HoldView, when: StopWork) {
 async fn resign(leadership: Leadership) -> Result<(), Error> {
     match leadership.release().await {
         Err(error @ Error::Refused { .. }) => {
-            tracing::warn!(%error, "the leadership was not released");
+            tracing::warn!(target: "zookeeper_recipes", %error, "the leadership was not released");
             Err(error)
         }
         Err(error) => {
-            tracing::debug!(%error, "the leadership was lost before it was released");
+            tracing::debug!(target: "zookeeper_recipes", %error, "the leadership was lost before it was released");
             Ok(())
         }
         Ok(()) => Ok(()),

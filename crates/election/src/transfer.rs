@@ -59,7 +59,7 @@ impl Candidate {
                     changed.await;
                 }
                 Err(error) => {
-                    tracing::debug!(path = %self.path(), %error, "reading the successor again");
+                    tracing::debug!(target: "zookeeper_recipes", path = %self.path(), %error, "reading the successor again");
                     backoff.wait().await;
                 }
             }

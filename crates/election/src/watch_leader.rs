@@ -47,10 +47,12 @@ async fn keep_up_to_date(
             }
             Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {
                 if set(state, LeaderState::Refused(refusal.clone())) {
-                    tracing::warn!(%directory, %refusal, "who leads is not known");
+                    tracing::warn!(target: "zookeeper_recipes", %directory, %refusal, "who leads is not known");
                 }
             }
-            Err(error) => tracing::debug!(%directory, %error, "reading again who leads"),
+            Err(error) => {
+                tracing::debug!(target: "zookeeper_recipes", %directory, %error, "reading again who leads")
+            }
         }
         backoff.wait().await;
     }

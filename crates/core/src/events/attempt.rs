@@ -2,17 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::error::Error;
-use crate::events::hold::HoldRecord;
+use crate::events::hold::{Beginning, HoldRecord};
 use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
 use crate::events::{Source, TARGET};
-use crate::hold_state::FencingToken;
 use crate::server::error::SessionEnd;
 use crate::sync::lock;
 
@@ -114,15 +112,13 @@ impl Attempt {
     }
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
-    ///
-    /// `now` is the time by the ensemble's clock.
-    pub(crate) fn acquired(&self, token: FencingToken, now: Duration) -> HoldRecord {
+    pub(crate) fn acquired(&self, granted: Beginning<'_>) -> HoldRecord {
         self.ended();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
         }
-        HoldRecord::begin(self.source.clone(), &self.caller, token, waited, now)
+        HoldRecord::begin(self.source.clone(), &self.caller, granted, waited)
     }
 
     fn count_failure(&self, kind: &'static str) {

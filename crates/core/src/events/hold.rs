@@ -15,6 +15,15 @@ use crate::events::{Source, TARGET};
 use crate::hold_state::{Ended, FencingToken, LossReason};
 use crate::server::error::SessionEnd;
 
+/// How a hold begins.
+pub(crate) struct Beginning<'a> {
+    pub(crate) token: FencingToken,
+    /// The path of the holder's znode.
+    pub(crate) path: &'a str,
+    /// The time by the ensemble's clock.
+    pub(crate) now: Duration,
+}
+
 /// The record of one hold, as its owner has it.
 ///
 /// If it is dropped before the hold is lost, the hold was released.
@@ -24,6 +33,8 @@ pub(crate) struct HoldRecord(Arc<Record>);
 pub(crate) struct Record {
     source: Arc<Source>,
     token: FencingToken,
+    /// The name of the holder's znode.
+    znode: String,
     began: Instant,
     /// When the hold began, by the ensemble's clock.
     began_at: Duration,
@@ -69,14 +80,14 @@ impl FirstLoss {
 impl HoldRecord {
     /// Reports that a hold begins, in a span whose parent is the caller's.
     ///
-    /// `now` is the time by the ensemble's clock.
     pub(crate) fn begin(
         source: Arc<Source>,
         caller: &Span,
-        token: FencingToken,
+        granted: Beginning<'_>,
         waited: Duration,
-        now: Duration,
     ) -> HoldRecord {
+        let Beginning { token, path, now } = granted;
+        let znode = name_of(path).to_owned();
         meter::count(ACQUIRED, Some(&source), None);
         meter::change(HOLDING, &source, 1.0);
         meter::record(WAITED, Some(&source), waited);
@@ -85,6 +96,7 @@ impl HoldRecord {
             name,
             path,
             leads,
+            ..
         } = &*source;
         let number = token.get();
         let span = tracing::debug_span!(
@@ -96,6 +108,7 @@ impl HoldRecord {
         });
         HoldRecord(Arc::new(Record {
             token,
+            znode,
             began: Instant::now(),
             began_at: now,
             span,
@@ -108,14 +121,14 @@ impl HoldRecord {
     }
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
-    pub(crate) fn replaced(self, recipe: &'static str, now: Duration) -> HoldRecord {
+    pub(crate) fn replaced(self, recipe: &'static str, granted: Beginning<'_>) -> HoldRecord {
         let source = Source {
             recipe,
             ..(*self.0.source).clone()
         };
-        let (caller, token) = (self.0.span.clone(), self.0.token);
+        let caller = self.0.span.clone();
         drop(self);
-        HoldRecord::begin(Arc::new(source), &caller, token, Duration::ZERO, now)
+        HoldRecord::begin(Arc::new(source), &caller, granted, Duration::ZERO)
     }
 
     pub(crate) fn shared(&self) -> Arc<Record> {
@@ -152,9 +165,19 @@ impl Record {
         if !self.end(held) {
             return;
         }
-        let (path, token) = (&self.source.path, self.token.get());
+        let Source {
+            recipe,
+            name,
+            path,
+            owner,
+            ..
+        } = &*self.source;
+        let (znode, token) = (&*self.znode, self.token.get());
+        // A span of level debug may be off, so the event has its fields, too.
         self.span.in_scope(|| {
-            tracing::warn!(target: TARGET, %path, token, ?held, %reason, "lost");
+            tracing::warn!(
+                target: TARGET, recipe, %name, %path, znode, %owner, token, ?held, %reason, "lost"
+            );
         });
         meter::count(
             LOST,
@@ -204,7 +227,7 @@ impl Record {
             return;
         }
         let path = &self.source.path;
-        let holder = holder.rsplit('/').next().unwrap_or_default();
+        let holder = name_of(holder);
         tracing::warn!(
             target: TARGET, %path, contender, holder, ?waited, "waits behind its own process"
         );
@@ -225,6 +248,11 @@ impl fmt::Debug for Record {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Record")
     }
+}
+
+/// The name of the znode at this path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The reason in a word, as a label of metrics.

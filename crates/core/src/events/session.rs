@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::events::TARGET;
 use crate::events::meter::{self, EXPIRIES, OPENED, PROBES, RECONNECTS};
 use crate::server::ensemble::SessionId;
-use crate::server::error::SessionEnd;
+use crate::server::error::{ServerError, SessionEnd};
 
 pub(crate) fn opened(session: SessionId, timeout: Duration) {
     tracing::info!(target: TARGET, %session, ?timeout, "session opened");
@@ -25,6 +26,31 @@ pub(crate) fn over(session: SessionId, reason: SessionEnd) {
     if reason == SessionEnd::Expired {
         meter::count(EXPIRIES, None, None);
     }
+}
+
+/// A session is over, and the next one is not opened yet.
+pub(crate) fn not_opened_yet(error: &Error) {
+    tracing::warn!(target: TARGET, %error, "no new ZooKeeper session could be opened yet");
+}
+
+/// No further session will be opened.
+pub(crate) fn not_opened(error: &Error) {
+    tracing::warn!(target: TARGET, %error, "no ZooKeeper session can be opened");
+}
+
+/// The server has not answered the close of a session for the session timeout.
+pub(crate) fn close_not_confirmed(session: SessionId) {
+    tracing::warn!(target: TARGET, %session, "the server did not confirm the close in time");
+}
+
+/// The next probe starts another proof.
+pub(crate) fn not_proven(session: SessionId, error: &ServerError) {
+    tracing::debug!(target: TARGET, %session, %error, "the reconnect is not proven yet");
+}
+
+/// Nothing has run the session's task, which was due so long ago.
+pub(crate) fn blocked(session: SessionId, late: Duration, tolerates: Duration) {
+    tracing::warn!(target: TARGET, %session, ?late, ?tolerates, "runtime blocked");
 }
 
 pub(crate) fn reconnected() {

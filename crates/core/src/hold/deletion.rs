@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::events::znode as events;
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Operation, ServerSession};
@@ -169,7 +170,7 @@ pub(crate) async fn until_gone<F>(
     let mut backoff = Backoff::up_to(live.timeout());
     while let Err(ServerError::Refused(refusal)) = remove().await {
         if kept_open.take().is_some() {
-            tracing::warn!(path, %refusal, "the server refuses a deletion, which is repeated");
+            events::deletion_refused(path, &refusal);
         }
         backoff.wait().await;
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::hold::{FirstLoss, Record};
+use crate::events::hold::{Beginning, FirstLoss, Record};
+use crate::events::znode as events;
 use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
 use crate::hold_state::{FencingToken, HoldState, LossReason};
@@ -81,6 +82,15 @@ impl Grant {
     pub(crate) fn until(&self, at_most: Option<Duration>) -> Option<Duration> {
         let now = self.state.live.now();
         at_most.and_then(|at_most| now.checked_add(at_most))
+    }
+
+    /// What the record of a hold by this grant begins with.
+    pub(crate) fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            token: self.token,
+            path: self.owned.znode.path(),
+            now: self.state.live.now(),
+        }
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -545,8 +555,7 @@ async fn keep_watching(
             // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
-                    let path = znode.path();
-                    tracing::warn!(path, %refusal, "the server refuses a loss watch");
+                    events::loss_watch_refused(znode.path(), &refusal);
                 }
                 backoff.wait().await;
             }

@@ -399,6 +399,8 @@ mod tests {
                 // The lease is renewed with two intervals to spare.
                 let renewed = terms.wait + terms.probe_interval() * 2;
                 assert!(renewed < timeout - terms.margin, "{terms:?}");
+                // The warning of a blocked runtime comes before a hold is lost.
+                assert!(terms.probe_interval() <= terms.tolerates() / 2, "{terms:?}");
                 let lease = Lease::new(Beginning::Opened(Duration::ZERO), terms);
                 assert_eq!(lease.valid_until(), timeout - terms.margin);
             }

@@ -8,6 +8,7 @@ use futures_util::future::{FutureExt, ready};
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
+use crate::events::znode as events;
 use crate::hold::alone::Alone;
 use crate::hold::grant::{Grant, LossWatch};
 use crate::hold::own_znode::{Owned, may_exist};
@@ -235,7 +236,7 @@ async fn create_contender<'q>(
                 continue;
             }
             Err(error) if may_exist(&error) => {
-                tracing::debug!(path = path(), %error, "looking for the znode of an unknown create");
+                events::create_unknown(path(), &error);
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {

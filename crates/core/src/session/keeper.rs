@@ -23,6 +23,8 @@ pub(crate) struct Keeper {
     live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     ticks: Interval,
+    /// When the next tick is due, by the ensemble's clock.
+    due: Duration,
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<BoxFuture<'static, Result<Exchange, ServerError>>>,
@@ -42,6 +44,7 @@ impl Keeper {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Keeper {
             open: open.clone(),
+            due: live.now(),
             live,
             server: Arc::downgrade(server),
             ticks,
@@ -104,7 +107,7 @@ impl Keeper {
                         self.update_contact();
                     }
                     // The next probe starts another proof.
-                    Err(error) => tracing::debug!(%error, "the reconnect is not proven yet"),
+                    Err(error) => events::not_proven(self.live.id(), &error),
                 }
             }
             answer = answer => {
@@ -122,6 +125,7 @@ impl Keeper {
     fn tick(&mut self) {
         let patience = self.live.timeout() / 4;
         let now = self.live.now();
+        self.warn_if_late(now);
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
             self.live.set_contact(Contact::Suspended);
@@ -129,6 +133,20 @@ impl Keeper {
         self.probe();
         if let Some(server) = self.server.upgrade() {
             self.open.tick(&server);
+        }
+    }
+
+    /// Warns if nothing has run this task for half of the silence that ends no hold.
+    ///
+    /// A tick is late by less than the time for which the task did not run, and by at most a probe
+    /// interval less. Half of the tolerated silence is at least that interval. So no block that
+    /// may cost a hold passes without the warning.
+    fn warn_if_late(&mut self, now: Duration) {
+        let late = now.saturating_sub(self.due);
+        self.due = now + self.live.probe_interval();
+        let tolerates = self.live.tolerates();
+        if late > tolerates / 2 {
+            events::blocked(self.live.id(), late, tolerates);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::{FutureExt, join_all};
 
-use crate::events::session as events;
+use crate::events::{session as events, znode as znode_events};
 use crate::hold::own_znode::{OfRecipe, OwnZnodes};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
@@ -103,7 +103,7 @@ async fn paths_left(
     match if_there(deletion.await) {
         Ok(_) => Vec::new(),
         Err(error) => {
-            tracing::debug!(%error, "a znode was not deleted when its session was closed");
+            znode_events::not_deleted(&error);
             paths
         }
     }

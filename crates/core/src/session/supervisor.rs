@@ -18,8 +18,6 @@ use crate::session::keeper::Keeper;
 use crate::session::leftovers::Leftovers;
 use crate::session::state::SessionState;
 
-const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
-
 /// The state of a handle, and its current ZooKeeper session, if one is open.
 pub(crate) struct Current {
     pub(crate) state: SessionState,
@@ -119,18 +117,18 @@ impl Supervisor {
                 Err(NotOpened {
                     error,
                     final_end: Some(SessionEnd::InvalidOptions),
-                }) if before.is_some() => tracing::warn!(%error, "{NOT_YET}"),
+                }) if before.is_some() => events::not_opened_yet(&error),
                 Err(NotOpened {
                     error,
                     final_end: Some(end),
                 }) => {
-                    tracing::warn!(%error, "no ZooKeeper session can be opened");
+                    events::not_opened(&error);
                     return Err(end);
                 }
                 Err(NotOpened {
                     error,
                     final_end: None,
-                }) => tracing::warn!(%error, "{NOT_YET}"),
+                }) => events::not_opened_yet(&error),
             }
         }
     }
@@ -255,7 +253,7 @@ async fn close(
         }
     };
     if timeout(live.timeout(), either).await.is_err() {
-        tracing::warn!(session = %live.id(), "the server did not confirm the close in time");
+        events::close_not_confirmed(live.id());
     }
 }
 

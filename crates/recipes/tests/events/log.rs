@@ -20,6 +20,8 @@ pub(crate) struct Line {
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     state: Arc<Mutex<State>>,
+    /// The most verbose level that is kept; all levels if it is not set.
+    most: Option<Level>,
 }
 
 #[derive(Default)]
@@ -33,6 +35,14 @@ struct State {
 }
 
 impl Log {
+    pub(crate) fn up_to(most: Level) -> Log {
+        let most = Some(most);
+        Log {
+            most,
+            ..Log::default()
+        }
+    }
+
     pub(crate) fn lines(&self) -> Vec<Line> {
         self.state().lines.clone()
     }
@@ -68,7 +78,8 @@ impl Visit for Fields {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "zookeeper_recipes"
+        let is_kept = self.most.is_none_or(|most| *metadata.level() <= most);
+        is_kept && metadata.target() == "zookeeper_recipes"
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {

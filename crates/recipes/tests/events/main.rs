@@ -1,5 +1,6 @@
 //! The events and the metrics of one day of faults, compared with what happened.
 
+mod blocked;
 mod day;
 mod log;
 #[cfg(feature = "metrics")]
@@ -8,6 +9,7 @@ mod recorder;
 use std::time::Duration;
 
 use tracing::Level;
+use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
     SingleNodeLock,
@@ -166,6 +168,43 @@ async fn events_of_a_bad_day_say_what_happened() {
         in_span(message, "hold");
     }
     assert_eq!(log.open_spans(), 0, "each span is closed");
+}
+
+/// The spans of a hold are of level debug, so they are off.
+#[tokio::test(start_paused = true)]
+async fn lost_hold_is_named_at_level_info_and_was_held_until_its_loss() {
+    let _alone = ALONE.lock().await;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let log = Log::up_to(Level::INFO);
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let process = simulation.process("one");
+    let options = ConnectOptions::new().owner("billing");
+    let session = Session::open(process.ensemble(), options).await;
+    let session = session.expect("a session opens");
+    let options = LockOptions::new().name("report");
+    let lock = ExclusiveLock::with_options(&session, day::PATH, options).expect("a good path");
+    let hold = lock.acquire().await.expect("free");
+    let (held, asleep) = (hold.remaining(), hold.remaining() * 2);
+    process.sleep(asleep);
+    tokio::time::sleep(asleep * 2).await;
+    let lines = log.lines();
+    let lost: Vec<&Line> = lines.iter().filter(|line| line.message == "lost").collect();
+    assert_eq!(lost.len(), 1, "{lines:?}");
+    let node = hold.node_path().rsplit('/').next().expect("it has a name");
+    let reason = hold.lost().await.to_string();
+    let fields = [
+        text("recipe", "lock"),
+        text("name", "report"),
+        text("path", day::PATH),
+        text("znode", node),
+        text("owner", session.owner()),
+        token(hold.fencing_token().get()),
+        time("held", held),
+        text("reason", &reason),
+    ];
+    let fields = fields.map(|(field, value)| (field.to_owned(), value));
+    assert_eq!(lost[0].fields, fields.into());
+    assert_eq!(reason, day::LAPSED);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,148 @@
+//! The page on events lists each event that the crates emit, with its level and its fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = include_str!("../../crates/core/src/docs/events.md");
+
+/// The server of tests has events of its own, and so has the assignment, which is not published.
+const NOT_ON_THE_PAGE: [&str; 2] = ["assignment", "simulation"];
+
+const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
+
+/// The level and the fields of an event.
+type Shape = (String, BTreeSet<String>);
+
+fn files(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The source files of the crates that a service uses.
+fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(crates)? {
+        let entry = entry?;
+        if !NOT_ON_THE_PAGE
+            .iter()
+            .any(|name| entry.file_name() == *name)
+        {
+            files(&entry.path().join("src"), &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// The arguments of a macro, from the text behind its opening bracket.
+fn arguments(text: &str) -> Vec<String> {
+    let (mut depth, mut in_text, mut arguments) = (0, false, vec![String::new()]);
+    for character in text.chars() {
+        match character {
+            '"' => in_text = !in_text,
+            '(' | '[' | '{' if !in_text => depth += 1,
+            ')' | ']' | '}' if !in_text && depth == 0 => break,
+            ')' | ']' | '}' if !in_text => depth -= 1,
+            ',' if !in_text && depth == 0 => {
+                arguments.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        arguments.last_mut().expect("it has one").push(character);
+    }
+    let arguments = arguments.iter().map(|argument| argument.trim().to_owned());
+    arguments.filter(|argument| !argument.is_empty()).collect()
+}
+
+/// The name of a field, in one of the ways in which `tracing` takes it.
+fn field(argument: &str) -> String {
+    let name = argument.split('=').next().unwrap_or_default();
+    name.trim().trim_start_matches(['%', '?']).to_owned()
+}
+
+/// The events of a file by their names.
+fn emitted(path: &Path) -> Result<Vec<(String, Shape)>, Box<dyn Error>> {
+    let code = fs::read_to_string(path)?;
+    let mut events = Vec::new();
+    for level in LEVELS {
+        for (at, call) in code.match_indices(&format!("tracing::{level}!(")) {
+            let arguments = arguments(&code[at + call.len()..]);
+            let place = format!("{}: {arguments:?}", path.display());
+            let (name, fields) = arguments.split_last().ok_or_else(|| place.clone())?;
+            let name = name.trim_matches('"').to_owned();
+            let target = fields.iter().find_map(|it| it.strip_prefix("target:"));
+            let target = target.map(str::trim);
+            assert!(
+                matches!(target, Some("TARGET" | "\"zookeeper_recipes\"")),
+                "an event has another target: {place}"
+            );
+            let fields = fields.iter().filter(|it| {
+                let is_option = ["target:", "parent:"].iter().any(|of| it.starts_with(of));
+                !is_option
+            });
+            events.push((
+                name,
+                (level.to_owned(), fields.map(|it| field(it)).collect()),
+            ));
+        }
+    }
+    Ok(events)
+}
+
+/// The names in backticks.
+fn names(cell: &str) -> BTreeSet<String> {
+    let names = cell.split('`').skip(1).step_by(2);
+    names.map(str::to_owned).collect()
+}
+
+/// The rows of the table of events.
+fn listed() -> BTreeMap<String, Shape> {
+    let rows = PAGE
+        .lines()
+        .skip_while(|line| !line.starts_with("| event |"));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let mut listed: BTreeMap<String, Shape> = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let (event, level, fields) = (cells[1].trim_matches('`'), cells[2], cells[3]);
+        let fields = match fields.strip_prefix("as `") {
+            Some(other) => listed[other.trim_end_matches('`')].1.clone(),
+            None => names(fields),
+        };
+        let before = listed.insert(event.to_owned(), (level.to_owned(), fields));
+        assert!(before.is_none(), "{event} is listed twice");
+    }
+    listed
+}
+
+#[test]
+fn page_lists_each_event_with_its_level_and_its_fields() -> Result<(), Box<dyn Error>> {
+    let mut events = BTreeMap::new();
+    for path in sources()? {
+        for (name, shape) in emitted(&path)? {
+            let shape = (shape, path.clone());
+            let before = events.insert(name.clone(), shape.clone());
+            let same = before.is_none_or(|before: (Shape, PathBuf)| before.0 == shape.0);
+            assert!(same, "{name} has two shapes");
+        }
+    }
+    let emitted: BTreeMap<String, Shape> = events
+        .into_iter()
+        .map(|(name, (shape, _))| (name, shape))
+        .collect();
+    let listed = listed();
+    let names = |of: &BTreeMap<String, Shape>| of.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&listed), names(&emitted));
+    assert_eq!(listed, emitted);
+    Ok(())
+}
