@@ -236,7 +236,7 @@ async fn create_contender<'q>(
                 continue;
             }
             Err(error) if may_exist(&error) => {
-                events::create_unknown(path(), &error);
+                events::create_unknown(&path(), &error);
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
