@@ -7,8 +7,12 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = include_str!("../../crates/core/src/docs/events.md");
 
-/// The server of tests has events of its own, and so has the assignment, which is not published.
-const NOT_ON_THE_PAGE: [&str; 2] = ["assignment", "simulation"];
+/// The server of tests has events of its own.
+const NOT_ON_THE_PAGE: [&str; 1] = ["simulation"];
+
+/// The crate whose table leaves out the fields that most of its events have.
+const WITH_COMMON_FIELDS: &str = "crates/assignment/src";
+const COMMON_FIELDS: [&str; 2] = ["path", "worker"];
 
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
@@ -86,14 +90,13 @@ fn emitted(path: &Path) -> Result<Vec<(String, Shape)>, Box<dyn Error>> {
                 matches!(target, Some("TARGET" | "\"zookeeper_recipes\"")),
                 "an event has another target: {place}"
             );
-            let fields = fields.iter().filter(|it| {
-                let is_option = ["target:", "parent:"].iter().any(|of| it.starts_with(of));
-                !is_option
-            });
-            events.push((
-                name,
-                (level.to_owned(), fields.map(|it| field(it)).collect()),
-            ));
+            let is_option = |it: &str| ["target:", "parent:"].iter().any(|of| it.starts_with(of));
+            let fields = fields.iter().filter(|it| !is_option(it));
+            let mut fields: BTreeSet<String> = fields.map(|it| field(it)).collect();
+            if path.to_string_lossy().contains(WITH_COMMON_FIELDS) {
+                fields.retain(|name| !COMMON_FIELDS.contains(&name.as_str()));
+            }
+            events.push((name, (level.to_owned(), fields)));
         }
     }
     Ok(events)
@@ -105,21 +108,26 @@ fn names(cell: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The rows of the table of events.
+/// The rows of the tables of events.
 fn listed() -> BTreeMap<String, Shape> {
-    let rows = PAGE
-        .lines()
-        .skip_while(|line| !line.starts_with("| event |"));
-    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
     let mut listed: BTreeMap<String, Shape> = BTreeMap::new();
-    for row in rows {
+    let mut is_of_events = false;
+    for row in PAGE.lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let (event, level, fields) = (cells[1].trim_matches('`'), cells[2], cells[3]);
+        let [_, event, level, fields, ..] = cells[..] else {
+            is_of_events = false;
+            continue;
+        };
+        is_of_events |= event == "event";
+        if !is_of_events || event == "event" || event.starts_with('-') {
+            continue;
+        }
         let fields = match fields.strip_prefix("as `") {
             Some(other) => listed[other.trim_end_matches('`')].1.clone(),
             None => names(fields),
         };
-        let before = listed.insert(event.to_owned(), (level.to_owned(), fields));
+        let event = event.trim_matches('`').to_owned();
+        let before = listed.insert(event.clone(), (level.to_owned(), fields));
         assert!(before.is_none(), "{event} is listed twice");
     }
     listed
