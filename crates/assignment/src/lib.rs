@@ -123,6 +123,7 @@
 //!
 //! Events and metrics: see [`common::docs::events`].
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-assignment/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod assignment;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join};
+use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use zookeeper_recipes_core::{Backoff, Error, InvalidInput};
+use zookeeper_recipes_core::{Backoff, Error, InvalidInput, SessionState};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
-use zookeeper_recipes_group::{Member, Membership};
+use zookeeper_recipes_group::Membership;
 
 use crate::assignment::Assignment;
 use crate::kept::{Kept, keep};
@@ -29,7 +30,8 @@ use crate::worker::{Directive, Worker};
 /// The time that a session has, if none is open.
 const NO_SESSION: Duration = Duration::from_secs(10);
 
-/// A worker's id is taken if another process has it for so many session timeouts.
+/// A worker's id is taken if another process has it for so many session timeouts, while servers
+/// answer.
 const TAKEN: u32 = 4;
 
 impl Assignment {
@@ -77,7 +79,8 @@ impl Assignment {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the worker's id is taken for four session timeouts, or the recorded partitions or the worker's plan are of another version.
+    /// * [`Error::InvalidInput`] if another process has the worker's id for four session timeouts in which servers answer, or the
+    ///   recorded partitions or the worker's plan are of another version.
     /// * [`Error::Refused`], for example without the permission to write.
     /// * [`Error::NoSession`] if the session is closed.
     ///
@@ -175,16 +178,10 @@ impl Assignment {
         loop {
             // If the session is closed, the group returns the error.
             let _ = self.session.wait_connected().await;
-            let joined = timeout(limit, self.group.join(&*self.id, self.member().text()));
-            match joined.await {
-                Ok(Err(error)) if may_pass(&error) => backoff.wait().await,
-                Ok(joined) => return joined,
-                Err(_) => {
-                    let members = timeout(limit, self.group.members()).await;
-                    let is_taken = |it: &Member| it.name == *self.id;
-                    if !matches!(members, Ok(Ok(members)) if members.iter().any(is_taken)) {
-                        continue;
-                    }
+            let joined = tokio::select! {
+                biased;
+                joined = self.group.join(&*self.id, self.member().text()) => joined,
+                () = self.undisturbed(limit) => {
                     let problem = format!(
                         "is the id of another process, which has had it at {} for the last \
                          {limit:?}",
@@ -192,6 +189,28 @@ impl Assignment {
                     );
                     return Err(InvalidInput::new("worker", &*self.id, problem).into());
                 }
+            };
+            match joined {
+                Err(error) if may_pass(&error) => backoff.wait().await,
+                joined => return joined,
+            }
+        }
+    }
+
+    /// Waits for a time in which servers have answered throughout.
+    ///
+    /// Otherwise the servers may have had no leader to expire the session of a dead process.
+    async fn undisturbed(&self, time: Duration) {
+        let mut states = self.session.states();
+        let mut now = states.next().await;
+        loop {
+            let next = timeout(time, states.next()).await;
+            match (next, now) {
+                (Err(_), Some(SessionState::Connected(_))) => return,
+                (Err(_), _) => {}
+                // The session is closed, and the group returns the error.
+                (Ok(None), _) => std::future::pending().await,
+                (Ok(next), _) => now = next,
             }
         }
     }

@@ -5,5 +5,6 @@ mod input;
 mod leaders;
 mod moves;
 mod restarts;
+mod schedules;
 mod support;
 mod workers;

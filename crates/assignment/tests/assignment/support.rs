@@ -203,7 +203,7 @@ impl Fleet {
     }
 
     /// Waits until this is true of what is owned.
-    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Judge) -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut is_so: impl FnMut(&Judge) -> bool) {
         let so = async {
             while !is_so(&self.judge) {
                 self.check();
