@@ -221,3 +221,11 @@ fn weights_near_the_largest_number_add_up() {
     assert_eq!(decided(0), Verdict::Hold);
     assert_eq!(decided(2), Verdict::wait_on(1));
 }
+
+#[test]
+fn number_of_permits_is_read_for_each_decision() {
+    let rule = rule(2, 1);
+    assert!(rule.reads_directory());
+    assert_eq!(rule.directory_data(), b"2");
+    assert_eq!(rule.hints().recipe("permit-1-"), "semaphore");
+}

@@ -102,4 +102,13 @@ mod tests {
         }
         assert!(!avoided.is_avoided(2 * SECOND));
     }
+
+    #[test]
+    fn request_that_is_sent_at_the_moment_of_a_break_does_not_count_again() {
+        let avoided = Avoided::new();
+        for _ in 0..MOST_BREAKS {
+            avoided.closed(SECOND, SECOND);
+        }
+        assert!(!avoided.is_avoided(SECOND));
+    }
 }

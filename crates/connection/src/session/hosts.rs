@@ -146,6 +146,15 @@ mod tests {
     }
 
     #[test]
+    fn pause_after_a_break_is_at_most_a_twentieth_of_the_session_timeout() {
+        let short = AFTER_A_BREAK * 2;
+        for seed in 0..200 {
+            let pause = Hosts::new(3, seed).pause_after_break(short);
+            assert!(pause <= short / 20, "{pause:?}");
+        }
+    }
+
+    #[test]
     fn processes_that_lose_one_member_do_not_come_back_at_the_same_moment() {
         let pauses = (0..100).map(|seed| Hosts::new(3, seed).pause_after_break(T));
         let mut pauses: Vec<Duration> = pauses.collect();

@@ -107,6 +107,8 @@ mod tests {
             assert_eq!(sent, [1]);
             append(&request, length, &mut sent).expect("it has the longest length");
             assert_eq!(sent[1..], frame);
+            let checked = |limit| check_length(request.body.clone(), limit);
+            assert!(checked(length).is_ok() && checked(length - 1).is_err());
         }
     }
 }

@@ -181,4 +181,16 @@ mod tests {
         let numbers: Vec<_> = requests.ended().map(|asked| asked.xid).collect();
         assert_eq!(numbers, [i32::MAX, 1]);
     }
+
+    #[test]
+    fn queue_that_was_long_keeps_no_memory() {
+        for (capacity, is_kept) in [(KEPT - 1, true), (KEPT, true), (KEPT + 1, false)] {
+            let mut queue = VecDeque::with_capacity(capacity);
+            queue.extend([1, 2]);
+            assert_eq!(take_first(&mut queue), Some(1));
+            assert!(queue.capacity() >= capacity, "it is not empty");
+            assert_eq!(take_first(&mut queue), Some(2));
+            assert_eq!(queue.capacity() >= capacity, is_kept, "{capacity}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Names and their order: the same for every shuffle of the names that a directory may contain.
 
 use proptest::prelude::*;
-use zookeeper_recipes_core::{Contender, Identity, Sequence, order};
+use zookeeper_recipes_core::{Contender, Identity, Sequence, order, ordered_by_czxid};
 
 fn counts(label: &str) -> bool {
     matches!(label, "lock-" | "__lock__")
@@ -187,6 +187,94 @@ fn four_in_any_order_at_each_edge_are_in_the_order_of_their_creation() {
                 assert_eq!(given[..], expected[..], "{first} by {step}");
             }
         }
+    }
+}
+
+/// Contenders with these numbers, each with its `czxid` if one is given.
+fn numbered(numbers: &[(i32, Option<i64>)]) -> Vec<Contender> {
+    let contender = |(number, czxid): &(i32, Option<i64>)| {
+        let name = Identity::random().name("lock-");
+        let mut contender = parse(&format!("{name}{}", Sequence::from(*number)))?;
+        if let Some(czxid) = czxid {
+            contender.set_czxid(*czxid);
+        }
+        Some(contender)
+    };
+    numbers
+        .iter()
+        .map(|it| contender(it).expect("a contender"))
+        .collect()
+}
+
+/// The queue is in this order from each order of a list.
+#[track_caller]
+fn is_the_order(numbers: &[(i32, Option<i64>)]) {
+    let expected = numbered(numbers);
+    for turn in 0..expected.len() {
+        let mut given = expected.clone();
+        given.rotate_left(turn);
+        order(&mut given);
+        assert_eq!(given, expected);
+        given.reverse();
+        order(&mut given);
+        assert_eq!(given, expected);
+    }
+}
+
+/// How many numbers after the last one newer servers may give out in any order.
+const BEYOND: i32 = 1 << 20;
+
+#[test]
+fn numbers_at_the_end_of_the_count_are_ordered_by_the_age_of_their_znodes() {
+    let last = i32::MAX;
+    for end in [last, i32::MIN, i32::MIN + BEYOND - 1] {
+        for within in [0, last - 1] {
+            let numbers = [
+                (within, None),
+                (last, Some(5)),
+                (i32::MIN + 7, Some(7)),
+                (end, Some(9)),
+                (last, Some(11)),
+            ];
+            is_the_order(&numbers);
+            assert_eq!(ordered_by_czxid(&numbered(&numbers)), [1, 2, 3, 4]);
+        }
+    }
+    // No age is known yet.
+    is_the_order(&[
+        (last - 1, None),
+        (last, None),
+        (i32::MIN, None),
+        (i32::MIN + 1, None),
+    ]);
+    // One age is known: its contender was read before the others came.
+    is_the_order(&[(i32::MIN, Some(5)), (last, None)]);
+}
+
+#[test]
+fn numbers_of_a_count_that_wraps_are_ordered_around_the_ring() {
+    let numbers = [
+        (i32::MAX, Some(9)),
+        (i32::MIN, Some(7)),
+        (i32::MIN + BEYOND, Some(5)),
+    ];
+    is_the_order(&numbers);
+    assert!(ordered_by_czxid(&numbered(&numbers)).is_empty());
+    is_the_order(&[(-5, Some(9)), (-1, None), (0, Some(1)), (4, None)]);
+}
+
+#[test]
+fn only_equal_numbers_and_the_end_of_the_count_need_the_age() {
+    for (numbers, places) in [
+        (&[4, 5, 5, 6][..], &[1, 2][..]),
+        (&[5, 5, 6, 6], &[0, 1, 2, 3]),
+        (&[4, 5, 6], &[]),
+        (&[i32::MAX], &[]),
+        (&[i32::MAX - 1, i32::MAX], &[1]),
+        (&[], &[]),
+    ] {
+        let numbers: Vec<_> = numbers.iter().map(|number| (*number, None)).collect();
+        assert_eq!(ordered_by_czxid(&numbered(&numbers)), places, "{numbers:?}");
     }
 }
 
