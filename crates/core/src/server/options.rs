@@ -143,7 +143,7 @@ impl ConnectOptions {
     /// | the session | costs |
     /// |---|---|
     /// | looks in vain | 1 connection, opened or refused |
-    /// | moves | 2 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe |
+    /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
     ///
     /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
     /// reconnect, and each waiter lists its queue afterwards. Do not set the option if your
