@@ -41,16 +41,16 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
     report.table("transactions", &transactions(&all));
     report.paragraph(
         "The least number is argued, not measured. It counts a create for each lock that a worker \
-         takes, and for its directory at the start, a transaction for each lock that a worker releases, one list by each worker of what \
-         it owns, and the plans in one transaction for each 32 moves. Retries and the other \
-         directories count only as measured.",
+         takes, at the start one for the directory of each lock, a transaction for each lock that a \
+         worker releases, one list by each worker of what it owns, and the plans in one transaction \
+         for each 32 moves. Retries and the other directories count only as measured.",
     );
     report.heading("The memory of a worker");
     report.table("memory", &memory(found));
     report.paragraph(
         "The growth of what this process has allocated from before the start to its end, divided by \
-         the number of workers: the session, the task of each partition, its hold and its watch, \
-         and the share of what only the leader has.",
+         the number of workers: the session, the task of each partition, its hold and its watch. \
+         Each worker also keeps the list of all partitions. The leader has more than the others.",
     );
     report.heading("Beside kazoo's SetPartitioner");
     let beside = found.measured.iter().take(1).flat_map(|it| &it.phases);

@@ -139,8 +139,12 @@ impl View {
                 }
             }
         }
+        let is_there = |worker: &String| self.workers.contains_key(worker);
         for (partition, (worker, _)) in &self.owned {
-            if self.workers.contains_key(worker) && !present.contains_key(partition) {
+            // A worker that has vanished before the end of a move is not awaited: its partition has
+            // an owner, which keeps it.
+            let is_planned = present.get(partition).is_some_and(is_there);
+            if is_there(worker) && !is_planned {
                 present.insert(partition.clone(), worker.clone());
             }
         }
@@ -158,9 +162,12 @@ impl View {
                 targets.insert(partition.clone(), awaited.clone());
                 continue;
             }
-            // `plan` moves the last of equal names. By rank that is the partition whose owner is the
-            // newest, so a worker that comes back gets what it had.
-            let token = self.owned.get(partition).map_or(0, |(_, token)| *token);
+            // `plan` moves the last of equal names. By rank that is a partition that its worker does
+            // not own yet, or the one whose owner is the newest. So a worker that comes back gets
+            // what it had.
+            let owned = self.owned.get(partition);
+            let owned = owned.filter(|(owner, _)| Some(owner) == worker);
+            let token = owned.map_or(i64::MAX, |(_, token)| *token);
             let rank = format!("{token:020}/{partition}");
             let about = PlannedPartition {
                 worker: self.pins.get(partition).cloned(),
@@ -235,5 +242,82 @@ impl View {
             Some(worker) if worker.drained => Reason::Drained,
             Some(_) => Reason::Balance,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a worker's plan, by partition.
+    type Words<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+
+    /// Workers that are there, with their present plans, and who owns which partition.
+    fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
+        let mut view = View {
+            max_moves: 1,
+            ..View::default()
+        };
+        for (worker, words) in plans {
+            let lines = words.iter().map(|(partition, word)| {
+                let partition = partition.to_string();
+                view.partitions
+                    .insert(partition.clone(), Default::default());
+                (partition, word.to_string())
+            });
+            view.plans.insert(worker.to_string(), lines.collect());
+            view.workers.insert(worker.to_string(), Default::default());
+        }
+        for (partition, worker, token) in owned {
+            let owner = (worker.to_string(), *token);
+            view.owned.insert(partition.to_string(), owner);
+        }
+        view
+    }
+
+    fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
+        let word = next.plans.get(worker)?.get(partition);
+        word.map(String::as_str)
+    }
+
+    #[test]
+    fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
+        let mut view = view(
+            &[("a", &[("p", GIVE)]), ("b", &[("p", OWN)])],
+            &[("p", "a", 7)],
+        );
+        view.workers.remove("b");
+        view.awaited.insert("b".to_owned());
+        let next = view.next();
+        assert_eq!(word(&next, "a", "p"), Some(OWN));
+        assert_eq!(word(&next, "b", "p"), None);
+    }
+
+    #[test]
+    fn awaited_worker_keeps_a_partition_that_nobody_owns() {
+        let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
+        view.workers.remove("b");
+        view.awaited.insert("b".to_owned());
+        assert_eq!(word(&view.next(), "b", "p"), Some(OWN));
+    }
+
+    #[test]
+    fn worker_that_comes_back_at_once_gets_the_partition_that_nobody_owns_yet() {
+        let of_b = [("p", OWN), ("q", OWN)];
+        let view = view(&[("a", &[]), ("b", &of_b)], &[("q", "b", 7)]);
+        let next = view.next();
+        assert_eq!(word(&next, "a", "p"), Some(OWN));
+        assert_eq!(word(&next, "b", "q"), Some(OWN));
+        assert_eq!(word(&next, "a", "q"), None);
+    }
+
+    #[test]
+    fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
+        let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN), ("q", OWN)])];
+        let mut view = view(&plans, &[("p", "a", 3), ("q", "b", 7)]);
+        view.max_moves = 2;
+        let next = view.next();
+        assert_eq!(word(&next, "a", "p"), Some(OWN));
+        assert_eq!(word(&next, "b", "q"), Some(OWN));
     }
 }
