@@ -52,7 +52,7 @@
 //! # What is searched
 //! | search | workers, partitions | events | states | states with one event more |
 //! |---|---|---|---|---|
-//! | a cold start | 3, 3 | 0 | 131,976 | COLD |
+//! | a cold start | 3, 3 | 0 | 131,976 | 6,066,363 |
 //! | a cold start under a fault | 2, 2 | 1 | 177,548 | 7,557,975 |
 //! | a third worker comes | 3, 3 | 0 | 27 | 27 |
 //! | an order | 3, 3 | 1 | 455 | 24,731 |
