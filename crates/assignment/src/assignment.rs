@@ -41,15 +41,12 @@ const LONGEST_ID: usize = 200;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::convert::Infallible;
 /// use zookeeper_recipes_assignment::{Assignment, Partition, Partitions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let queues = Partitions::numbered(4);
 /// let assignment = Assignment::new(&session, "/app/queues", queues, "worker-7")?;
 /// let mut routing = assignment.routing().await?;

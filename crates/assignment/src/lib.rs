@@ -4,8 +4,6 @@
 //! Workers come and go, and the partitions follow, balanced and with few moves.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use zookeeper_recipes_assignment::{Assignment, Partition, Partitions, Session};
 //!
 //! # async fn store(_: FencingToken) {}
@@ -22,8 +20,7 @@
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
-//! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
 //! # session };

@@ -30,14 +30,11 @@ use crate::status::{AssignmentStatus, read_status};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_assignment::{AssignmentOperator, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
 /// operator.drain("worker-7").await?;
 /// operator.freeze().await?;
