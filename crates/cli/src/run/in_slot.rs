@@ -71,7 +71,7 @@ impl UnderHold<'_> {
             Ok(Ending::ByItself(exit @ Exit::Code(0))) => (Ok(exit), run.done().await),
             Ok(Ending::ByItself(exit)) => (Ok(exit), run.failed().await),
             // Nobody asks for it before it is lost.
-            Ok(Ending::Asked | Ending::Lost) => return Err(lost(&view, &task?)),
+            Ok(Ending::Asked | Ending::Lost) => return Err(lost(&view, &task?).await),
             Err(failure) => (Err(failure), run.failed().await),
         };
         if let Err(error) = recorded {

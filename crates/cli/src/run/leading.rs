@@ -82,9 +82,9 @@ impl Leading<'_> {
                     }
                     failure.print();
                 }
-                Ok(Ending::Lost) if self.once => return Err(lost(&view, &task)),
+                Ok(Ending::Lost) if self.once => return Err(lost(&view, &task).await),
                 Ok(Ending::Lost) => {
-                    lost(&view, &task).print();
+                    lost(&view, &task).await.print();
                     // The session deletes the znode in the background.
                     drop(leadership);
                 }

@@ -93,7 +93,7 @@ impl Running<'_> {
         let end = loop {
             tokio::select! {
                 biased;
-                _ = hold.ended(), if !known_lost => {
+                () = hold.not_held(), if !known_lost => {
                     known_lost = true;
                     self.renew();
                 }

@@ -79,7 +79,7 @@ impl UnderHold<'_> {
                 Ok(exit)
             }
             // Nobody asks for it before it is lost.
-            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task)),
+            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task).await),
             Err(failure) => {
                 release(hold).await;
                 Err(failure)
@@ -114,11 +114,15 @@ pub(super) async fn release(hold: Hold) {
 }
 
 /// The failure of a command whose hold was lost, or was about to be.
-pub(super) fn lost(hold: &HoldView, task: &Task) -> Failure {
+pub(super) async fn lost(hold: &HoldView, task: &Task) -> Failure {
     let path = hold.node_path();
     // The guard stops the command this long before the hold is lost.
     let held = hold.acquired_at().elapsed() + task.grace;
-    let reason = match (hold.state().ended(), task.at_most) {
+    let ended = match hold.is_held() {
+        true => None,
+        false => Some(hold.ended().await),
+    };
+    let reason = match (ended, task.at_most) {
         (None | Some(Ended::Lost(LossReason::TimeLimit)), Some(at_most)) if held >= at_most => {
             format!("the command ran for as long as --at-most {at_most:?} allows")
         }
