@@ -319,22 +319,25 @@ mod tests {
             PATHS * (longest + size_of::<i32>()),
             MOST_BYTES + size_of::<i32>()
         );
-        let mut watches = Watches::new();
-        for number in 0..PATHS {
-            let path = format!("/{number:0width$}", width = longest - 1);
-            set(&mut watches, &path, Kind::Data, "data");
+        for (last, expected) in [(longest, &[PATHS][..]), (longest + 1, &[PATHS - 1, 1])] {
+            let mut watches = Watches::new();
+            for number in 1..=PATHS {
+                let length = if number == PATHS { last } else { longest };
+                let path = format!("/{number:02}{}", "x".repeat(length - 3));
+                set(&mut watches, &path, Kind::Data, "data");
+            }
+            let requests = watches.set_again(7);
+            let paths: Vec<usize> = requests.iter().map(|it| it.data_watches.len()).collect();
+            assert_eq!(paths, expected);
+            assert!(requests.iter().all(|it| it.relative_zxid == 7));
+            set(&mut watches, "/z", Kind::Absent, "absent");
+            set(&mut watches, "/z", Kind::Children, "children");
+            let requests = watches.set_again(7);
+            let last = requests.last().expect("some");
+            assert_eq!(
+                (&*last.exist_watches, &*last.child_watches),
+                (&["/z".to_owned()][..], &["/z".to_owned()][..])
+            );
         }
-        let requests = watches.set_again(7);
-        assert_eq!(requests.len(), 1);
-        assert_eq!(requests[0].data_watches.len(), PATHS);
-        assert_eq!(requests[0].relative_zxid, 7);
-        set(&mut watches, "/z", Kind::Absent, "absent");
-        set(&mut watches, "/z", Kind::Children, "children");
-        let requests = watches.set_again(7);
-        assert_eq!(requests.len(), 2);
-        assert_eq!(
-            (&*requests[1].exist_watches, &*requests[1].child_watches),
-            (&["/z".to_owned()][..], &["/z".to_owned()][..])
-        );
     }
 }
