@@ -10,7 +10,7 @@ use futures_util::future::{FutureExt, try_join};
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use zookeeper_recipes_core::{Backoff, Error, InvalidInput, SessionState};
+use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionState};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::Membership;
 
@@ -181,7 +181,7 @@ impl Assignment {
             let joined = tokio::select! {
                 biased;
                 joined = self.group.join(&*self.id, self.member().text()) => joined,
-                () = self.undisturbed(limit) => {
+                () = self.until_taken(limit) => {
                     let problem = format!(
                         "is the id of another process, which has had it at {} for the last \
                          {limit:?}",
@@ -195,6 +195,27 @@ impl Assignment {
                 joined => return joined,
             }
         }
+    }
+
+    /// Waits until another process has had the worker's id for this time.
+    async fn until_taken(&self, time: Duration) {
+        loop {
+            let before = self.other_member().await;
+            self.undisturbed(time).await;
+            // This process may have been paused meanwhile, so it asks again.
+            if before.is_some() && before == self.other_member().await {
+                return;
+            }
+        }
+    }
+
+    /// The token of the member of another session that has the worker's id.
+    async fn other_member(&self) -> Option<FencingToken> {
+        let members = self.group.members().await.ok()?;
+        let own = self.session.id();
+        let mut members = members.into_iter();
+        let other = members.find(|it| it.name == *self.id && Some(it.session_id) != own);
+        other.map(|it| it.token)
     }
 
     /// Waits for a time in which servers have answered throughout.
