@@ -114,8 +114,8 @@
 //!
 //! | | requests | watches |
 //! |---|---|---|
-//! | a worker at rest: the group's member, the campaign, the plan, its record, and a lock for each partition | 0 | 4, and 1 for each partition |
-//! | the leader at rest | 0 | 6, 1 for each worker, 1 for each order |
+//! | a worker at rest: the group's member, the campaign, the plan, its record, and a lock for each partition | 0 | 5, and 1 for each partition |
+//! | the leader at rest | 0 more | about 9 more, 1 for each worker, 1 for each order |
 //! | a move: the plan, B's entry and watch, A's look, the release, the two records | about 12 | 3 more, until it is done |
 //!
 //! Events and metrics: see [`common::docs::events`].

@@ -79,8 +79,9 @@ impl Assignment {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if another process has the worker's id for four session timeouts in which servers answer, or the
-    ///   recorded partitions or the worker's plan are of another version.
+    /// * [`Error::InvalidInput`] if another process has the worker's id for four session timeouts in
+    ///   which servers answer, or the recorded partitions or the worker's plan are of another
+    ///   version.
     /// * [`Error::Refused`], for example without the permission to write.
     /// * [`Error::NoSession`] if the session is closed.
     ///
