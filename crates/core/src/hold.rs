@@ -17,12 +17,10 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::Stream;
-use tokio::sync::watch;
 
 use self::grant::{Grant, keep_time_limit};
 use self::local_queue::LocalTurn;
 pub use self::transaction::GuardedTransaction;
-use self::view::GrantState;
 pub use self::view::HoldView;
 use crate::error::Error;
 use crate::events::hold::HoldRecord;
@@ -69,8 +67,6 @@ pub(crate) struct Held {
     pub(crate) grant: Grant,
     /// The place in the queue within the process. If it is dropped, the turn passes on.
     turn: Option<LocalTurn>,
-    /// How the hold ended, for its views.
-    ended: watch::Sender<Option<Ended>>,
     record: HoldRecord,
 }
 
@@ -82,25 +78,18 @@ impl Hold {
         record: HoldRecord,
         until: Option<Duration>,
     ) -> Hold {
-        let state = GrantState {
-            until,
-            loss: record.loss(),
-            ..grant.state.clone()
-        };
+        let state = grant.state(until, record.loss());
         if let Some(turn) = &turn {
             turn.held_by(state.clone());
         }
         grant.fate.records(Some(record.shared()));
-        let (ended, end) = watch::channel(None);
-        let znode = grant.owned.znode.clone();
-        let view = HoldView::new(state, znode, grant.token, end);
+        let view = HoldView::new(state, grant.owned.znode.clone(), grant.token);
         keep_time_limit(&view, &grant, record.shared());
         Hold {
             view,
             held: Some(Held {
                 grant,
                 turn,
-                ended,
                 record,
             }),
         }
@@ -336,7 +325,8 @@ impl Hold {
     pub(crate) fn end(&mut self) -> Option<(Held, Ended)> {
         let held = self.held.take()?;
         let ended = self.view.state().ended().unwrap_or(Ended::Released);
-        held.ended.send_replace(Some(ended));
+        // An error means that it was set before, and only the first end counts.
+        let _ = self.view.shared.ended.set(ended);
         // From here on the owner reports the end: its own deletion is not a loss.
         held.grant.fate.records(None);
         if ended != Ended::Released {
@@ -366,7 +356,7 @@ impl Held {
         let Some(turn) = self.turn else {
             return (Some(self.grant), self.record);
         };
-        let back = match ended == Ended::Released && view.unanswered.close() {
+        let back = match ended == Ended::Released && view.shared.unanswered.close() {
             true => turn.hand_on(self.grant),
             false => Some((self.grant, turn)),
         };

@@ -44,12 +44,6 @@ use crate::session::handle::Session;
 /// If a task that holds acquires again, it is one more contender. If the rule does not let both
 /// hold, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
 /// way out. An event warns after the session timeout ([events](crate::docs::events)).
-///
-/// # Costs
-///
-/// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire) and
-/// [`contenders`](Self::contenders) list their costs. [`Hold::release`] lists the costs of a
-/// release.
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<SharedQueue>,
@@ -171,20 +165,7 @@ impl Queue {
         Arc::strong_count(&self.shared) == 1
             && self.shared.local.as_ref().is_none_or(LocalQueue::is_idle)
     }
-}
 
-impl fmt::Debug for Queue {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Queue")
-            .field("directory", &self.shared.directory)
-            .field("rule", &self.shared.rule)
-            .field("options", &self.shared.options)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Queue {
     /// Waits until the queue's rule lets a new contender hold.
     ///
     /// | | requests | round trips | watches |
@@ -208,7 +189,7 @@ impl Queue {
     /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`] if the rule breaks its contract.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = Attempt::begin(&self.shared.source);
-        attempt.report(self.acquire_by(&attempt)).await
+        attempt.report(pin!(self.acquire_by(&attempt))).await
     }
 
     async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
@@ -259,7 +240,7 @@ impl Queue {
     /// Those of [`Recipe::acquire_timeout`].
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         let attempt = Attempt::begin(&self.shared.source);
-        let acquire = self.acquire_by(&attempt);
+        let acquire = pin!(self.acquire_by(&attempt));
         let within = within(timeout, &self.shared.directory, acquire);
         attempt.report(within).await
     }
@@ -322,6 +303,17 @@ impl Queue {
         let record = attempt.acquired(grant.beginning());
         let until = grant.until(self.shared.options.at_most);
         Hold::new(grant, turn, record, until)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Queue")
+            .field("directory", &self.shared.directory)
+            .field("rule", &self.shared.rule)
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,6 @@
 //! One grant of a recipe by the server, the list of those of a session, and their loss watches.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::error::Error;
 use crate::events::hold::{Beginning, FirstLoss, Record};
 use crate::events::znode as events;
 use crate::hold::own_znode::{OwnZnode, Owned};
-use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
+use crate::hold::view::{Fate, GrantFate, GrantState, HoldView, outlived};
 use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::live::live_session::{Condition, Contact, LiveSession};
 use crate::retry::{Backoff, FIRST_WAIT};
@@ -29,11 +28,12 @@ pub(crate) struct Grant {
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
-    /// Without the time limit, which each hold has for itself.
-    pub(crate) state: GrantState,
-    pub(crate) fate: FateSender,
-    /// The session's list of grants. `number` is this grant's number in the list.
+    /// The number of lapses of the session's lease at the grant.
+    pub(crate) lapses: u64,
+    pub(crate) fate: GrantFate,
+    /// The grants of the session.
     pub(crate) granted: Arc<Granted>,
+    /// The number of this grant among them.
     number: u64,
 }
 
@@ -48,40 +48,33 @@ impl Grant {
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
-        let live = owned.znode.live().clone();
-        let (fate, receiver) = FateSender::new();
         owned.znode.set_held(true);
-        let unset = UnsetLossWatch {
+        let fate = GrantFate::default();
+        let listed = ListedGrant {
+            lapses,
             znode: owned.znode.clone(),
             fate: fate.clone(),
-            lapses,
+            is_watched: loss_watch.is_some(),
         };
-        match loss_watch {
-            Some(loss_watch) => live.in_background(unset.report(loss_watch)),
-            None => granted.watch_later(unset),
+        if let Some(loss_watch) = loss_watch {
+            let live = owned.znode.live();
+            live.in_background(listed.clone().report(loss_watch));
         }
-        let number = granted.add(lapses, owned.znode.clone(), fate.clone());
+        let number = granted.add(listed);
         Grant {
             owned,
-            granted,
-            number,
             rule: None,
             token,
-            state: GrantState {
-                live,
-                lapses,
-                fate: receiver,
-                until: None,
-                loss: FirstLoss::default(),
-            },
+            lapses,
             fate,
+            granted,
+            number,
         }
     }
 
     /// When a time limit that begins now passes, by the ensemble's clock.
     pub(crate) fn until(&self, at_most: Option<Duration>) -> Option<Duration> {
-        let now = self.state.live.now();
-        at_most.and_then(|at_most| now.checked_add(at_most))
+        at_most.and_then(|at_most| self.owned.znode.live().now().checked_add(at_most))
     }
 
     /// What the record of a hold by this grant begins with.
@@ -89,37 +82,47 @@ impl Grant {
         Beginning {
             token: self.token,
             path: self.owned.znode.path(),
-            now: self.state.live.now(),
+            now: self.owned.znode.live().now(),
         }
     }
 
+    /// True if the grant is not lost. Each hold by it may have a time limit of its own.
     pub(crate) fn is_held(&self) -> bool {
-        self.state.is_held()
+        let standing = self.owned.znode.live().standing(self.lapses);
+        self.fate.get() == Fate::Intact && !matches!(standing, HoldState::Lost(_))
+    }
+
+    /// The state of a hold by this grant.
+    pub(crate) fn state(&self, until: Option<Duration>, loss: FirstLoss) -> GrantState {
+        GrantState {
+            live: self.owned.znode.live().clone(),
+            lapses: self.lapses,
+            fate: self.fate.clone(),
+            until,
+            loss,
+        }
     }
 
     /// Deletes the znode, and then passes the turn on.
     ///
     /// If the future is dropped, or after an error, the znode is deleted in the background.
     pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let path = self.owned.znode.path().to_owned();
-        let live = self.owned.znode.live().clone();
-        let lost = |reason| Error::Lost {
-            path: path.clone(),
-            session: live.id(),
-            reason,
+        let znode = self.owned.znode.clone();
+        let (live, path) = (znode.live(), znode.path());
+        let removed = tokio::select! {
+            biased;
+            removed = znode.remove() => removed,
+            reason = outlived(live, self.lapses) => match reason {
+                LossReason::Session(end) => Err(ServerError::SessionOver(end)),
+                reason => return Err(Error::Lost {
+                    path: path.to_owned(),
+                    session: live.id(),
+                    reason,
+                }),
+            },
         };
-        let state = self.state.clone();
-        let removed = {
-            let remove = pin!(async {
-                let removed = self.owned.znode.remove().await;
-                removed.map_err(|error| Error::at(path.as_str(), live.id(), error))
-            });
-            tokio::select! {
-                biased;
-                removed = live.during(&path, remove) => removed,
-                reason = state.outlived() => return Err(lost(reason)),
-            }
-        };
+        let removed = removed.map_err(|error| Error::at(path, live.id(), error));
+        live.note_end(&removed);
         self.owned.settle();
         removed
     }
@@ -128,9 +131,9 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         self.granted.remove(self.number);
-        if self.fate.fate().is_deleted() {
+        if self.fate.get().is_deleted() {
             self.owned.settle();
-        } else if !self.is_held() {
+        } else if self.owned.znode.is_of_recipe() && !self.is_held() {
             self.owned.znode.set_held(false);
         }
     }
@@ -153,9 +156,8 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
             () = pass(&live, until) => {}
         }
         if fate.time_is_up(&record, until) {
-            let znode = OwnZnode::clone(&hold.znode);
-            znode.set_held(false);
-            znode.remove_in_background(());
+            hold.znode.set_held(false);
+            hold.znode.remove_in_background(());
         }
     });
 }
@@ -177,8 +179,6 @@ async fn pass(live: &LiveSession, until: Duration) {
 #[derive(Default)]
 pub(crate) struct Granted {
     grants: Mutex<Grants>,
-    /// The loss watches of the holds granted since the last probe.
-    unset: Mutex<Vec<UnsetLossWatch>>,
     /// True if the last report to the holds says that no server answers.
     is_suspended: AtomicBool,
 }
@@ -187,32 +187,35 @@ pub(crate) struct Granted {
 #[derive(Default)]
 struct Grants {
     next: u64,
-    by_number: BTreeMap<u64, Grantee>,
+    by_number: BTreeMap<u64, ListedGrant>,
 }
 
-struct Grantee {
+/// A grant in the list of its session.
+#[derive(Clone)]
+pub(crate) struct ListedGrant {
     /// The number of lapses of the lease at the grant.
     lapses: u64,
     znode: OwnZnode,
-    fate: FateSender,
-}
-
-/// A loss watch that is not set yet.
-///
-/// Most holds are released before a loss watch is worth a request.
-pub(crate) struct UnsetLossWatch {
-    znode: OwnZnode,
-    fate: FateSender,
-    /// The number of lapses of the lease at the grant.
-    lapses: u64,
+    fate: GrantFate,
+    /// False if its loss watch is to be set at the next tick.
+    ///
+    /// Most holds are released before a loss watch is worth a request.
+    is_watched: bool,
 }
 
 impl Granted {
-    /// Sets a loss watch for each hold granted since the last probe, if it is still held.
+    /// Sets a loss watch for each hold granted since the last probe.
     pub(crate) fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
-        let unset = std::mem::take(&mut *lock(&self.unset));
-        for unset in unset.into_iter().filter(|unset| !unset.is_done()) {
-            live.in_background(unset.set(server.clone()));
+        let mut grants = lock(&self.grants);
+        let unwatched = grants.by_number.values_mut();
+        let unwatched = unwatched.filter(|grant| !grant.is_watched).map(|grant| {
+            grant.is_watched = true;
+            grant.clone()
+        });
+        let unwatched: Vec<ListedGrant> = unwatched.collect();
+        drop(grants);
+        for grant in unwatched {
+            live.in_background(grant.watch(server.clone()));
         }
     }
 
@@ -229,36 +232,23 @@ impl Granted {
 
     /// Reports each hold as lost with its session, unless the lease had lapsed before.
     pub(crate) fn ended(&self, end: SessionEnd) {
-        // Dropped after the locks are free, because each drop wakes the views of a hold.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
-        let unset = std::mem::take(&mut *lock(&self.unset));
-        for Grantee {
-            lapses,
-            znode,
-            fate,
-        } in grants.values()
-        {
-            let live = znode.live();
-            let (reason, at) = match live.standing(*lapses) {
+        for grant in grants.values() {
+            let live = grant.znode.live();
+            let (reason, at) = match live.standing(grant.lapses) {
                 HoldState::Lost(reason @ LossReason::LeaseElapsed) => (reason, live.lapsed_at()),
                 _ => (LossReason::Session(end), live.now()),
             };
-            fate.record(|record| record.lost(reason, at));
+            grant.fate.record(|record| record.lost(reason, at));
         }
-        drop((grants, unset));
     }
 
-    /// Lists a grant made after this number of lapses, and returns the grant's number.
-    pub(crate) fn add(&self, lapses: u64, znode: OwnZnode, fate: FateSender) -> u64 {
+    /// Lists a grant, and returns its number.
+    fn add(&self, grant: ListedGrant) -> u64 {
         let mut grants = lock(&self.grants);
         grants.next += 1;
         let number = grants.next;
-        let grantee = Grantee {
-            lapses,
-            znode,
-            fate,
-        };
-        grants.by_number.insert(number, grantee);
+        grants.by_number.insert(number, grant);
         number
     }
 
@@ -266,8 +256,12 @@ impl Granted {
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
     pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Successor {
-        let (fate, _) = FateSender::new();
-        let number = self.add(lapses, znode, fate);
+        let number = self.add(ListedGrant {
+            lapses,
+            znode,
+            fate: GrantFate::default(),
+            is_watched: true,
+        });
         let granted = self.clone();
         Successor { granted, number }
     }
@@ -288,39 +282,27 @@ impl Granted {
     ) {
         let grants = lock(&self.grants);
         let mut awaited = grants.by_number.values();
-        let awaited = awaited.find(|grantee| is_awaited(grantee.znode.path()));
-        let awaited = awaited.map(|grantee| (grantee.znode.clone(), grantee.fate.clone()));
+        let awaited = awaited.find(|grant| is_awaited(grant.znode.path()));
+        let awaited = awaited.cloned();
         drop(grants);
-        if let Some((znode, fate)) = awaited {
+        if let Some(ListedGrant { znode, fate, .. }) = awaited {
             let longest = znode.live().timeout();
             fate.record(|record| record.warn_of_own_wait(contender, znode.path(), waited, longest));
         }
     }
 
-    /// Sets this loss watch at the next tick, if the hold lasts until then.
-    pub(crate) fn watch_later(&self, loss_watch: UnsetLossWatch) {
-        let mut unset = lock(&self.unset);
-        if unset.len() == unset.capacity() {
-            unset.retain(|unset| !unset.is_done());
-            // Half of the vector is free afterwards, so this happens seldom.
-            let left = unset.len();
-            unset.reserve(left);
-        }
-        unset.push(loss_watch);
-    }
-
     /// Sets the fate of the grants of before the last lapse, and returns their znodes.
     fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
         let mut lost = Vec::new();
-        lock(&self.grants).by_number.retain(|_, grantee| {
+        lock(&self.grants).by_number.retain(|_, grant| {
             // A hold may have been granted after a later lapse meanwhile.
-            let is_lost = grantee.lapses < lapses;
+            let is_lost = grant.lapses < lapses;
             if is_lost {
-                lost.push((grantee.fate.clone(), grantee.znode.clone()));
+                lost.push(grant.clone());
             }
             !is_lost
         });
-        let reported = lost.into_iter().map(|(fate, znode)| {
+        let reported = lost.into_iter().map(|ListedGrant { znode, fate, .. }| {
             fate.report(Fate::Lapsed, znode.live().lapsed_at());
             znode
         });
@@ -334,8 +316,8 @@ impl Granted {
             return;
         }
         let grants = lock(&self.grants);
-        let fates = grants.by_number.values().map(|grantee| &grantee.fate);
-        let fates: Vec<FateSender> = fates.cloned().collect();
+        let fates = grants.by_number.values().map(|grant| &grant.fate);
+        let fates: Vec<GrantFate> = fates.cloned().collect();
         drop(grants);
         for fate in fates {
             fate.record(|record| record.suspended(is_suspended));
@@ -355,14 +337,9 @@ impl Drop for Successor {
     }
 }
 
-impl UnsetLossWatch {
-    /// True if no grant and no view is left.
-    fn is_done(&self) -> bool {
-        self.fate.is_closed()
-    }
-
-    /// Sets the watch, and reports the fate of the znode.
-    async fn set(self, server: Arc<dyn ServerSession>) {
+impl ListedGrant {
+    /// Sets the loss watch, and reports the fate of the znode.
+    async fn watch(self, server: Arc<dyn ServerSession>) {
         let znode = self.znode.clone();
         let loss_watch = LossWatch::new(Watched { server, znode }, None);
         // Other contenders may have come by now, and may wait.
@@ -575,11 +552,16 @@ mod tests {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let granted = Granted::default();
         let znode = OwnZnodes::new(&live).unique("/locks/a");
-        let (fate, _receiver) = FateSender::new();
-        granted.add(1, znode, fate.clone());
+        let fate = GrantFate::default();
+        granted.add(ListedGrant {
+            lapses: 1,
+            znode,
+            fate: fate.clone(),
+            is_watched: true,
+        });
         assert!(granted.take_lost(0).is_empty());
         assert!(granted.take_lost(1).is_empty());
         assert_eq!(granted.take_lost(2).len(), 1);
-        assert_eq!(fate.fate(), Fate::Lapsed);
+        assert_eq!(fate.get(), Fate::Lapsed);
     }
 }

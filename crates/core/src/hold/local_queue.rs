@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::hold::own_znode::{OwnZnodes, Owned};
-    use crate::hold::view::Fate;
+    use crate::hold::view::{Fate, GrantFate};
     use crate::hold_state::FencingToken;
     use crate::live::scripted::Scripted;
     use crate::sync::ready_now;
@@ -285,11 +285,12 @@ mod tests {
     /// A queue with one turn, whose hold's znode has this fate.
     fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
         let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
-        let (_, fate) = watch::channel(fate);
+        let znode_fate = GrantFate::default();
+        znode_fate.report(fate, live.now());
         let state = GrantState {
             live,
             lapses: 0,
-            fate,
+            fate: znode_fate,
             until: None,
             loss: Default::default(),
         };
@@ -344,7 +345,7 @@ mod tests {
         );
         turn.held_by(state.clone());
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
-        let (_sender, fate) = watch::channel(Fate::Intact);
+        let fate = GrantFate::default();
         turn.held_by(GrantState { fate, ..state });
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }

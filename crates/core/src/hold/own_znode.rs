@@ -379,10 +379,11 @@ impl OwnZnode {
     ///
     /// The deletion is sent before all requests that the caller sends later. The caller must hold
     /// no lock.
-    pub(crate) fn remove_in_background(self, kept_open: impl Send + 'static) {
+    pub(crate) fn remove_in_background(&self, kept_open: impl Send + 'static) {
+        let znode = self.clone();
         let live = self.live().clone();
         live.clone().begin_in_background(async move {
-            until_gone(&live, kept_open, self.path(), || self.remove()).await;
+            until_gone(&live, kept_open, znode.path(), || znode.remove()).await;
         });
     }
 }
@@ -470,8 +471,7 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if !self.is_settled {
-            let znode = self.znode.clone();
-            znode.remove_in_background(self.kept_open.clone());
+            self.znode.remove_in_background(self.kept_open.clone());
             // The server handles the requests of a session in order. So the deletion needs no answer
             // before the next contender of the process is created.
             drop(self.kept_until_gone.take());

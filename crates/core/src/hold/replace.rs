@@ -34,7 +34,7 @@ impl Grant {
         let successor = Owned::new(&self.owned.kept_open, znodes.unique(&new));
         let granted = self.granted.clone();
         // This future may not be polled when the lease lapses.
-        let listed = granted.add_successor(self.state.lapses, successor.znode.clone());
+        let listed = granted.add_successor(self.lapses, successor.znode.clone());
         let znodes = Znodes {
             live: &live,
             old: &old,
@@ -43,7 +43,7 @@ impl Grant {
         live.during(&old, pin!(znodes.replace(data, acl))).await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(listed);
-        if let HoldState::Lost(reason) = live.standing(self.state.lapses) {
+        if let HoldState::Lost(reason) = live.standing(self.lapses) {
             return Err(znodes.lost(reason));
         }
         let lapses = live

@@ -161,7 +161,7 @@ impl GuardedTransaction {
         }
         let live = &self.hold.grant_state.live;
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
-        let unanswered = &self.hold.unanswered;
+        let unanswered = &self.hold.shared.unanswered;
         if !unanswered.begin() {
             return Err(self.hold.ended_by(Ended::Released));
         }

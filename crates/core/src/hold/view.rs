@@ -10,7 +10,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, Stream, StreamExt};
-use tokio::sync::watch;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, SetOnce};
 
 use crate::error::Error;
 use crate::events::hold::{FirstLoss, Record};
@@ -44,29 +45,29 @@ use crate::sync::lock;
 #[derive(Clone)]
 pub struct HoldView {
     pub(crate) grant_state: GrantState,
-    pub(crate) znode: Arc<OwnZnode>,
+    pub(crate) znode: OwnZnode,
     token: FencingToken,
     acquired_at: Instant,
+    pub(crate) shared: Arc<SharedHold>,
+}
+
+/// What a hold shares with its views.
+#[derive(Debug, Default)]
+pub(crate) struct SharedHold {
     /// How the hold ended, once the owner has released or dropped the hold.
-    end: watch::Receiver<Option<Ended>>,
+    pub(crate) ended: SetOnce<Ended>,
     /// The guarded writes of this hold that have no answer.
-    pub(crate) unanswered: Arc<UnansweredWrites>,
+    pub(crate) unanswered: UnansweredWrites,
 }
 
 impl HoldView {
-    pub(crate) fn new(
-        grant_state: GrantState,
-        znode: OwnZnode,
-        token: FencingToken,
-        end: watch::Receiver<Option<Ended>>,
-    ) -> HoldView {
+    pub(crate) fn new(grant_state: GrantState, znode: OwnZnode, token: FencingToken) -> HoldView {
         HoldView {
             grant_state,
-            znode: Arc::new(znode),
+            znode,
             token,
             acquired_at: Instant::now(),
-            end,
-            unanswered: Arc::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -227,7 +228,7 @@ impl HoldView {
 
     /// How the hold ended, if the owner has released or dropped the hold.
     pub(crate) fn end(&self) -> Option<Ended> {
-        *self.end.borrow()
+        self.shared.ended.get().copied()
     }
 
     /// The error for work that depended on the hold, which is lost for this reason at the latest.
@@ -253,10 +254,7 @@ impl HoldView {
 
     /// Resolves when the owner has released or dropped the hold.
     pub(crate) async fn ended_by_owner(&self) -> Ended {
-        let mut end = self.end.clone();
-        // An error means that the hold has ended, too.
-        let end = end.wait_for(Option::is_some).await.ok();
-        end.and_then(|end| *end).unwrap_or(Ended::Released)
+        *self.shared.ended.wait().await
     }
 
     /// Resolves with the first state that is not `last`.
@@ -285,8 +283,9 @@ impl fmt::Debug for HoldView {
 }
 
 /// What has happened to a grant's znode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
+    #[default]
     Intact,
     /// The znode is deleted. It is not known yet if the session has ended.
     Gone,
@@ -329,21 +328,19 @@ impl Fate {
     }
 }
 
-/// Sets the fate of a grant's znode, and reports to the record of its hold.
-#[derive(Clone, Debug)]
-pub(crate) struct FateSender {
-    fate: watch::Sender<Fate>,
+/// The fate of a grant's znode, which is reported to the record of its hold. The clones are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GrantFate(Arc<SharedFate>);
+
+#[derive(Debug, Default)]
+struct SharedFate {
+    fate: Mutex<Fate>,
+    changed: Notify,
     /// `None` while no hold has the grant, and once the hold's owner ends it.
-    record: Arc<Mutex<Option<Arc<Record>>>>,
+    record: Mutex<Option<Arc<Record>>>,
 }
 
-impl FateSender {
-    pub(crate) fn new() -> (FateSender, watch::Receiver<Fate>) {
-        let (fate, receiver) = watch::channel(Fate::Intact);
-        let record = Arc::default();
-        (FateSender { fate, record }, receiver)
-    }
-
+impl GrantFate {
     /// Sets the fate, and reports a loss at this time by the ensemble's clock.
     ///
     /// Only the first fate counts, and the one that explains how the znode was deleted.
@@ -357,7 +354,7 @@ impl FateSender {
     ///
     /// False if that hold has ended before. The next task of the process may have its grant.
     pub(crate) fn time_is_up(&self, of: &Arc<Record>, at: Duration) -> bool {
-        let record = lock(&self.record);
+        let record = lock(&self.0.record);
         let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
         // Under the lock, because the owner ends the hold under it.
         let is_first = holds && self.set(Fate::TimeIsUp);
@@ -370,33 +367,34 @@ impl FateSender {
 
     /// Sets the fate. False if another one was set before.
     fn set(&self, fate: Fate) -> bool {
-        self.fate.send_if_modified(|now| {
-            let is_set = fate.may_follow(*now);
-            if is_set {
-                *now = fate;
-            }
-            is_set
-        })
+        let mut now = lock(&self.0.fate);
+        let is_set = fate.may_follow(*now);
+        if is_set {
+            *now = fate;
+            drop(now);
+            self.0.changed.notify_waiters();
+        }
+        is_set
     }
 
-    pub(crate) fn fate(&self) -> Fate {
-        *self.fate.borrow()
+    pub(crate) fn get(&self) -> Fate {
+        *lock(&self.0.fate)
     }
 
-    /// True if no grant and no view is left.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.fate.is_closed()
+    /// Resolves when the fate changes after this call.
+    fn changed(&self) -> Notified<'_> {
+        self.0.changed.notified()
     }
 
     /// Sets the record of the hold that has the grant now.
     pub(crate) fn records(&self, record: Option<Arc<Record>>) {
-        *lock(&self.record) = record;
+        *lock(&self.0.record) = record;
     }
 
     /// Reports to the record of the hold, if a hold has the grant.
     pub(crate) fn record(&self, report: impl FnOnce(&Record)) {
         // The lock is free while the record reports to the user's subscriber.
-        let record = lock(&self.record).clone();
+        let record = lock(&self.0.record).clone();
         if let Some(record) = record {
             report(&record);
         }
@@ -411,7 +409,7 @@ pub(crate) struct GrantState {
     pub(crate) live: Arc<LiveSession>,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
-    pub(crate) fate: watch::Receiver<Fate>,
+    pub(crate) fate: GrantFate,
     /// When the time limit of the hold passes, by the ensemble's clock.
     pub(crate) until: Option<Duration>,
     /// The loss of the hold, once it is reported.
@@ -430,7 +428,7 @@ impl GrantState {
         if let Some(loss) = self.loss.get() {
             return Some(HoldState::Lost(loss.reason));
         }
-        let fate = *self.fate.borrow();
+        let fate = self.fate.get();
         if let Some(reason) = fate.loss() {
             return Some(HoldState::Lost(reason));
         }
@@ -479,16 +477,12 @@ impl GrantState {
 
     /// The time until the lease or the time limit ends the hold.
     pub(crate) fn remaining(&self) -> Duration {
-        let lease = self.live.remaining();
-        match self.until {
-            None => lease,
-            Some(until) => lease.min(until.saturating_sub(self.live.now())),
-        }
+        remaining(&self.live, self.until)
     }
 
     /// True if the other state is that of the same grant.
     pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
-        self.fate.same_channel(&other.fate)
+        Arc::ptr_eq(&self.fate.0, &other.fate.0)
     }
 
     /// True if the hold is not lost, for whatever reason.
@@ -519,43 +513,15 @@ impl GrantState {
 
     /// Resolves when the reason is known, if the grant is lost.
     pub(crate) async fn explained(&self) {
-        if self.look().is_none() {
+        if self.fate.get() == Fate::Gone {
             self.until(|now| now.look().map(drop)).await;
         }
     }
 
     /// Resolves when a look at the state finds something.
-    ///
-    /// Looks at the clock each time it is polled, so no work continues after a pause of the
-    /// process. Sleeps in the caller's runtime until the lease or the time runs out, so it does not
-    /// depend on the session's runtime. Wakes now and then, because a timer may not count the time
-    /// that the machine was asleep.
     async fn until<T>(&self, find: impl Fn(&GrantState) -> Option<T>) -> T {
-        let mut condition = self.live.subscribe();
-        let mut fate = self.fate.clone();
-        // Subscribed before the first look at the state, so that no later change is missed.
-        condition.mark_unchanged();
-        fate.mark_unchanged();
-        let pause = self.live.probe_interval();
-        loop {
-            let remaining = self.remaining();
-            let mut news = pin!(async {
-                tokio::select! {
-                    biased;
-                    Ok(()) = fate.changed() => {}
-                    Ok(()) = condition.changed() => {}
-                    () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
-                    else => std::future::pending().await,
-                }
-            });
-            let found = poll_fn(|context| match find(self) {
-                Some(found) => Poll::Ready(Some(found)),
-                None => news.as_mut().poll(context).map(|()| None),
-            });
-            if let Some(found) = found.await {
-                return found;
-            }
-        }
+        let changed = || self.fate.changed();
+        until(&self.live, changed, self.until, || find(self)).await
     }
 
     /// Resolves when the session has noticed that the grant is lost.
@@ -564,27 +530,74 @@ impl GrantState {
     /// blocked.
     pub(crate) async fn noticed_lost(&self) {
         let mut condition = self.live.subscribe();
-        let mut fate = self.fate.clone();
-        while self.is_held() {
+        loop {
+            // Begins before the look at the state, so that no later change is missed.
+            let fate = self.fate.changed();
+            if !self.is_held() {
+                return;
+            }
             tokio::select! {
                 biased;
-                Ok(()) = fate.changed() => {}
+                () = fate => {}
                 Ok(()) = condition.changed() => {}
                 else => std::future::pending().await,
             }
         }
     }
+}
 
-    /// Resolves when the session's lease no longer covers the grant, whatever the znode's fate.
-    pub(crate) async fn outlived(&self) -> LossReason {
-        let (_kept, fate) = watch::channel(Fate::Intact);
-        let session = GrantState {
-            fate,
-            until: None,
-            loss: FirstLoss::default(),
-            ..self.clone()
-        };
-        session.lost().await
+/// Resolves when the session's lease no longer covers a hold that was granted after so many lapses.
+pub(crate) async fn outlived(live: &LiveSession, lapses: u64) -> LossReason {
+    let lost = || match live.standing(lapses) {
+        HoldState::Lost(reason) => Some(reason),
+        _ => None,
+    };
+    until(live, std::future::pending::<()>, None, lost).await
+}
+
+/// The time until the lease or the time limit ends a hold.
+fn remaining(live: &LiveSession, limit: Option<Duration>) -> Duration {
+    let lease = live.remaining();
+    limit.map_or(lease, |limit| lease.min(limit.saturating_sub(live.now())))
+}
+
+/// Resolves when a look finds something. Looks again after each change of the session.
+///
+/// `changed` begins to wait for another reason to look.
+///
+/// Looks each time it is polled, so no work continues after a pause of the process. Sleeps in the
+/// caller's runtime until the lease or the time limit runs out, so it does not depend on the
+/// session's runtime. Wakes now and then, because a timer may not count the time that the machine
+/// was asleep.
+async fn until<T, F: Future<Output = ()>>(
+    live: &LiveSession,
+    changed: impl Fn() -> F,
+    limit: Option<Duration>,
+    find: impl Fn() -> Option<T>,
+) -> T {
+    let mut condition = live.subscribe();
+    // Both waits begin before the look, so that no later change is missed.
+    condition.mark_unchanged();
+    let pause = live.probe_interval();
+    loop {
+        let changed = changed();
+        let remaining = remaining(live, limit);
+        let mut news = pin!(async {
+            tokio::select! {
+                biased;
+                () = changed => {}
+                Ok(()) = condition.changed() => {}
+                () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
+                else => std::future::pending().await,
+            }
+        });
+        let found = poll_fn(|context| match find() {
+            Some(found) => Poll::Ready(Some(found)),
+            None => news.as_mut().poll(context).map(|()| None),
+        });
+        if let Some(found) = found.await {
+            return found;
+        }
     }
 }
 
@@ -605,8 +618,8 @@ impl GrantState {
 /// If the hold cannot be closed, its owner deletes the znode, and the next task enters the queue
 /// with a znode of its own. The server then refuses a late write of the earlier hold.
 ///
-/// So the argument needs nothing of the connection: not that requests are sent when they are
-/// called, nor that they arrive in order, nor that a broken connection delivers none later. No step
+/// The argument needs nothing of the connection. Requests may be sent later than they are called,
+/// may arrive in another order, and may be delivered after the connection has broken. No step
 /// waits, and none holds the mutex while it calls anything, so a write may drop its own hold.
 #[derive(Debug)]
 pub(crate) struct UnansweredWrites {
@@ -654,11 +667,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
         let (live, script) = Scripted::open(Duration::ZERO);
-        let (_kept, fate) = watch::channel(Fate::Intact);
         let state = GrantState {
             live: live.clone(),
             lapses: 0,
-            fate,
+            fate: GrantFate::default(),
             until: None,
             loss: FirstLoss::default(),
         };

@@ -369,6 +369,18 @@ impl LiveSession {
         .await
     }
 
+    /// Marks the session as ended if a request has failed because it is over.
+    pub(crate) fn note_end<T>(&self, result: &Result<T, Error>) {
+        if let Err(Error::SessionOver {
+            session, reason, ..
+        }) = result
+        {
+            if *session == self.id {
+                self.set_contact(Contact::Ended(*reason));
+            }
+        }
+    }
+
     /// Runs work that must not outlast the session.
     ///
     /// If `work` fails because the session is over, the session is marked ended first. An
@@ -392,11 +404,7 @@ impl LiveSession {
                     // A session that ends here deletes the znodes of its contenders.
                     return Err(over(end));
                 }
-                if let Err(Error::SessionOver { session, reason, .. }) = &result {
-                    if *session == self.id {
-                        self.set_contact(Contact::Ended(*reason));
-                    }
-                }
+                self.note_end(&result);
                 result
             }
         }

@@ -16,7 +16,7 @@ use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::other_waits::wait_by_other_strategy;
-use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue, name};
+use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue};
 use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_on};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
@@ -179,7 +179,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let (owned, node, asked) = create_contender(queue, label, expects_alone).await?;
     let czxid = node.stat.czxid;
-    let me = queue.contender(name(&node.path));
+    let me = queue.contender(queue.name(&node.path));
     let is_alone =
         |me: &Contender| last.is_some_and(|last| last.proves_alone(me.sequence(), czxid));
     let known_alone = asked.is_some() && me.as_ref().is_some_and(is_alone);

@@ -114,6 +114,11 @@ impl<'a> SessionQueue<'a> {
         self.shared.directory.as_str()
     }
 
+    /// The name of the child at this path.
+    pub(crate) fn name<'p>(&self, path: &'p str) -> &'p str {
+        path.get(self.directory().len() + 1..).unwrap_or_default()
+    }
+
     /// The path of a child of this name.
     pub(crate) fn child(&self, name: &str) -> String {
         [self.directory(), "/", name].concat()
@@ -149,7 +154,7 @@ impl<'a> SessionQueue<'a> {
 
     /// True if this contender may have to step back, with this data of the directory.
     pub(crate) fn may_step_back(&self, own: &OwnZnode, data: Option<&[u8]>) -> bool {
-        let me = self.contender(name(own.path()));
+        let me = self.contender(self.name(own.path()));
         me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
     }
 
@@ -335,11 +340,6 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
 fn holds(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let split = contenders.split_last();
     split.is_some_and(|(me, before)| rule.holds(&QueueView::new(before, me, data)))
-}
-
-/// The name of the znode at this path.
-pub(crate) fn name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
 }
 
 pub(crate) const UNCOUNTED: &str = "does not count the contenders that it creates";

@@ -14,9 +14,7 @@ use crate::events::attempt::Attempt;
 use crate::hold::grant::{Certainty, LossWatch, Watched};
 use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
-use crate::queue::session_queue::{
-    Listing, Ordered, SessionQueue, UNCOUNTED, name, rule_is_broken,
-};
+use crate::queue::session_queue::{Listing, Ordered, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::{Backoff, retry};
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
@@ -47,7 +45,7 @@ pub(crate) async fn look(
         let is_only_child = listing.children == 1;
         let ordered = queue.in_order(listing).await?;
         let mut names = ordered.contenders.iter().map(Contender::name);
-        let me = names.position(|it| it == name(own.path()));
+        let me = names.position(|it| it == queue.name(own.path()));
         let me = me.ok_or_else(|| queue.deleted(own.path()))?;
         // If the turn came after the list, the list may lack one to step back for.
         if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
@@ -198,7 +196,7 @@ impl WaitOn {
             contenders.any(|awaited| queue.child(&awaited.name) == path)
         };
         let granted = &queue.open.granted;
-        granted.warn_of_own_wait(name(own.path()), waited, is_awaited);
+        granted.warn_of_own_wait(queue.name(own.path()), waited, is_awaited);
     }
 }
 

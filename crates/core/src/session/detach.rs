@@ -159,7 +159,7 @@ fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.
-    let is_closed = hold.view.unanswered.close();
+    let is_closed = hold.view.shared.unanswered.close();
     match held {
         Some((mut held, Ended::Released)) if is_closed && held.grant.is_held() => {
             held.grant.owned.settle();
