@@ -352,6 +352,8 @@ impl ListedGrant {
         let gone = loss_watch.gone().await;
         let at = self.znode.live().now();
         let fate = match gone {
+            // The hold was released, or was lost before. Nobody asks for the reason.
+            Gone::Deleted if self.znode.is_being_deleted() => Fate::Deleted,
             Gone::Deleted => {
                 self.znode.note_gone();
                 self.fate.report(Fate::Gone, at);

@@ -59,6 +59,8 @@ struct Listed {
     is_written_by_owner_alone: bool,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
+    /// True once this process deletes the znode.
+    is_being_deleted: AtomicBool,
     /// The contender of this znode and its directory, if it held as the only child there.
     alone: OnceLock<(NodePath, Alone)>,
 }
@@ -131,6 +133,7 @@ impl OwnZnodes {
             czxid: OnceLock::new(),
             is_written_by_owner_alone,
             marks_release: AtomicBool::new(false),
+            is_being_deleted: AtomicBool::new(false),
             alone: OnceLock::new(),
         }))
     }
@@ -312,6 +315,11 @@ impl OwnZnode {
         self.0.is_written_by_owner_alone
     }
 
+    /// True once this process deletes the znode.
+    pub(crate) fn is_being_deleted(&self) -> bool {
+        self.0.is_being_deleted.load(Ordering::Relaxed)
+    }
+
     /// True if the znode found at the path is this one.
     pub(crate) fn is_still(&self, stat: &Stat) -> bool {
         self.0.czxid.get().is_none_or(|czxid| *czxid == stat.czxid)
@@ -346,6 +354,7 @@ impl OwnZnode {
             last_alone,
             ..
         } = &**self.znodes();
+        self.0.is_being_deleted.store(true, Ordering::Relaxed);
         match &self.0.kind {
             Kind::Unique(path) => {
                 let marked = self.0.marks_release.load(Ordering::Relaxed);

@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
     QueueView, Rule, RuleHints, Session, Verdict, WaitStrategy,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
 use crate::support;
@@ -65,6 +65,28 @@ async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Qu
     let session = opened.expect("a session opens");
     let queue = Queue::with_options(&session, PATH, First(woken_by), options);
     (queue.expect("a good path"), meter)
+}
+
+/// The loss watch of the holder reports the deletion of its own znode.
+#[tokio::test(start_paused = true)]
+async fn release_after_a_wait_asks_no_server_how_the_znode_was_deleted() {
+    let simulation = Simulation::new(SimulationOptions {
+        // No probe is sent within a twentieth of it.
+        session_timeout: Duration::from_secs(60),
+        ..SimulationOptions::default()
+    });
+    let (first, _) = queue(&simulation, "first", WokenBy::Deletion).await;
+    let (second, _) = queue(&simulation, "second", WokenBy::Deletion).await;
+    let held = first.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { second.acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    held.release().await.expect("it is held");
+    let waited = waiting.await.expect("no panic").expect("its turn");
+    let syncs = || simulation.counters().requests(RequestKind::Sync);
+    let before = syncs();
+    waited.release().await.expect("it is held");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(syncs(), before);
 }
 
 /// One that waits, alone behind a holder.
