@@ -4,3 +4,4 @@ pub mod assignment;
 pub mod handoff;
 pub mod lease;
 pub mod local_handoff;
+pub mod search;

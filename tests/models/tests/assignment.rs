@@ -5,10 +5,9 @@
 //! With `ASSIGNMENT_EVENTS=1` each search that may choose events has one event more, and so on.
 
 use std::env;
-use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
-use zookeeper_recipes_models::assignment::{Action, AssignmentModel, Change, Event, Grace, Start};
+use zookeeper_recipes_models::assignment::{AssignmentModel, Change, Event, Grace, Start};
+use zookeeper_recipes_models::search::violation;
 
 /// The promises of every search.
 const ALWAYS: [&str; 3] = [
@@ -29,39 +28,6 @@ const FAULTS: [Event; 6] = [
 
 /// The events of operators.
 const ORDERS: [Event; 3] = [Event::Freeze, Event::Drain, Event::Place];
-
-/// A schedule that breaks one of these promises.
-///
-/// If there is none, the search has seen all schedules, and each of these.
-fn violation(
-    name: &str,
-    model: AssignmentModel,
-    promises: &[&'static str],
-    seen: &[&'static str],
-) -> Option<Vec<Action>> {
-    let began = Instant::now();
-    let any = promises.iter().copied().collect();
-    let checker = model
-        .checker()
-        .finish_when(HasDiscoveries::AnyOf(any))
-        .spawn_bfs()
-        .join();
-    println!(
-        "{name}: {} states, {:.1} s",
-        checker.unique_state_count(),
-        began.elapsed().as_secs_f64()
-    );
-    for promise in promises {
-        if let Some(path) = checker.discovery(promise) {
-            println!("{promise}: {:?}", path.last_state());
-            return Some(path.into_actions());
-        }
-    }
-    for seen in seen {
-        assert!(checker.discovery(seen).is_some(), "not seen: {seen}");
-    }
-    None
-}
 
 /// Expects the promises of every search, and these.
 ///

@@ -6,12 +6,11 @@
 //! With `HANDOFF_FAULTS=1` each search that may choose faults has one fault more, and so on.
 
 use std::env;
-use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
 use zookeeper_recipes_models::handoff::{
-    Action, Change, Fault, HandoffModel, Kind, LAST, Label, Party, Way,
+    Change, Fault, HandoffModel, Kind, LAST, Label, Party, Way,
 };
+use zookeeper_recipes_models::search::violation;
 
 const PROMISES: [&str; 4] = [
     HandoffModel::EXCLUSION,
@@ -30,44 +29,11 @@ const FAULTS: [Fault; 6] = [
     Fault::Write,
 ];
 
-/// A schedule that breaks one of these promises.
-///
-/// If there is none, the search has seen all schedules, and each of these ways to hold.
-fn violation(
-    name: &str,
-    model: HandoffModel,
-    promises: &[&'static str],
-    seen: &[Way],
-) -> Option<Vec<Action>> {
-    let began = Instant::now();
-    let any = promises.iter().copied().collect();
-    let checker = model
-        .checker()
-        .finish_when(HasDiscoveries::AnyOf(any))
-        .spawn_bfs()
-        .join();
-    println!(
-        "{name}: {} states, {:.1} s",
-        checker.unique_state_count(),
-        began.elapsed().as_secs_f64()
-    );
-    for promise in promises {
-        if let Some(path) = checker.discovery(promise) {
-            println!("{promise}: {:?}", path.last_state());
-            return Some(path.into_actions());
-        }
-    }
-    for way in seen {
-        let seen = HandoffModel::seen(*way);
-        assert!(checker.discovery(seen).is_some(), "not seen: {seen}");
-    }
-    None
-}
-
 fn assert_clean(name: &str, mut model: HandoffModel, seen: &[Way]) {
     let more = env::var("HANDOFF_FAULTS").ok();
     model.faults += more.and_then(|more| more.parse().ok()).unwrap_or(0);
-    if let Some(schedule) = violation(name, model, &PROMISES, seen) {
+    let seen: Vec<_> = seen.iter().map(|way| HandoffModel::seen(*way)).collect();
+    if let Some(schedule) = violation(name, model, &PROMISES, &seen) {
         panic!("{name} is broken by {schedule:#?}");
     }
 }
