@@ -1,9 +1,9 @@
 //! Bands that lie on each other, as SVG.
 
-use anyhow::Context;
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::report::plot::{Area, failed, svg};
 
 const SIZE: (u32, u32) = (960, 540);
 
@@ -34,23 +34,9 @@ pub struct Band {
     pub heights: Vec<f64>,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// The error of the drawing itself does not outlive the drawing area.
-fn failed(error: impl std::error::Error) -> String {
-    error.to_string()
-}
-
 impl Bands {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
-        let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        self.draw(&area)
-            .and_then(|()| area.present().map_err(failed))
-            .map_err(anyhow::Error::msg)
-            .with_context(|| format!("cannot draw {:?}", self.title))?;
-        drop(area);
-        Ok(svg)
+        svg(&self.title, SIZE, |area| self.draw(area))
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), String> {

@@ -75,27 +75,36 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The error of the drawing itself does not outlive the drawing area.
-fn failed(error: impl std::error::Error) -> String {
+pub(super) fn failed(error: impl std::error::Error) -> String {
     error.to_string()
+}
+
+/// A picture of this size, in pixels, as `draw` draws it.
+pub(super) fn svg(
+    title: &str,
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'_>) -> Result<(), String>,
+) -> anyhow::Result<String> {
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    draw(&area)
+        .and_then(|()| area.present().map_err(failed))
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("cannot draw {title:?}"))?;
+    drop(area);
+    Ok(svg)
 }
 
 impl Plot {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
-        let mut svg = String::new();
         let height = match self.rows.len() as u32 {
             0 => HEIGHT,
             rows => AROUND_ROWS + rows * ROW,
         };
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        self.draw(&area)
-            .and_then(|()| area.present().map_err(failed))
-            .map_err(anyhow::Error::msg)
-            .with_context(|| format!("cannot draw {:?}", self.title))?;
-        drop(area);
-        Ok(svg)
+        svg(&self.title, (WIDTH, height), |area| self.draw(area))
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), String> {
