@@ -88,8 +88,8 @@ async fn check(arguments: Arguments) -> Result<u8, (u8, String)> {
     };
     for recipe in recipes {
         let conformance = recipe.on(&servers);
-        let told = |promise: &'static str, outcome: &_| report.add(recipe, promise, outcome);
-        conformance.check_each(told).await;
+        let note = |promise: &'static str, outcome: &_| report.add(recipe, promise, outcome);
+        conformance.check_each(note).await;
     }
     let is_broken = report.end();
     servers.remove().await.map_err(failure)?;
