@@ -13,6 +13,9 @@ use crate::plan::Plan;
 /// How long the contenders take turns before anything is counted.
 const WARM_UP: Duration = Duration::from_secs(10);
 
+/// How long a fleet whose contenders all stand still is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The handoffs of one time.
 #[derive(Debug)]
 pub(crate) struct Handoffs {
@@ -50,13 +53,18 @@ pub(crate) async fn measure(
         processors(party.process().into_iter()),
     ];
     let began = Instant::now();
-    sleep(plan.time).await;
+    let mut times = Vec::new();
+    // On a busy machine a fleet can stand still for longer than a short time.
+    while times.is_empty() && began.elapsed() < PATIENCE {
+        sleep(plan.time).await;
+        times.extend(party.take().await?);
+    }
     let took = began.elapsed();
     let after = [
         processors(servers(ensemble)),
         processors(party.process().into_iter()),
     ];
-    let times = in_order(party.take().await?);
+    let times = in_order(times);
     let client_bytes = party.process().into_iter().filter_map(resident).sum();
     let server_bytes = servers(ensemble).filter_map(resident).sum();
     let server_heap = servers(ensemble).map(java_heap).sum();
