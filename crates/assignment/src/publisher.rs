@@ -9,7 +9,7 @@ use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Acl, Backoff, Directories, Error, FencingToken, NodePath, OwnedZnode, ServerError, Session,
+    Acl, Backoff, Directories, Error, FencingToken, NamedZnode, NodePath, ServerError, Session,
     SessionEnd, SessionId, SessionState, Stat,
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Publisher {
 /// A piece at the server, until it is dropped.
 struct Published {
     /// If it is dropped, the znode is deleted in the background.
-    _znode: OwnedZnode,
+    _znode: NamedZnode,
     session: SessionId,
     path: NodePath,
     data: Vec<u8>,
@@ -119,7 +119,7 @@ impl Publisher {
             0 => true,
             created => stat.czxid == created,
         };
-        let znode = OwnedZnode::begin(&self.session, &path, is_own).await?;
+        let znode = NamedZnode::begin(&self.session, &path, is_own).await?;
         // An earlier session of this worker may not have expired yet.
         let create = znode.create_or_wait(&data, &self.acl, Directories::Persistent);
         let stat = create.await?;
@@ -176,7 +176,7 @@ async fn until_replaced(session: &Session, own: SessionId, path: &NodePath) -> E
     while let Some(state) = states.next().await {
         match state {
             SessionState::Connected(id) | SessionState::Suspended(id) if id == own => {}
-            SessionState::Over(reason) => {
+            SessionState::Ended(reason) => {
                 let path = path.to_string();
                 return Error::NoSession { path, reason };
             }

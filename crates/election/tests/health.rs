@@ -72,7 +72,10 @@ async fn session_reports_its_lease_and_the_last_answer() {
     sleep(10 * SECOND).await;
     let timeout = session.timeout().expect("it is open");
     let well = session.health();
-    assert!(well.is_connected && !well.lease_left.is_zero(), "{well:?}");
+    assert!(
+        session.is_connected() && !well.lease_left.is_zero(),
+        "{well:?}"
+    );
     assert!(
         well.last_answer.is_some_and(|ago| ago <= timeout / 10),
         "{well:?}"
@@ -82,7 +85,7 @@ async fn session_reports_its_lease_and_the_last_answer() {
     sleep(timeout).await;
     let silent = session.health();
     assert!(
-        !silent.is_connected && silent.lease_left.is_zero(),
+        !session.is_connected() && silent.lease_left.is_zero(),
         "{silent:?}"
     );
     assert!(

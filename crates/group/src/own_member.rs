@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use zookeeper_recipes_core::{
-    Backoff, Error, Hold, NodePath, OwnedZnode, Refusal, ServerError, Session, Stat,
+    Backoff, Error, Hold, NamedZnode, NodePath, Refusal, ServerError, Session, Stat,
 };
 
 use crate::options::GroupOptions;
@@ -43,7 +43,7 @@ impl OwnMember {
                 0 => stat.czxid > last,
                 created => stat.czxid == created,
             };
-            let znode = OwnedZnode::begin(&self.session, &self.path, is_own).await?;
+            let znode = NamedZnode::begin(&self.session, &self.path, is_own).await?;
             let stat = match if_taken {
                 IfTaken::Wait => znode.create_or_wait(&self.data, acl, *directories).await?,
                 IfTaken::Refuse => {

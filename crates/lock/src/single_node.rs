@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, Backoff, BoxFuture, Directories, Error, Hold, InvalidInput, NodePath, OwnedZnode,
+    Acl, AuthId, Backoff, BoxFuture, Directories, Error, Hold, InvalidInput, NamedZnode, NodePath,
     Permission, QueueEntry, Recipe, Session, Stat,
 };
 
@@ -302,11 +302,11 @@ impl SingleNodeLock {
 impl SingleNodeLock {
     /// The znode of an attempt that has created nothing yet, and the identity that its data begins
     /// with.
-    async fn begin(&self) -> Result<(OwnedZnode, String), Error> {
+    async fn begin(&self) -> Result<(NamedZnode, String), Error> {
         let identity = self.session.ensemble().identity().prefix();
         let own = identity.clone();
         let is_own = move |data: &[u8], _: &Stat| data.starts_with(own.as_bytes());
-        let znode = OwnedZnode::begin(&self.session, &self.path, is_own).await?;
+        let znode = NamedZnode::begin(&self.session, &self.path, is_own).await?;
         Ok((znode, identity))
     }
 
@@ -315,7 +315,7 @@ impl SingleNodeLock {
     }
 
     /// Holds by a znode that exists, unless the lease has lapsed meanwhile.
-    async fn hold(&self, znode: OwnedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
+    async fn hold(&self, znode: NamedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
         let SingleNodeOptions { name, at_most, .. } = &self.options;
         znode.hold("single_node", name, &stat, *at_most).await
     }

@@ -91,7 +91,7 @@ async fn hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between(ser
         assert_eq!(view.state(), HoldState::Released);
     }
     eventually("the handle is over", async || {
-        before.state() == SessionState::Over(SessionEnd::Detached)
+        before.state() == SessionState::Ended(SessionEnd::Detached)
     })
     .await;
     let second = next(&server, LONG, &detached).await;

@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::error::Error;
 use crate::events::hold::{Beginning, FirstLoss, Record};
 use crate::events::znode as events;
-use crate::hold::own_znode::{OwnZnode, Owned};
+use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
 use crate::hold::view::{Fate, GrantFate, GrantState, HoldView, outlived};
 use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::live::live_session::{Condition, Contact, LiveSession};
@@ -24,7 +24,7 @@ use crate::sync::{lock, ready_now};
 ///
 /// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
-    pub(crate) owned: Owned,
+    pub(crate) owned: ZnodeOwner,
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
@@ -42,7 +42,7 @@ impl Grant {
     ///
     /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
-        owned: Owned,
+        owned: ZnodeOwner,
         granted: Arc<Granted>,
         lapses: u64,
         token: FencingToken,
@@ -133,7 +133,7 @@ impl Drop for Grant {
         self.granted.remove(self.number);
         if self.fate.get().is_deleted() {
             self.owned.settle();
-        } else if self.owned.znode.is_of_recipe() && !self.is_held() {
+        } else if self.owned.znode.is_named() && !self.is_held() {
             self.owned.znode.set_held(false);
         }
     }
@@ -546,14 +546,14 @@ async fn keep_watching(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hold::own_znode::OwnZnodes;
+    use crate::hold::own_znode::SessionZnodes;
     use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let granted = Granted::default();
-        let znode = OwnZnodes::new(&live).unique("/locks/a");
+        let znode = SessionZnodes::new(&live).unique("/locks/a");
         let fate = GrantFate::default();
         granted.add(ListedGrant {
             lapses: 1,

@@ -266,7 +266,7 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::hold::own_znode::{OwnZnodes, Owned};
+    use crate::hold::own_znode::{SessionZnodes, ZnodeOwner};
     use crate::hold::view::{Fate, GrantFate};
     use crate::hold_state::FencingToken;
     use crate::live::scripted::Scripted;
@@ -315,8 +315,8 @@ mod tests {
         let _current = queue.try_turn().expect("the one before is lost");
         let mut waiting = pin!(queue.turn());
         assert!(ready_now(&mut waiting).is_none());
-        let znode = OwnZnodes::new(&live).unique("/locks/a");
-        let owned = Owned::new(&Arc::new(watch::Sender::new(None)), znode);
+        let znode = SessionZnodes::new(&live).unique("/locks/a");
+        let owned = ZnodeOwner::new(&Arc::new(watch::Sender::new(None)), znode);
         let token = FencingToken::from(1);
         let back = revoked.hand_on(Grant::new(owned, Arc::default(), 0, token, None));
         assert!(back.is_some());

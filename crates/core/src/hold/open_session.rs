@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::contender::Contender;
 use crate::events::session as events;
 use crate::hold::grant::Granted;
-use crate::hold::own_znode::{OwnZnode, OwnZnodes};
+use crate::hold::own_znode::{OwnZnode, SessionZnodes};
 use crate::hold::sole_writer::SoleWriter;
 use crate::hold_state::FencingToken;
 use crate::live::live_session::{Contact, LiveSession};
@@ -18,7 +18,7 @@ use crate::sync::lock;
 /// One ZooKeeper session, its znodes and its holds.
 pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
-    pub(crate) znodes: Arc<OwnZnodes>,
+    pub(crate) znodes: Arc<SessionZnodes>,
     pub(crate) granted: Arc<Granted>,
     pub(crate) sole_writer: SoleWriter,
     pub(crate) inherited: Inherited,
@@ -27,7 +27,7 @@ pub(crate) struct OpenSession {
 impl OpenSession {
     pub(crate) fn new(live: Arc<LiveSession>) -> Arc<OpenSession> {
         Arc::new(OpenSession {
-            znodes: OwnZnodes::new(&live),
+            znodes: SessionZnodes::new(&live),
             granted: Arc::default(),
             sole_writer: SoleWriter::default(),
             inherited: Inherited::default(),
@@ -88,7 +88,7 @@ impl Inherited {
     /// Lists the holds that a session inherits: the paths of their znodes, and their tokens.
     pub(crate) fn give<'a>(
         &self,
-        znodes: &Arc<OwnZnodes>,
+        znodes: &Arc<SessionZnodes>,
         holds: impl Iterator<Item = (&'a str, FencingToken)>,
     ) {
         let hold = |(path, token)| InheritedHold {

@@ -22,7 +22,7 @@ use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::sync::{SharedWork, lock};
 
 /// The znodes that a session owns, as far as this process knows them.
-pub(crate) struct OwnZnodes {
+pub(crate) struct SessionZnodes {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) searches: Arc<Searches>,
     pub(crate) abandoned: Arc<Abandoned>,
@@ -50,7 +50,7 @@ pub(crate) struct OwnZnode(Arc<Listed>);
 
 /// A znode in the list of its session. A drop removes it from the list.
 struct Listed {
-    znodes: Arc<OwnZnodes>,
+    znodes: Arc<SessionZnodes>,
     /// The number of the entry.
     number: u64,
     kind: Kind,
@@ -71,11 +71,11 @@ enum Kind {
     Unique(Arc<str>),
     /// The name is not known yet: the directory and the identity are.
     Sought(NodePath, Identity),
-    OfRecipe(Arc<OfRecipe>),
+    Named(Arc<Named>),
 }
 
-/// A znode of a recipe without a queue. Other clients create znodes of the same name.
-pub(crate) struct OfRecipe {
+/// A znode whose whole name the recipe chooses. Other clients create znodes of the same name.
+pub(crate) struct Named {
     path: Arc<str>,
     is_own: Box<IsOwn>,
     /// True from before the first create until the znode is known not to exist.
@@ -86,9 +86,9 @@ pub(crate) struct OfRecipe {
     removing: SharedWork<Result<(), ServerError>>,
 }
 
-impl OwnZnodes {
-    pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<OwnZnodes> {
-        Arc::new(OwnZnodes {
+impl SessionZnodes {
+    pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<SessionZnodes> {
+        Arc::new(SessionZnodes {
             live: live.clone(),
             searches: Arc::default(),
             abandoned: Arc::default(),
@@ -109,15 +109,15 @@ impl OwnZnodes {
     }
 
     /// A znode of a recipe without a queue.
-    pub(crate) fn of_recipe(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> OwnZnode {
-        let of_recipe = OfRecipe {
+    pub(crate) fn named(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> OwnZnode {
+        let named = Named {
             path: path.into(),
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             removing: SharedWork::default(),
         };
-        self.add(Kind::OfRecipe(Arc::new(of_recipe)), false)
+        self.add(Kind::Named(Arc::new(named)), false)
     }
 
     fn add(self: &Arc<Self>, kind: Kind, is_written_by_owner_alone: bool) -> OwnZnode {
@@ -146,9 +146,9 @@ impl OwnZnodes {
     /// # Errors
     ///
     /// Such a znode, if one may exist. Nothing is kept then.
-    pub(crate) fn keep(&self) -> Result<(), Arc<OfRecipe>> {
+    pub(crate) fn keep(&self) -> Result<(), Arc<Named>> {
         let mut list = lock(&self.list);
-        let first = list.of_recipes().next().cloned();
+        let first = list.all_named().next().cloned();
         list.is_kept = first.is_none();
         first.map_or(Ok(()), Err)
     }
@@ -160,22 +160,22 @@ impl OwnZnodes {
         let paths = list.entries.values().filter_map(|kind| match kind {
             Kind::Unique(path) => Some(path.clone()),
             Kind::Sought(directory, identity) => Some(identity.path(directory.as_str(), "").into()),
-            Kind::OfRecipe(_) => None,
+            Kind::Named(_) => None,
         });
         BTreeSet::from_iter(paths).into_iter().collect()
     }
 
     /// The znodes that may exist, and that recipes delete in their own way.
-    pub(crate) fn of_recipes(&self) -> Vec<Arc<OfRecipe>> {
-        lock(&self.list).of_recipes().cloned().collect()
+    pub(crate) fn all_named(&self) -> Vec<Arc<Named>> {
+        lock(&self.list).all_named().cloned().collect()
     }
 }
 
 impl List {
     /// The znodes that may exist, and that recipes delete in their own way.
-    fn of_recipes(&self) -> impl Iterator<Item = &Arc<OfRecipe>> {
+    fn all_named(&self) -> impl Iterator<Item = &Arc<Named>> {
         self.entries.values().filter_map(|kind| match kind {
-            Kind::OfRecipe(of_recipe) if of_recipe.may_exist() => Some(of_recipe),
+            Kind::Named(named) if named.may_exist() => Some(named),
             _ => None,
         })
     }
@@ -190,7 +190,7 @@ impl Drop for Listed {
     }
 }
 
-impl OfRecipe {
+impl Named {
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -258,8 +258,8 @@ impl OwnZnode {
 
     /// Notes whether the znode is its holder's.
     pub(crate) fn set_held(&self, is_held: bool) {
-        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
-            of_recipe.is_held.store(is_held, Ordering::Relaxed);
+        if let Kind::Named(named) = &self.0.kind {
+            named.is_held.store(is_held, Ordering::Relaxed);
         }
     }
 
@@ -273,41 +273,41 @@ impl OwnZnode {
         if list.is_kept {
             return Err(ServerError::SessionOver(SessionEnd::Detached));
         }
-        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
-            of_recipe.may_exist.store(true, Ordering::Relaxed);
+        if let Kind::Named(named) = &self.0.kind {
+            named.may_exist.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
-        if let Kind::OfRecipe(of_recipe) = &self.0.kind {
-            of_recipe.may_exist.store(false, Ordering::Relaxed);
+        if let Kind::Named(named) = &self.0.kind {
+            named.may_exist.store(false, Ordering::Relaxed);
         }
     }
 
     /// True if the znode may exist.
     pub(crate) fn may_exist(&self) -> bool {
         match &self.0.kind {
-            Kind::OfRecipe(of_recipe) => of_recipe.may_exist(),
+            Kind::Named(named) => named.may_exist(),
             Kind::Unique(_) | Kind::Sought(..) => true,
         }
     }
 
-    /// Reads the znode of a recipe without a queue: see [`OfRecipe::find`].
+    /// Reads the znode of a recipe without a queue: see [`Named::find`].
     pub(crate) async fn find(
         &self,
         server: &dyn ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
         match &self.0.kind {
-            Kind::OfRecipe(of_recipe) => of_recipe.find(server).await,
+            Kind::Named(named) => named.find(server).await,
             Kind::Unique(_) | Kind::Sought(..) => Ok(None),
         }
     }
 
     /// True if a recipe deletes the znode in its own way, because others create znodes of its name.
-    pub(crate) fn is_of_recipe(&self) -> bool {
-        matches!(self.0.kind, Kind::OfRecipe(_))
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(self.0.kind, Kind::Named(_))
     }
 
     /// True if nobody but the owner should be able to write to the znode.
@@ -330,7 +330,7 @@ impl OwnZnode {
         match &self.0.kind {
             Kind::Unique(path) => path,
             Kind::Sought(directory, _) => directory.as_str(),
-            Kind::OfRecipe(of_recipe) => of_recipe.path(),
+            Kind::Named(named) => named.path(),
         }
     }
 
@@ -339,7 +339,7 @@ impl OwnZnode {
     }
 
     /// The znodes of the session.
-    pub(crate) fn znodes(&self) -> &Arc<OwnZnodes> {
+    pub(crate) fn znodes(&self) -> &Arc<SessionZnodes> {
         &self.0.znodes
     }
 
@@ -347,7 +347,7 @@ impl OwnZnode {
     ///
     /// Succeeds if the znode is not there.
     pub(crate) async fn remove(&self) -> Result<(), ServerError> {
-        let OwnZnodes {
+        let SessionZnodes {
             live,
             deletions,
             searches,
@@ -368,11 +368,11 @@ impl OwnZnode {
                     deletions.delete(live, &path.into(), false).await?;
                 }
             }
-            Kind::OfRecipe(of_recipe) => {
+            Kind::Named(named) => {
                 let server = live.server()?;
                 let remove = || {
-                    let is_held = of_recipe.is_held.swap(false, Ordering::Relaxed);
-                    of_recipe.remove(&server, is_held)
+                    let is_held = named.is_held.swap(false, Ordering::Relaxed);
+                    named.remove(&server, is_held)
                 };
                 retry(ServerError::may_pass, remove).await?;
             }
@@ -403,10 +403,10 @@ impl fmt::Debug for OwnZnode {
     }
 }
 
-/// A znode of this process. If it is dropped, it is deleted in the background.
+/// The owner of a znode. If it is dropped, the znode is deleted in the background.
 ///
 /// The session is kept open until the znode is deleted.
-pub(crate) struct Owned {
+pub(crate) struct ZnodeOwner {
     pub(crate) znode: OwnZnode,
     /// The session does not close while its user can still ask it to end.
     pub(crate) kept_open: Arc<EndRequest>,
@@ -416,9 +416,9 @@ pub(crate) struct Owned {
     is_settled: bool,
 }
 
-impl Owned {
-    pub(crate) fn new(kept_open: &Arc<EndRequest>, znode: OwnZnode) -> Owned {
-        Owned {
+impl ZnodeOwner {
+    pub(crate) fn new(kept_open: &Arc<EndRequest>, znode: OwnZnode) -> ZnodeOwner {
+        ZnodeOwner {
             znode,
             kept_open: kept_open.clone(),
             kept_until_gone: None,
@@ -432,15 +432,15 @@ impl Owned {
     pub(crate) fn before_create(
         kept_open: &Arc<EndRequest>,
         znode: OwnZnode,
-        refused: Option<Owned>,
-    ) -> Owned {
+        refused: Option<ZnodeOwner>,
+    ) -> ZnodeOwner {
         match refused {
             Some(mut owned) => {
                 owned.znode = znode;
                 owned
             }
             None => {
-                let mut owned = Owned::new(kept_open, znode);
+                let mut owned = ZnodeOwner::new(kept_open, znode);
                 owned.settle();
                 owned
             }
@@ -455,7 +455,7 @@ impl Owned {
     pub(crate) async fn created(
         self,
         reply: Reply<'static, Created>,
-    ) -> (Owned, Result<Created, ServerError>) {
+    ) -> (ZnodeOwner, Result<Created, ServerError>) {
         let mut sent = SentCreate(Some((self, reply)));
         let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
         let outcome = reply.await;
@@ -477,7 +477,7 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for ZnodeOwner {
     fn drop(&mut self) {
         if !self.is_settled {
             self.znode.remove_in_background(self.kept_open.clone());
@@ -489,7 +489,7 @@ impl Drop for Owned {
 }
 
 /// A create without a reply. If it is dropped, the znode is deleted in the background.
-struct SentCreate(Option<(Owned, Reply<'static, Created>)>);
+struct SentCreate(Option<(ZnodeOwner, Reply<'static, Created>)>);
 
 const NO_REPLY: &str = "the reply has not come";
 
@@ -522,7 +522,11 @@ struct Counts {
 
 impl Abandoned {
     /// Deletes the znode of a create without a reply, in the background.
-    fn delete_once_answered(self: &Arc<Self>, mut owned: Owned, reply: Reply<'static, Created>) {
+    fn delete_once_answered(
+        self: &Arc<Self>,
+        mut owned: ZnodeOwner,
+        reply: Reply<'static, Created>,
+    ) {
         let unanswered = UnansweredCreate::new(self);
         // True if the outcome of an earlier create of the same znode is unknown.
         let in_doubt = !owned.is_settled;
@@ -595,8 +599,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_while_it_may() {
         let (live, _script) = Scripted::open(Duration::ZERO);
-        let znodes = OwnZnodes::new(&live);
-        let single = || znodes.of_recipe("/lock", Box::new(|_, _| true));
+        let znodes = SessionZnodes::new(&live);
+        let single = || znodes.named("/lock", Box::new(|_, _| true));
         let (earlier, later) = (single(), single());
         earlier.before_create().expect("the session is not left");
         assert!(znodes.keep().is_err(), "its znode may exist");

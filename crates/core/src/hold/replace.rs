@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::grant::Grant;
-use crate::hold::own_znode::Owned;
+use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
@@ -31,7 +31,7 @@ impl Grant {
         let name = format!("{}{}", identity.name(to), contender.sequence());
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
-        let successor = Owned::new(&self.owned.kept_open, znodes.unique(&new));
+        let successor = ZnodeOwner::new(&self.owned.kept_open, znodes.unique(&new));
         let granted = self.granted.clone();
         // This future may not be polled when the lease lapses.
         let listed = granted.add_successor(self.lapses, successor.znode.clone());

@@ -136,7 +136,7 @@ impl GuardedTransaction {
     ///
     /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
-    ///   the holder's own znode, or the hold is one of an [`OwnedZnode`](crate::OwnedZnode), whose
+    ///   the holder's own znode, or the hold is one of a [`NamedZnode`](crate::NamedZnode), whose
     ///   path does not distinguish its holder from the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
@@ -194,7 +194,7 @@ impl GuardedTransaction {
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
         let refuse = |problem| Err(InvalidInput::new("guarded write", own, problem));
-        if self.hold.znode.is_of_recipe() {
+        if self.hold.znode.is_named() {
             return refuse("is not possible: other holders have a znode of the same name");
         }
         let writes_own = |operation: &Operation| {

@@ -11,7 +11,7 @@ use crate::events::attempt::Attempt;
 use crate::events::znode as events;
 use crate::hold::alone::Alone;
 use crate::hold::grant::{Grant, LossWatch};
-use crate::hold::own_znode::{Owned, may_exist};
+use crate::hold::own_znode::{ZnodeOwner, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
@@ -27,7 +27,7 @@ use crate::sync::ready_now;
 ///
 /// If it is dropped, its znode is deleted in the background.
 struct Place {
-    owned: Owned,
+    owned: ZnodeOwner,
     /// The transaction that created the znode.
     czxid: i64,
     token: FencingToken,
@@ -204,10 +204,10 @@ async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
     label: &str,
     expects_alone: bool,
-) -> Result<(Owned, Created, Option<AskedForQueue<'q>>), Error> {
+) -> Result<(ZnodeOwner, Created, Option<AskedForQueue<'q>>), Error> {
     let shared = queue.shared;
     let mut identity = queue.live.identity();
-    let mut refused: Option<Owned> = None;
+    let mut refused: Option<ZnodeOwner> = None;
     let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
@@ -216,7 +216,7 @@ async fn create_contender<'q>(
             identity = identity.marking();
         }
         let znode = queue.open.znodes.sought(&shared.directory, identity);
-        let owned = Owned::before_create(shared.session.end_request(), znode, refused);
+        let owned = ZnodeOwner::before_create(shared.session.end_request(), znode, refused);
         let path = || identity.path(queue.directory(), label);
         let sent = queue.live.now();
         let reply = create(queue, path(), acl.into_owned());
@@ -266,7 +266,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
         return Ok(None);
     };
     let path = hold.znode.path().to_owned();
-    let owned = Owned::new(queue.shared.session.end_request(), hold.znode);
+    let owned = ZnodeOwner::new(queue.shared.session.end_request(), hold.znode);
     // A list after a create shows what was there at the create. Here nothing is created.
     queue.catch_up().await?;
     match queue.read(&path).await? {
@@ -351,7 +351,7 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     // A server has applied two creates. The second znode would bar the queue for good.
     for other in own {
         let znode = znodes.unique(&other.path);
-        drop(Owned::new(queue.shared.session.end_request(), znode));
+        drop(ZnodeOwner::new(queue.shared.session.end_request(), znode));
     }
     Ok(created)
 }

@@ -600,7 +600,7 @@ mod tests {
     use futures_util::future::FutureExt;
 
     use super::*;
-    use crate::hold::own_znode::OwnZnodes;
+    use crate::hold::own_znode::SessionZnodes;
     use crate::live::scripted::Scripted;
 
     /// After a reconnect the server reports missed events in any order.
@@ -608,7 +608,7 @@ mod tests {
     async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
         let (live, server) = Scripted::open(Duration::from_millis(1));
         let watched = Watched {
-            znode: OwnZnodes::new(&live).unique("/own"),
+            znode: SessionZnodes::new(&live).unique("/own"),
             server: server.clone(),
         };
         let never = std::future::pending().boxed();

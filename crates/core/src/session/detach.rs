@@ -49,7 +49,7 @@ impl Session {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of
-    ///   another session; an [`OwnedZnode`](crate::OwnedZnode) of the session may exist, such as
+    ///   another session; a [`NamedZnode`](crate::NamedZnode) of the session may exist, such as
     ///   that of a held lock of a single znode, and the next process could not distinguish it from
     ///   another client's; the user has connected the client of the session, which closes it.
     /// * [`Error::Lost`] or [`Error::Released`] if no hold can be left to the next process. The

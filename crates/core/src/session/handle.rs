@@ -243,7 +243,7 @@ impl Session {
 
     /// The current state.
     ///
-    /// [`SessionState::Over`] after the runtime of the session has shut down.
+    /// [`SessionState::Ended`] after the runtime of the session has shut down.
     pub fn state(&self) -> SessionState {
         self.shared.current.borrow().state
     }
@@ -273,7 +273,7 @@ impl Session {
     /// A stream of the current state and each later state.
     ///
     /// States that pass quickly may be skipped, but the last state is never skipped. The stream
-    /// ends after [`SessionState::Over`], and does not keep the session open.
+    /// ends after [`SessionState::Ended`], and does not keep the session open.
     pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
         let receiver = self.shared.current.clone();
         stream::unfold((receiver, true), |(mut receiver, first)| async move {
@@ -312,7 +312,7 @@ impl Session {
         let open = match self.state() {
             SessionState::Connected(_) => self.current(),
             // The work says why.
-            SessionState::Over(_) => return work.await,
+            SessionState::Ended(_) => return work.await,
             SessionState::Opening | SessionState::Suspended(_) => None,
         };
         let Some(open) = open else {
@@ -410,11 +410,11 @@ impl Session {
         let mut current = self.shared.current.clone();
         let settled = current.wait_for(|current| {
             value = found(current);
-            value.is_some() || matches!(current.state, SessionState::Over(_))
+            value.is_some() || matches!(current.state, SessionState::Ended(_))
         });
         let reason = match settled.await.as_deref() {
             Ok(Current {
-                state: SessionState::Over(reason),
+                state: SessionState::Ended(reason),
                 ..
             }) => *reason,
             _ => SessionEnd::Closed,

@@ -14,8 +14,6 @@ use crate::session::state::SessionState;
 pub struct SessionHealth {
     /// The state of the session.
     pub state: SessionState,
-    /// True if the state is [`SessionState::Connected`].
-    pub is_connected: bool,
     /// How long the holds of the session last if no server answers any more.
     ///
     /// It is zero if no ZooKeeper session is open.
@@ -37,17 +35,15 @@ impl Session {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
     /// let health = session.health();
-    /// assert!(health.is_connected && !health.lease_left.is_zero());
+    /// assert!(!health.lease_left.is_zero());
     /// println!("{health}"); // connected in session 0x1, ...
     /// # Ok(())
     /// # }
     /// ```
     pub fn health(&self) -> SessionHealth {
-        let state = self.state();
         let open = self.current();
         SessionHealth {
-            state,
-            is_connected: matches!(state, SessionState::Connected(_)),
+            state: self.state(),
             lease_left: open
                 .as_ref()
                 .map_or(Duration::ZERO, |open| open.live.remaining()),

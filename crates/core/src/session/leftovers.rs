@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{FutureExt, join_all};
 
 use crate::events::{session as events, znode as znode_events};
-use crate::hold::own_znode::{OfRecipe, OwnZnodes};
+use crate::hold::own_znode::{Named, SessionZnodes};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::ServerSession;
@@ -18,15 +18,15 @@ pub(crate) struct Leftovers {
     /// If a path ends with `-`, the server has appended a number.
     pub(crate) paths: Vec<Arc<str>>,
     /// The znodes that recipes delete in their own way.
-    pub(crate) of_recipes: Vec<Arc<OfRecipe>>,
+    pub(crate) named: Vec<Arc<Named>>,
 }
 
 impl Leftovers {
     /// All znodes that the session may own.
-    pub(crate) fn of(znodes: &OwnZnodes) -> Leftovers {
+    pub(crate) fn of(znodes: &SessionZnodes) -> Leftovers {
         Leftovers {
             paths: znodes.paths(),
-            of_recipes: znodes.of_recipes(),
+            named: znodes.all_named(),
         }
     }
 
@@ -37,7 +37,7 @@ impl Leftovers {
         let mut backoff = Backoff::default();
         loop {
             self.delete(server).await;
-            if self.paths.is_empty() && self.of_recipes.is_empty() {
+            if self.paths.is_empty() && self.named.is_empty() {
                 return;
             }
             backoff.wait().await;
@@ -60,14 +60,14 @@ impl Leftovers {
             let deleted = delete_sought(&**server, directory, prefixes.clone());
             deletions.push(paths_left(deleted, prefixes).boxed());
         }
-        for znode in &self.of_recipes {
+        for znode in &self.named {
             // Somebody may have deleted the znode, and the next holder's may have its name.
             let removed = async { znode.remove(server, false).await };
             deletions.push(paths_left(removed, Vec::new()).boxed());
         }
         let left = join_all(deletions).await.concat();
         self.paths = left;
-        self.of_recipes.retain(|znode| znode.may_exist());
+        self.named.retain(|znode| znode.may_exist());
     }
 
     /// Sends the deletions of znodes without waiting for the answers, and keeps the others.
@@ -86,9 +86,9 @@ impl Leftovers {
 
     /// Reports these znodes, which may be left.
     pub(crate) fn report(&self, live: &LiveSession) {
-        let of_recipes = self.of_recipes.iter().map(|znode| znode.path());
+        let named = self.named.iter().map(|znode| znode.path());
         let paths = self.paths.iter().map(|path| &**path);
-        let paths: Vec<&str> = paths.chain(of_recipes).collect();
+        let paths: Vec<&str> = paths.chain(named).collect();
         if !paths.is_empty() {
             events::left(live.id(), &paths);
         }
@@ -143,7 +143,7 @@ mod tests {
         let (live, script) = Scripted::open(Duration::from_millis(1));
         let mut leftovers = Leftovers {
             paths: vec!["/lock/me-0000000001".into(), "/lock/me-".into()],
-            of_recipes: Vec::new(),
+            named: Vec::new(),
         };
         leftovers.send_deletions(&*live.server().expect("it is open"));
         assert_eq!(leftovers.paths, ["/lock/me-".into()]);

@@ -19,7 +19,7 @@ pub enum SessionState {
     /// It is the first session, or the next session after an expired one.
     Opening,
     /// No further ZooKeeper session will be opened.
-    Over(SessionEnd),
+    Ended(SessionEnd),
 }
 
 impl fmt::Display for SessionState {
@@ -28,7 +28,7 @@ impl fmt::Display for SessionState {
             SessionState::Connected(id) => write!(formatter, "connected in session {id}"),
             SessionState::Suspended(id) => write!(formatter, "no server answers in session {id}"),
             SessionState::Opening => formatter.write_str("a session is being opened"),
-            SessionState::Over(end) => {
+            SessionState::Ended(end) => {
                 write!(formatter, "no session will be opened any more: {end}")
             }
         }

@@ -52,7 +52,7 @@ impl Supervisor {
     /// Publishes that no further session will be opened.
     fn over(&self, end: SessionEnd) {
         self.current.send_replace(Current {
-            state: SessionState::Over(end),
+            state: SessionState::Ended(end),
             open: None,
         });
     }
@@ -204,7 +204,7 @@ impl Drop for Supervisor {
             let current = self.current.borrow();
             (current.state, current.open.clone())
         };
-        if let SessionState::Over(_) = state {
+        if let SessionState::Ended(_) = state {
             return;
         }
         if let Some(open) = open {

@@ -69,7 +69,7 @@ async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_fo
         matches!(waited, Err(Error::NoSession { reason, .. }) if reason == over),
         "{waited:?}"
     );
-    assert_eq!(session.state(), SessionState::Over(over));
+    assert_eq!(session.state(), SessionState::Ended(over));
     let queue = Queue::new(&session, "/queue", First).expect("a good path");
     let refused = queue.acquire().await.expect_err("no session");
     assert!(!refused.is_retryable(), "{refused}");

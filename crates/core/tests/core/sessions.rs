@@ -38,7 +38,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
         loop {
             match states.next().await.expect("another state") {
                 SessionState::Connected(id) if id != first => return id,
-                SessionState::Over(end) => panic!("over: {end}"),
+                SessionState::Ended(end) => panic!("over: {end}"),
                 _ => {}
             }
         }
@@ -47,7 +47,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
     assert_eq!(session.id(), Some(second));
     session.close().await;
     while let Some(state) = states.next().await {
-        if state == SessionState::Over(SessionEnd::Closed) {
+        if state == SessionState::Ended(SessionEnd::Closed) {
             assert_eq!(states.next().await, None, "the last one");
             return;
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{
-    InvalidInput, NodePath, OwnedZnode, QueueView, Rule, RuleHints, Session, Verdict,
+    InvalidInput, NamedZnode, NodePath, QueueView, Rule, RuleHints, Session, Verdict,
 };
 
 /// Holds when nobody is before it, and waits on the one right before it.
@@ -51,8 +51,8 @@ impl RuleHints for FirstAlone {
 pub(crate) const SINGLE: &str = "/single";
 
 /// A znode in this session, at [`SINGLE`].
-pub(crate) async fn begin_single(session: &Session) -> OwnedZnode {
+pub(crate) async fn begin_single(session: &Session) -> NamedZnode {
     let path = NodePath::new(SINGLE).expect("a good path");
-    let znode = OwnedZnode::begin(session, &path, |_, _| true).await;
+    let znode = NamedZnode::begin(session, &path, |_, _| true).await;
     znode.expect("its session is open")
 }

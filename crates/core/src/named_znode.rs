@@ -1,4 +1,4 @@
-//! A znode of a recipe that is not a queue.
+//! A znode of a recipe without a queue: the recipe chooses its whole name.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -14,7 +14,7 @@ use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::{OwnZnode, Owned};
+use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
@@ -27,28 +27,28 @@ use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::connect::refuse_missing_chroot;
 use crate::session::handle::Session;
 
-/// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
+/// A znode whose whole name the recipe chooses, in one ZooKeeper session.
 ///
-/// For a recipe in which all contenders create a znode of the same name. The recipe says how to
+/// For a recipe without a queue: its contenders create a znode of the same name. The recipe says how to
 /// distinguish its znode from another contender's in the same session. Core does the rest: the
 /// create, the wait for the other holder, the lease, the loss watch, the [`Hold`] and the deletion.
 ///
-/// If an `OwnedZnode` is dropped, its znode is deleted in the background, unless none exists.
+/// If a `NamedZnode` is dropped, its znode is deleted in the background, unless none exists.
 ///
 /// The server cannot distinguish such a holder from the next one by the path. So the hold has no
 /// [guarded writes](crate::HoldView::transaction), and its session cannot be
 /// [left](Session::detach) to another process while the znode may exist.
-pub struct OwnedZnode {
+pub struct NamedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
     /// `None` once it is held, and while it is dropped.
-    owned: Option<Owned>,
+    owned: Option<ZnodeOwner>,
     path: NodePath,
     owner: Arc<str>,
     began: Instant,
 }
 
-impl OwnedZnode {
+impl NamedZnode {
     /// Waits for a ZooKeeper session, and begins a znode in it. The call sends nothing.
     ///
     /// `is_own` is true for the data and the metadata of this znode. It is asked only about a znode
@@ -65,13 +65,13 @@ impl OwnedZnode {
         session: &Session,
         path: &NodePath,
         is_own: impl Fn(&[u8], &Stat) -> bool + Send + Sync + 'static,
-    ) -> Result<OwnedZnode, Error> {
+    ) -> Result<NamedZnode, Error> {
         let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id(), error))?;
-        let znode = open.znodes.of_recipe(path.as_str(), Box::new(is_own));
-        Ok(OwnedZnode {
-            owned: Some(Owned::new(session.end_request(), znode)),
+        let znode = open.znodes.named(path.as_str(), Box::new(is_own));
+        Ok(NamedZnode {
+            owned: Some(ZnodeOwner::new(session.end_request(), znode)),
             open,
             server,
             path: path.clone(),
@@ -217,7 +217,7 @@ impl OwnedZnode {
         let live = &self.open.live;
         let mut unknown = UnknownCreates::default();
         let mut pause_if_missing = Backoff::without_first(1);
-        let Some(Owned { znode, .. }) = &self.owned else {
+        let Some(ZnodeOwner { znode, .. }) = &self.owned else {
             return Ok(None);
         };
         loop {
@@ -308,7 +308,7 @@ impl OwnedZnode {
     }
 }
 
-impl Drop for OwnedZnode {
+impl Drop for NamedZnode {
     fn drop(&mut self) {
         if let Some(mut owned) = self.owned.take() {
             if !owned.znode.may_exist() {
@@ -318,10 +318,10 @@ impl Drop for OwnedZnode {
     }
 }
 
-impl fmt::Debug for OwnedZnode {
+impl fmt::Debug for NamedZnode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("OwnedZnode")
+            .debug_struct("NamedZnode")
             .field("path", &self.path)
             .field("session_id", &self.open.live.id())
             .finish_non_exhaustive()
