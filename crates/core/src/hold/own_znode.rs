@@ -587,37 +587,5 @@ impl Drop for UnansweredCreate {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::live::scripted::Scripted;
-
-    /// A thread may pause between the two, so that its create would come after the look for
-    /// what the session leaves.
-    #[tokio::test(start_paused = true)]
-    async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_while_it_may() {
-        let (live, _script) = Scripted::open(Duration::ZERO);
-        let znodes = SessionZnodes::new(&live);
-        let single = || znodes.named("/lock", Box::new(|_, _| true));
-        let (earlier, later) = (single(), single());
-        earlier.before_create().expect("the session is not left");
-        assert!(znodes.keep().is_err(), "its znode may exist");
-        earlier.note_gone();
-        assert!(znodes.keep().is_ok(), "no znode exists");
-        later.before_create().expect_err("the session is left");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn attempt_waits_for_no_create_that_is_abandoned_later() {
-        let (live, _) = Scripted::open(Duration::ZERO);
-        let abandoned = Arc::default();
-        let first = UnansweredCreate::new(&abandoned);
-        let mut waiting = pin!(abandoned.until_answered(&live));
-        assert!(waiting.as_mut().now_or_never().is_none());
-        let _later = UnansweredCreate::new(&abandoned);
-        drop(first);
-        assert!(waiting.now_or_never().is_some());
-    }
-}
+#[path = "../../tests/unit/own_znode.rs"]
+mod tests;

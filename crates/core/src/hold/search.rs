@@ -147,38 +147,5 @@ async fn look(
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::future::join_all;
-    use std::time::Duration;
-
-    use tokio::time::sleep;
-
-    use super::*;
-    use crate::live::scripted::Scripted;
-
-    #[tokio::test(start_paused = true)]
-    async fn callers_share_the_next_look_and_none_that_was_sent_before() {
-        const SECOND: Duration = Duration::from_secs(1);
-        let (live, script) = Scripted::open(SECOND);
-        let searches = Arc::<Searches>::default();
-        let began = live.now();
-        let of = async |after: Duration| {
-            sleep(after).await;
-            let own = searches.own_paths(&live, "/locks/a", &Identity::NONE).await;
-            assert_eq!(own.expect("an answer"), [""; 0]);
-            live.now() - began
-        };
-        let callers = [Duration::ZERO, SECOND / 2, SECOND / 2].map(of);
-        assert_eq!(
-            join_all(callers).await,
-            [2 * SECOND, 4 * SECOND, 4 * SECOND]
-        );
-        assert_eq!(script.proofs(), [began, began + 2 * SECOND]);
-        searches.ask("/locks/b");
-        assert_eq!(
-            lock(&searches.0).directories.len(),
-            1,
-            "the others are done"
-        );
-    }
-}
+#[path = "../../tests/unit/search.rs"]
+mod tests;

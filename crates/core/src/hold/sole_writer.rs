@@ -120,30 +120,5 @@ fn write(path: &str) -> Operation {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::live::scripted::Scripted;
-    use crate::server::ensemble::Ensemble;
-
-    #[tokio::test(start_paused = true)]
-    async fn server_is_believed_that_refuses_a_write_to_others_alone() {
-        let (live, script) = Scripted::open(Duration::ZERO);
-        assert!(!live.create_is_known());
-        for (operation, refusal, believed) in [
-            (0, Refusal::NoNode, None),
-            // The server does not recognise the identity as the owner's.
-            (1, Refusal::NoAuth, Some(false)),
-            (3, Refusal::NoAuth, Some(true)),
-            // The server checks no access control lists.
-            (4, Refusal::BadVersion, Some(false)),
-        ] {
-            script.refuse(operation, refusal);
-            let identity = script.identity();
-            let answer = is_believed(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
-            assert_eq!(answer, believed, "refused at {operation}");
-            assert!(live.create_is_known(), "the server has read a create");
-        }
-    }
-}
+#[path = "../../tests/unit/sole_writer.rs"]
+mod tests;

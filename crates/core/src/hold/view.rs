@@ -657,43 +657,5 @@ impl UnansweredWrites {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::time::{Instant, sleep};
-
-    use super::*;
-    use crate::live::scripted::{LEASE, Scripted};
-
-    /// Nobody but the task that awaits the loss looks at the lease.
-    #[tokio::test(start_paused = true)]
-    async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
-        let (live, script) = Scripted::open(Duration::ZERO);
-        let state = GrantState {
-            live: live.clone(),
-            lapses: 0,
-            fate: GrantFate::default(),
-            until: None,
-            loss: FirstLoss::default(),
-        };
-        let lost = tokio::spawn(async move { state.lost().await });
-        sleep(Duration::from_millis(1)).await;
-        assert!(!lost.is_finished(), "it is held");
-        script.sleep(LEASE);
-        let woken = Instant::now();
-        assert_eq!(lost.await.expect("no panic"), LossReason::LeaseElapsed);
-        assert!(woken.elapsed() <= live.probe_interval());
-    }
-
-    #[test]
-    fn hold_closes_once_each_write_is_answered_and_no_write_begins_then() {
-        let writes = UnansweredWrites::default();
-        assert!(writes.begin() && writes.begin());
-        writes.answered();
-        assert!(!writes.close(), "one has no answer");
-        assert!(writes.begin(), "it is not closed");
-        writes.answered();
-        writes.answered();
-        assert!(writes.close());
-        assert!(!writes.begin());
-        assert!(!writes.close(), "it is handed on once");
-    }
-}
+#[path = "../../tests/unit/view.rs"]
+mod tests;

@@ -147,29 +147,5 @@ pub fn error_of_code(code: ErrorCode) -> ServerError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
-        let error = error_of_code(ErrorCode::EphemeralOnLocalSession);
-        assert!(error.is(Refusal::LocalSession), "{error:?}");
-        assert!(!error.may_pass() && !error.is_unknown());
-        let sentence = error.to_string();
-        assert!(
-            sentence.contains("localSessionsUpgradingEnabled=true"),
-            "{sentence}"
-        );
-    }
-
-    #[test]
-    fn timeout_that_was_shortened_ends_the_session_also_without_a_connection() {
-        let opened_with = Duration::from_secs(10);
-        let shortened = ConnectionState::Ended(SessionEnd::TimeoutShortened);
-        for (seconds, expected) in [(4, shortened), (10, ConnectionState::Disconnected)] {
-            let timeout = Duration::from_secs(seconds);
-            let state = connection_state(State::Disconnected { timeout }, opened_with);
-            assert_eq!(state, expected);
-        }
-    }
-}
+#[path = "../../tests/unit/values.rs"]
+mod tests;

@@ -7,7 +7,7 @@ use futures_util::future::{FutureExt, join};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState,
-    Permission, Queue, Session,
+    Permission, Queue, Session, SessionId,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
@@ -52,6 +52,42 @@ async fn left(simulation: &Simulation) -> DetachedSession {
 
 async fn resume(simulation: &Simulation, detached: &DetachedSession) -> Result<Session, Error> {
     Session::resume_in(simulation.ensemble("second"), options(), detached).await
+}
+
+/// The form of the secret, with a password of three bytes.
+const SECRET: &str = "zookeeper-recipes detached session 2
+session -7 1099511627776 0,255,16
+ticket /locks/a ticket
+hold 77 3 /locks/x 1
+hold 9223372036854775807 3 /locks/y
+leftover /locks/z 1-
+leftover /locks/y
+end
+";
+
+#[test]
+fn secret_says_all_that_one_process_leaves() {
+    let detached = DetachedSession::from_secret(SECRET).expect("it is well formed");
+    assert_eq!(detached.session_id(), SessionId(-7));
+    assert_eq!(Vec::from_iter(detached.holds()), ["/locks/x 1", "/locks/y"]);
+    assert_eq!(detached.to_secret(), SECRET);
+}
+
+#[test]
+fn part_of_the_secret_is_refused() {
+    for end in 0..SECRET.len() {
+        let part = &SECRET[..end];
+        assert!(DetachedSession::from_secret(part).is_err(), "{part}");
+    }
+}
+
+#[test]
+fn neither_its_debug_form_nor_an_error_shows_the_password() {
+    let detached = DetachedSession::from_secret(SECRET).expect("it is well formed");
+    assert!(!format!("{detached:?}").contains("0,255,16"));
+    let error = DetachedSession::from_secret(&SECRET.replace("hold ", "held "));
+    let error = error.expect_err("it is not well formed");
+    assert!(!error.to_string().contains("0,255,16"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod altered_ensemble;
 mod background_sessions;
 mod blocked_sessions;
 mod connect_errors;
+mod connect_strings;
 mod contenders;
 mod deletions;
 mod detached_sessions;

@@ -8,7 +8,8 @@ use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{CreateMode, Error, Queue};
+use zookeeper_recipes_core::{CreateMode, Error, Queue, Refusal, values};
+use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -63,4 +64,15 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     sleep(Duration::from_secs(5)).await;
     assert_eq!(asked_for(&simulation), before);
     assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
+    let error = values::error_of_code(ErrorCode::EphemeralOnLocalSession);
+    assert!(error.is(Refusal::LocalSession), "{error:?}");
+    let sentence = error.to_string();
+    assert!(
+        sentence.contains("localSessionsUpgradingEnabled=true"),
+        "{sentence}"
+    );
 }

@@ -1,0 +1,54 @@
+//! Connect strings: the hosts that are read from them, and those that are refused.
+
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, InvalidInput, ZookeeperEnsemble};
+
+fn read(connect_string: &str) -> Result<ZookeeperEnsemble, InvalidInput> {
+    ZookeeperEnsemble::new(connect_string, ConnectOptions::new())
+}
+
+#[test]
+fn hosts_are_read_with_their_ports() {
+    let servers = |connect_string| read(connect_string).expect("it is well formed").servers();
+    assert_eq!(servers("zk1"), ["zk1:2181"]);
+    assert_eq!(
+        servers("zk1:1, tcp://zk2:2 ,[::1]:3,[::1]/app"),
+        ["zk1:1", "zk2:2", "[::1]:3", "[::1]:2181"]
+    );
+}
+
+#[test]
+fn malformed_connect_string_is_refused_with_its_problem() {
+    for (given, problem) in [
+        ("", "an empty host"),
+        ("/app", "an empty host"),
+        (",zk1", "an empty host"),
+        ("zk1:2181,", "an empty host"),
+        ("zk1:1;zk2:2", "separate hosts by commas"),
+        ("::1:2181", "into brackets"),
+        ("zk1 zk2", "separate hosts by commas"),
+        ("zk1:port", "not a port"),
+        ("zk1:0", "not a port"),
+        ("zk1:70000", "not a port"),
+        ("zk://zk1:2181", "zk://"),
+        ("zk1/app,zk2", "before its last host"),
+        ("zk1/app/", "bad chroot"),
+    ] {
+        let error = read(given).expect_err(given).to_string();
+        assert!(error.contains(problem), "{given}: {error}");
+    }
+}
+
+#[test]
+fn credentials_in_a_connect_string_are_refused_and_not_quoted() {
+    for given in [
+        "user:secret@zk1:2181",
+        "tcp://user:secret@zk1",
+        "zk1;zk2,user:secret@zk3",
+        "zk://user:secret@zk1/app",
+    ] {
+        let error = read(given).expect_err(given);
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+    assert!(read("zk1/app@home").is_ok());
+}

@@ -1,0 +1,157 @@
+//! The session as this process knows it: what renews its lease, and what a hold may go by.
+
+use std::pin::pin;
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn valid_until(live: &LiveSession) -> Duration {
+    live.now() + live.remaining()
+}
+
+/// Renews the lease by two requests that are answered at once, the wait apart.
+async fn renew(live: &LiveSession, script: &Scripted) {
+    for _ in 0..2 {
+        sleep(3 * SECOND).await;
+        live.answered(script.exchange(live.now()));
+    }
+}
+
+/// The caller may try again at once, and must not get the same session.
+#[tokio::test(start_paused = true)]
+async fn session_that_a_request_found_over_has_ended() {
+    for (over, ends) in [(0, true), (1, false)] {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let end = ServerError::SessionOver(SessionEnd::Expired);
+        let session = SessionId(live.id().0 + over);
+        let work = async { Err::<(), _>(Error::at("/lock", session, end)) };
+        let failed = live.during("/lock", pin!(work)).await;
+        assert!(matches!(failed, Err(Error::SessionOver { .. })));
+        assert_eq!(live.has_ended(), ends);
+    }
+}
+
+/// Another thread may end the session between the two looks of one poll.
+#[tokio::test(start_paused = true)]
+async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let work = async {
+        live.set_contact(Contact::Ended(SessionEnd::Detached));
+        Err::<(), _>(Error::ContenderDeleted {
+            path: "/lock/1".to_owned(),
+            session: live.id(),
+        })
+    };
+    let failed = live.during("/lock", pin!(work)).await;
+    assert!(matches!(
+        failed,
+        Err(Error::SessionOver {
+            reason: SessionEnd::Detached,
+            ..
+        })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sync_before_a_grant_counts_from_its_sending() {
+    let (live, script) = Scripted::open(2 * SECOND);
+    sleep(TIMEOUT).await;
+    let renewed = live.until_may_grant("/").await;
+    renewed.expect("the server answers");
+    assert!(script.has_sent(valid_until(&live) - LEASE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_counts_from_its_sending() {
+    let (live, script) = Scripted::open(SECOND);
+    sleep(SECOND).await;
+    let sent = live.now();
+    sleep(2 * SECOND).await;
+    live.committed(script.exchange(sent));
+    sleep(3 * SECOND).await;
+    live.answered(script.exchange(live.now()));
+    assert_eq!(valid_until(&live), SECOND + LEASE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing() {
+    let (live, script) = Scripted::open(SECOND);
+    script.reconnect();
+    renew(&live, &script).await;
+    assert_eq!(valid_until(&live), LEASE);
+    live.look_at_connection(&*script);
+    assert_eq!(valid_until(&live), LEASE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_proves_no_connection_but_its_own() {
+    let (live, script) = Scripted::open(SECOND);
+    script.reconnect();
+    live.look_at_connection(&*script);
+    script.reconnect();
+    live.committed(script.exchange(live.now()));
+    assert_eq!(live.may_grant(), None);
+}
+
+/// Nobody has looked at its answer before the session has seen the next connection.
+#[tokio::test(start_paused = true)]
+async fn write_over_an_earlier_connection_proves_no_later_one() {
+    let (live, script) = Scripted::open(SECOND);
+    let earlier = script.exchange(live.now());
+    script.reconnect();
+    live.look_at_connection(&*script);
+    live.committed(earlier);
+    assert_eq!(live.may_grant(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the_clock() {
+    let (live, script) = Scripted::open(SECOND);
+    script.pause_between_looks(TIMEOUT);
+    assert_eq!(live.may_grant(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
+    let (live, _) = Scripted::open(SECOND);
+    sleep(LEASE - Duration::from_millis(1)).await;
+    assert_eq!(live.standing(0), HoldState::Held);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+}
+
+/// Nobody has looked at the clock between the two.
+#[tokio::test(start_paused = true)]
+async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
+    let (live, _) = Scripted::open(SECOND);
+    sleep(LEASE).await;
+    live.set_contact(Contact::Ended(SessionEnd::Expired));
+    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    assert_eq!(live.lapsed_at(), LEASE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_lapsed() {
+    let (live, _) = Scripted::open(SECOND);
+    live.set_contact(Contact::Ended(SessionEnd::Expired));
+    live.set_contact(Contact::Ended(SessionEnd::Closed));
+    let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
+    for _ in 0..2 {
+        assert_eq!(live.standing(0), expired);
+        sleep(LEASE).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_that_a_lapse_has_cost_stays_lost() {
+    let (live, script) = Scripted::open(SECOND);
+    sleep(LEASE).await;
+    renew(&live, &script).await;
+    assert_eq!(live.may_grant(), Some(1));
+    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    assert_eq!(live.standing(1), HoldState::Held);
+}
