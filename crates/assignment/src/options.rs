@@ -79,7 +79,7 @@ impl AssignmentOptions {
         }
     }
 
-    /// The address of the worker, for those who route requests to it. One line of text.
+    /// The address of the worker, to which other programs route requests. One line of text.
     pub fn address(mut self, address: impl Into<String>) -> AssignmentOptions {
         self.address = address.into();
         self

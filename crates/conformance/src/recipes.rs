@@ -63,7 +63,7 @@ impl CheckedRecipe {
         conformance.directory(&format!("{}/{}", servers.directory(), self.name()))
     }
 
-    /// The recipe at a path below the one that was checked.
+    /// The recipe at this path, which is below the path of the checked recipe.
     fn at(self, session: &Session, path: &str) -> Box<dyn Recipe> {
         match self {
             CheckedRecipe::Lock => Box::new(made(ExclusiveLock::new(session, path))),

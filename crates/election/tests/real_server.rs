@@ -90,9 +90,9 @@ struct Term {
     stopped: oneshot::Receiver<Instant>,
 }
 
-struct TellWhenDropped(Option<oneshot::Sender<Instant>>);
+struct NotifyWhenDropped(Option<oneshot::Sender<Instant>>);
 
-impl Drop for TellWhenDropped {
+impl Drop for NotifyWhenDropped {
     fn drop(&mut self) {
         if let Some(stopped) = self.0.take() {
             // Nobody listens where the test has no use for it.
@@ -112,7 +112,7 @@ impl Running {
         let task = tokio::spawn(async move {
             let work = async move |leadership: zookeeper_recipes_election::Term| {
                 let (sender, stopped) = oneshot::channel();
-                let _tell = TellWhenDropped(Some(sender));
+                let _notify = NotifyWhenDropped(Some(sender));
                 let _ = terms.send(Term {
                     token: leadership.fencing_token(),
                     session_id: leadership.view().session_id(),

@@ -93,7 +93,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 /// Counted between the readers and the server, over sessions that say nothing by themselves as long
 /// as the test runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallible {
+async fn readers_behind_a_writer_are_notified_once_each_and_ask_nothing() -> Fallible {
     const READERS: usize = 5;
     let server = server().await;
     let first = session(&server, Duration::from_secs(6)).await;
@@ -273,7 +273,7 @@ async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writer_that_gives_up_behind_a_reader_stands_in_nobodys_way() -> Fallible {
+async fn writer_that_gives_up_behind_a_reader_bars_nobody() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let lock = RwLock::new(&session, PATH)?;

@@ -52,7 +52,7 @@ async fn lowered_number_counts(first_number: i32, slow: RequestKind, nth: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn number_that_is_lowered_while_equals_are_told_apart_counts() {
+async fn number_that_is_lowered_while_equals_are_ordered_counts() {
     lowered_number_counts(i32::MAX, RequestKind::GetEach, 1).await;
 }
 

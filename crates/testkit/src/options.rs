@@ -45,7 +45,6 @@ pub struct ServerOptions {
     max_session_timeout: Duration,
     configuration: Vec<(String, String)>,
     system_properties: Vec<(String, String)>,
-    jvm_arguments: Vec<OsString>,
     compiler: Compiler,
     heap_mebibytes: u32,
 }
@@ -60,7 +59,6 @@ impl Default for ServerOptions {
             max_session_timeout: Duration::from_secs(60),
             configuration: Vec::new(),
             system_properties: Vec::new(),
-            jvm_arguments: Vec::new(),
             compiler: Compiler::default(),
             heap_mebibytes: 256,
         }
@@ -127,13 +125,6 @@ impl ServerOptions {
     #[must_use]
     pub fn system_property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.system_properties.push((name.into(), value.into()));
-        self
-    }
-
-    /// An argument for the Java runtime, after all others.
-    #[must_use]
-    pub fn jvm_argument(mut self, argument: impl Into<OsString>) -> Self {
-        self.jvm_arguments.push(argument.into());
         self
     }
 
@@ -234,7 +225,6 @@ impl ServerOptions {
         for (name, value) in &self.system_properties {
             arguments.push(format!("-D{name}={value}").into());
         }
-        arguments.extend(self.jvm_arguments.iter().cloned());
         let mut class_path = directory.class_path().into_os_string();
         class_path.push(":");
         class_path.push(installation.class_path());

@@ -36,7 +36,7 @@ impl Drop for NoDescriptors {
 }
 
 #[test]
-fn runtime_goes_on_and_a_new_session_opens_later() {
+fn runtime_continues_and_a_new_session_opens_later() {
     let servers = tokio::runtime::Runtime::new().expect("a runtime");
     let server = servers.block_on(TestServer::embedded());
     let proxy = servers.block_on(proxy(&server));

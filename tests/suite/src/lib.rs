@@ -30,7 +30,7 @@ pub use recipe::{
 pub use server::{
     Address, LATE, LONG, QUIET, SHORT, TICK, administrator, assert_directory_empty,
     assert_no_watch_left, assert_nothing_left, assert_nothing_left_in, children, create, exists,
-    notifications, proxy, queue_length, server, server_with, session, session_told, watchers,
+    notifications, proxy, queue_length, server, server_with, session, session_with_tick, watchers,
 };
 pub use simulated::simulated_session;
 pub use test_server::TestServer;

@@ -76,11 +76,11 @@ pub async fn proxy(server: &(impl Address + ?Sized)) -> Proxy {
 
 /// A session with this timeout.
 pub async fn session(at: &(impl Address + ?Sized), timeout: Duration) -> Session {
-    session_told(at, timeout, TICK).await
+    session_with_tick(at, timeout, TICK).await
 }
 
 /// A session that is configured with this tick.
-pub async fn session_told(
+pub async fn session_with_tick(
     at: &(impl Address + ?Sized),
     timeout: Duration,
     tick: Duration,

@@ -69,7 +69,7 @@ impl Snapshot {
         }
         foreign.sort_unstable();
         order(&mut contenders);
-        tell_apart(server, path, &mut contenders).await?;
+        distinguish(server, path, &mut contenders).await?;
         let recipe = recipe(&contenders);
         let permits = String::from_utf8(data?).ok();
         Ok(Snapshot {
@@ -191,7 +191,7 @@ impl Snapshot {
 }
 
 /// Reads the contenders whose numbers do not give their order.
-async fn tell_apart(
+async fn distinguish(
     server: &dyn ServerSession,
     path: &NodePath,
     contenders: &mut [Contender],

@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) command: Vec<OsString>,
     pub(super) grace: Duration,
     pub(super) at_most: Option<Duration>,
-    /// The guard is told so often until when the hold lasts.
+    /// How often the deadline of the guard is extended.
     pub(super) renews_every: Duration,
 }
 

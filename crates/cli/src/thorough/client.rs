@@ -20,7 +20,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest reply to accept.
 const LONGEST_REPLY: usize = 16 << 20;
 
-/// Why there is no reply, or not the one that was asked for.
+/// Why a request has no reply, or another reply than the expected one.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Unreachable(Break),

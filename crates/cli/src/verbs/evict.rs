@@ -109,7 +109,7 @@ impl Evict {
         let meaning = match row.state {
             State::Holds | State::Unknown => {
                 "The next contender may hold at once. The evicted one learns of its loss within a \
-                 sixth of its session timeout. If it does not look at its hold, it goes on working."
+                 sixth of its session timeout. If it does not look at its hold, it continues to work."
             }
             State::WaitsFor(_) => "It loses its place in the queue.",
         };

@@ -106,8 +106,11 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
         .await;
     assert!(again.stdout.starts_with("between leads: "), "{again:?}");
     let chosen = ended(chosen).await;
-    let told = chosen.failed_with(81);
-    assert!(told.contains("another candidate is to lead"), "{told}");
+    let refused = chosen.failed_with(81);
+    assert!(
+        refused.contains("another candidate is to lead"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,10 +149,10 @@ async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() 
     let nobody = stage
         .run(&["leader", "/leader", "--transfer-to", "nobody"])
         .await;
-    let told = nobody.failed_with(64);
+    let refused = nobody.failed_with(64);
     assert!(
-        told.contains("\"nobody\" does not campaign at /leader"),
-        "{told}"
+        refused.contains("\"nobody\" does not campaign at /leader"),
+        "{refused}"
     );
 
     let session = session(&stage.connect, LONG).await;
@@ -166,8 +169,11 @@ async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() 
         "200ms",
     ];
     let shown = stage.run(&transfer).await;
-    let told = shown.failed_with(80);
-    assert!(told.contains("next does not lead after 200ms"), "{told}");
+    let refused = shown.failed_with(80);
+    assert!(
+        refused.contains("next does not lead after 200ms"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

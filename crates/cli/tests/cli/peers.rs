@@ -111,8 +111,8 @@ impl Shared {
     }
 
     /// Starts our holder, which holds until this file is there.
-    async fn holder(&self, told: &Path) -> Child {
-        let name = told.to_str().expect("text");
+    async fn holder(&self, output: &Path) -> Child {
+        let name = output.to_str().expect("text");
         let holder = self.zkr(&["lock", PATH, "--", "sh", "-c", UNTIL_TOLD, "sh", name]);
         self.queue(1).await;
         holder
@@ -227,8 +227,8 @@ async fn who_shows_curator_and_kazoo_behind_our_holder_and_they_read_our_owner(s
         return;
     };
     let files = files();
-    let told = files.path().join("told");
-    let holder = shared.holder(&told).await;
+    let output = files.path().join("output");
+    let holder = shared.holder(&output).await;
     let curator = shared.peer(&shared.curator, "lock", 1, Duration::ZERO);
     shared.queue(2).await;
     let kazoo = shared.peer(&shared.kazoo, "renamed", 1, Duration::ZERO);
@@ -241,7 +241,7 @@ async fn who_shows_curator_and_kazoo_behind_our_holder_and_they_read_our_owner(s
     let owners = [&*first_owner, CURATORS, kazoos, &last_owner];
     assert_shown(&shared, "exclusive lock", "lock", &owners).await;
 
-    std::fs::write(&told, "").expect("it is written");
+    std::fs::write(&output, "").expect("it is written");
     for child in [holder, curator, kazoo, last] {
         succeeded(child).await;
     }
@@ -255,8 +255,8 @@ async fn who_shows_kazoo_under_its_own_names(server: TestServer) {
         return;
     };
     let files = files();
-    let told = files.path().join("told");
-    let holder = shared.holder(&told).await;
+    let output = files.path().join("output");
+    let holder = shared.holder(&output).await;
     let kazoo = shared.peer(&shared.kazoo, "lock", 1, Duration::ZERO);
     shared.queue(2).await;
     let last = shared.zkr(&["lock", PATH, "--", "true"]);
@@ -267,7 +267,7 @@ async fn who_shows_kazoo_under_its_own_names(server: TestServer) {
     let owners = [&*first_owner, kazoos, &last_owner];
     assert_shown(&shared, "exclusive lock", "lock", &owners).await;
 
-    std::fs::write(&told, "").expect("it is written");
+    std::fs::write(&output, "").expect("it is written");
     for child in [holder, kazoo, last] {
         succeeded(child).await;
     }

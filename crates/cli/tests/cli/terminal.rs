@@ -88,7 +88,7 @@ async fn terminal_that_closes_ends_the_command_and_releases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_z_stops_and_fg_goes_on() {
+async fn ctrl_z_stops_and_fg_continues() {
     let stage = Stage::new();
     let shell = ["bash", "--norc", "--noediting", "-i"];
     let (mut terminal, shell) = Terminal::start(&shell, &stage.connect);

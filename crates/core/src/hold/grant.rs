@@ -88,8 +88,8 @@ impl Grant {
 
     /// True if the grant is not lost. Each hold by it may have a time limit of its own.
     pub(crate) fn is_held(&self) -> bool {
-        let standing = self.owned.znode.live().standing(self.lapses);
-        self.fate.get() == Fate::Intact && !matches!(standing, HoldState::Lost(_))
+        let state = self.owned.znode.live().hold_state(self.lapses);
+        self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
     }
 
     /// The state of a hold by this grant.
@@ -235,7 +235,7 @@ impl Granted {
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         for grant in grants.values() {
             let live = grant.znode.live();
-            let (reason, at) = match live.standing(grant.lapses) {
+            let (reason, at) = match live.hold_state(grant.lapses) {
                 HoldState::Lost(reason @ LossReason::LeaseElapsed) => (reason, live.lapsed_at()),
                 _ => (LossReason::Session(end), live.now()),
             };
@@ -362,7 +362,7 @@ impl ListedGrant {
             Gone::Written => Fate::Written,
         };
         let live = self.znode.live();
-        match live.standing(self.lapses) {
+        match live.hold_state(self.lapses) {
             HoldState::Lost(LossReason::LeaseElapsed) => {
                 self.fate.report(Fate::Lapsed, live.lapsed_at());
             }

@@ -43,7 +43,7 @@ impl Grant {
         live.during(&old, pin!(znodes.replace(data, acl))).await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(listed);
-        if let HoldState::Lost(reason) = live.standing(self.lapses) {
+        if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
             return Err(znodes.lost(reason));
         }
         let lapses = live

@@ -343,7 +343,7 @@ struct SharedFate {
 impl GrantFate {
     /// Sets the fate, and reports a loss at this time by the ensemble's clock.
     ///
-    /// Only the first fate counts, and the one that explains how the znode was deleted.
+    /// Only the first fate counts. After [`Fate::Gone`], the fate that explains it counts, too.
     pub(crate) fn report(&self, fate: Fate, at: Duration) {
         if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
             self.record(|record| record.lost(reason, at));
@@ -432,7 +432,7 @@ impl GrantState {
         if let Some(reason) = fate.loss() {
             return Some(HoldState::Lost(reason));
         }
-        match self.live.standing(self.lapses) {
+        match self.live.hold_state(self.lapses) {
             HoldState::Held | HoldState::Suspended if fate == Fate::Gone => None,
             HoldState::Held | HoldState::Suspended if self.time_is_up() => {
                 Some(HoldState::Lost(LossReason::TimeLimit))
@@ -548,7 +548,7 @@ impl GrantState {
 
 /// Resolves when the session's lease no longer covers a hold that was granted after so many lapses.
 pub(crate) async fn outlived(live: &LiveSession, lapses: u64) -> LossReason {
-    let lost = || match live.standing(lapses) {
+    let lost = || match live.hold_state(lapses) {
         HoldState::Lost(reason) => Some(reason),
         _ => None,
     };

@@ -539,7 +539,7 @@ impl LiveSession {
     /// The state of a hold that was granted after this number of lapses.
     ///
     /// A lapse before the end of the session is the reason of the loss.
-    pub(crate) fn standing(&self, lapses: u64) -> HoldState {
+    pub(crate) fn hold_state(&self, lapses: u64) -> HoldState {
         let contact = self.condition().contact;
         let kept = lock(&self.kept);
         let over = kept.over;

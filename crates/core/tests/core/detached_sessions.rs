@@ -268,7 +268,7 @@ async fn znode_of_a_waiter_goes_however_long_it_takes() {
 
 /// Somebody deletes the znode, and the server of the next process hears of it late.
 #[tokio::test(start_paused = true)]
-async fn hold_that_is_taken_over_stands_at_the_leader() {
+async fn hold_that_is_taken_over_exists_at_the_leader() {
     let mut on_followers = 0;
     for seed in 0..10 {
         let simulation = Simulation::new(SimulationOptions {

@@ -336,7 +336,7 @@ async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hold_of_a_single_znode_is_lost_when_another_stands_in_its_place() {
+async fn hold_of_a_single_znode_is_lost_when_another_takes_its_place() {
     let simulation = simulation();
     let session = open(&simulation, "a").await;
     let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");

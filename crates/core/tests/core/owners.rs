@@ -73,7 +73,7 @@ async fn list_says_who_holds_and_who_waits_since_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_that_is_set_stands_in_place_of_the_owner() {
+async fn data_that_is_set_replaces_the_owner() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = session(&simulation, "billing").await;
     for (data, owner) in [

@@ -119,9 +119,12 @@ async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the
 async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
     let (live, _) = Scripted::open(SECOND);
     sleep(LEASE - Duration::from_millis(1)).await;
-    assert_eq!(live.standing(0), HoldState::Held);
+    assert_eq!(live.hold_state(0), HoldState::Held);
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    assert_eq!(
+        live.hold_state(0),
+        HoldState::Lost(LossReason::LeaseElapsed)
+    );
 }
 
 /// Nobody has looked at the clock between the two.
@@ -130,7 +133,10 @@ async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
     let (live, _) = Scripted::open(SECOND);
     sleep(LEASE).await;
     live.set_contact(Contact::Ended(SessionEnd::Expired));
-    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    assert_eq!(
+        live.hold_state(0),
+        HoldState::Lost(LossReason::LeaseElapsed)
+    );
     assert_eq!(live.lapsed_at(), LEASE);
 }
 
@@ -141,7 +147,7 @@ async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_l
     live.set_contact(Contact::Ended(SessionEnd::Closed));
     let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
     for _ in 0..2 {
-        assert_eq!(live.standing(0), expired);
+        assert_eq!(live.hold_state(0), expired);
         sleep(LEASE).await;
     }
 }
@@ -152,6 +158,9 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     sleep(LEASE).await;
     renew(&live, &script).await;
     assert_eq!(live.may_grant(), Some(1));
-    assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
-    assert_eq!(live.standing(1), HoldState::Held);
+    assert_eq!(
+        live.hold_state(0),
+        HoldState::Lost(LossReason::LeaseElapsed)
+    );
+    assert_eq!(live.hold_state(1), HoldState::Held);
 }

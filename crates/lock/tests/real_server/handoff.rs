@@ -23,7 +23,7 @@ fn lock(session: &Session) -> ExclusiveLock {
     ExclusiveLock::new(session, PATH).expect("a good path")
 }
 
-async fn server_told(name: &str, value: &str) -> Server {
+async fn server_with_property(name: &str, value: &str) -> Server {
     server_with(ServerOptions::new().system_property(name, value)).await
 }
 
@@ -128,7 +128,7 @@ async fn nobody_but_its_owner_can_write_to_a_contender() {
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_write_for_a_release()
  {
-    let server = server_told("zookeeper.skipACL", "yes").await;
+    let server = server_with_property("zookeeper.skipACL", "yes").await;
     let (first, client) = (
         session(&server, SESSION_TIMEOUT).await,
         administrator(&server).await,
@@ -159,7 +159,7 @@ async fn server_without_the_scheme_or_with_another_algorithm_is_done_without() {
             "SHA-256",
         ),
     ] {
-        let server = server_told(name, value).await;
+        let server = server_with_property(name, value).await;
         let lists = lists_at_a_handoff(&server, LockOptions::new()).await;
         assert_eq!(lists, 1, "{name}");
     }
@@ -170,7 +170,7 @@ async fn server_without_the_scheme_or_with_another_algorithm_is_done_without() {
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
     let name = "zookeeper.DigestAuthenticationProvider.superDigest";
-    let server = server_told(name, SUPER_DIGEST).await;
+    let server = server_with_property(name, SUPER_DIGEST).await;
     let root = Client::connector()
         .with_auth("digest", b"super:admin")
         .connect(&server.connect_string())

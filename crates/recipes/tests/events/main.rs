@@ -40,8 +40,8 @@ fn warn(name: &'static str, fields: Vec<(&'static str, String)>) -> Expected {
     (Level::WARN, name, fields)
 }
 
-fn assert_told(lines: &[Line], expected: &[Expected]) {
-    let told: Vec<(Level, &str)> = lines
+fn assert_logged(lines: &[Line], expected: &[Expected]) {
+    let logged: Vec<(Level, &str)> = lines
         .iter()
         .map(|line| (line.level, line.message.as_str()))
         .collect();
@@ -49,7 +49,7 @@ fn assert_told(lines: &[Line], expected: &[Expected]) {
         .iter()
         .map(|(level, name, _)| (*level, *name))
         .collect();
-    assert_eq!(told, names);
+    assert_eq!(logged, names);
     for (line, (_, name, fields)) in lines.iter().zip(expected) {
         for (field, value) in fields {
             assert_eq!(
@@ -89,7 +89,7 @@ fn begun(day: &Day) -> Vec<Expected> {
             vec![text("behind", &first.node), text("position", "1")],
         ),
         debug("failed", vec![text("path", day::PATH)]),
-        // The try that finds the lock taken tells nothing, and the refused one no place.
+        // The try that finds the lock taken logs nothing, and the refused one no place.
         debug("failed", vec![text("path", day::REFUSED)]),
         debug("failed", vec![text("path", day::REFUSED_BELOW)]),
         debug("suspended", vec![token(first.token)]),
@@ -144,10 +144,10 @@ async fn events_of_a_bad_day_say_what_happened() {
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     let day = bad_day().await;
-    assert_told(&log.lines(), &[begun(&day), ended(&day)].concat());
-    let told = log.lines();
+    assert_logged(&log.lines(), &[begun(&day), ended(&day)].concat());
+    let logged = log.lines();
     let in_span = |message: &str, span: &str| {
-        let mut lines = told.iter().filter(|line| line.message == message);
+        let mut lines = logged.iter().filter(|line| line.message == message);
         assert!(
             lines.all(|line| line.spans.last().is_some_and(|last| *last == span)),
             "{message}"
@@ -208,7 +208,7 @@ async fn lost_hold_is_named_at_level_info_and_was_held_until_its_loss() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loss_is_told_as_the_lease_ends_though_nobody_asks() {
+async fn loss_is_reported_as_the_lease_ends_though_nobody_asks() {
     let _alone = ALONE.lock().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let log = Log::default();
@@ -299,7 +299,7 @@ async fn pass_within_a_process_is_a_release_and_an_acquisition() {
     let lines = log.lines();
     let expected = ["acquired", "released", "acquired", "released"];
     let expected = expected.map(|name| debug(name, vec![token.clone()]));
-    assert_told(&lines[1..], &expected);
+    assert_logged(&lines[1..], &expected);
 }
 
 #[cfg(feature = "metrics")]

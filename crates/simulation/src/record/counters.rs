@@ -47,11 +47,6 @@ impl Counters {
         self.requests.get(&kind).copied().unwrap_or(0)
     }
 
-    /// How many requests were sent, except the clients' own.
-    pub fn requests_asked_for(&self) -> u64 {
-        asked_for(&self.requests)
-    }
-
     /// How many requests this process sent, except its clients' own.
     pub fn requests_of(&self, process: &str) -> u64 {
         self.requests_of.get(process).map_or(0, asked_for)

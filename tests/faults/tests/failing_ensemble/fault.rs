@@ -64,7 +64,7 @@ impl FaultInjector<'_> {
             Fault::MembersRestarted,
             Fault::QuorumLost,
         ];
-        self.work_goes_on("begun", Mended::now()).await;
+        self.work_continues("begun", Mended::now()).await;
         self.rng.shuffle(&mut faults);
         for fault in faults.clone() {
             self.strike(fault).await;
@@ -99,7 +99,7 @@ impl FaultInjector<'_> {
             Fault::MembersRestarted => self.restart_all().await,
             Fault::QuorumLost => self.kill_both(leader, follower).await,
         };
-        self.work_goes_on(&format!("{fault:?}"), mended).await;
+        self.work_continues(&format!("{fault:?}"), mended).await;
         let all = self.ensemble.wait_until_all_serve().await;
         all.expect("all members serve");
     }
@@ -206,7 +206,7 @@ impl FaultInjector<'_> {
 
     /// Waits until a contender of every recipe has come to hold since the fault was mended, and
     /// says how long after the ensemble was seen to serve.
-    async fn work_goes_on(&self, what: &str, mended: Mended) {
+    async fn work_continues(&self, what: &str, mended: Mended) {
         let mut text = format!("{what}, next grant of");
         for journal in self.journals {
             eventually("work continues", || async {

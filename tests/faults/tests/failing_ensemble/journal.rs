@@ -174,11 +174,11 @@ impl Journal {
     pub(crate) fn letting_go(&self, number: u64) {
         let mut record = self.record();
         let held = record.history.letting_go(number);
-        let told = record
+        let is_reported = record
             .losses
             .get(&number)
             .is_some_and(|loss| loss.marked.is_some());
-        if !told {
+        if !is_reported {
             // The hold was lost in the very moment in which its owner let go of it.
             record.losses.remove(&number);
         }

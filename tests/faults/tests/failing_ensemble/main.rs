@@ -132,7 +132,7 @@ fn assert_promises_are_kept(journals: &[Arc<Journal>], live: &[SessionId], lag: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
+async fn promises_are_kept_and_work_continues_whatever_becomes_of_the_members() {
     let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let lasts = Duration::from_secs(number("FAULTS_SECONDS").unwrap_or(0));
     println!("FAULTS_SEED={seed} FAULTS_SECONDS={}", lasts.as_secs());

@@ -11,15 +11,17 @@ use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
     Address, KINDS, LONG, SHORT, TestServer, in_time, number, on_both_servers, session,
-    session_told,
+    session_with_tick,
 };
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::support::{Succession, acquire, held_and_awaited, in_own_runtime, queue_length};
 
-on_both_servers!(loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked,);
+on_both_servers!(loss_is_reported_in_a_healthy_runtime_while_the_sessions_own_is_blocked,);
 
-async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked(server: TestServer) {
+async fn loss_is_reported_in_a_healthy_runtime_while_the_sessions_own_is_blocked(
+    server: TestServer,
+) {
     let rival = session(&server, LONG).await;
     let (sender, opened) = oneshot::channel();
     let (block, go_on) = oneshot::channel::<()>();
@@ -128,7 +130,7 @@ async fn lease_after_a_pause_ends_before_the_session_does() {
     let ensemble = Arc::new(ensemble.expect("an ensemble"));
     let followers = ensemble.followers().await.expect("followers");
     let (follower, other) = (followers[0], followers[1]);
-    let rival = session_told(&ensemble.members()[other].connect_string(), LONG, TICK).await;
+    let rival = session_with_tick(&ensemble.members()[other].connect_string(), LONG, TICK).await;
     let rounds = number("FAULTS_ROUNDS").unwrap_or(ROUNDS);
     let mut cut_while_held = 0;
     for (round, pause) in (0..rounds).zip(PAUSES.into_iter().cycle()) {

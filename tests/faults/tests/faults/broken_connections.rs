@@ -19,7 +19,7 @@ on_both_servers!(
     waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile,
     holder_comes_through_a_break_and_nobody_else_gets_in,
     frozen_holder_knows_its_loss_before_the_next_one_holds,
-    frozen_contender_is_forgotten_with_its_session_and_told_so,
+    frozen_contender_is_removed_with_its_session_and_learns_it,
     acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session,
     handshake_whose_reply_is_lost_is_made_again,
 );
@@ -153,7 +153,7 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds(server: TestServ
     }
 }
 
-async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: TestServer) {
+async fn frozen_contender_is_removed_with_its_session_and_learns_it(server: TestServer) {
     let administrator = administrator(&server).await;
     let rival = session(&server, LONG).await;
     // One waits when nothing passes any more; the other does not even know that it has queued.

@@ -49,7 +49,7 @@ async fn holders_and_waiters_come_through_a_restart_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_go_on_when_servers_no_longer_know_digest() {
+async fn sessions_continue_when_servers_no_longer_know_digest() {
     let mut server = server().await;
     let session = session(&server, SHORT).await;
     let holds = hold_all(&session, "held").await;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{LONG, number, session_told};
+use zookeeper_recipes_suite::{LONG, number, session_with_tick};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::support::{Succession, acquire};
@@ -37,7 +37,7 @@ async fn holders_at_a_leader_that_is_cut_off_know_their_loss_before_the_next_one
         let isolated = ensemble.leader().await.expect("a leader");
         let at = ensemble.members()[isolated].connect_string();
         let holds = SESSIONS.map(async |ticks| {
-            let victim = session_told(&at, TICK.mul_f64(ticks), TICK).await;
+            let victim = session_with_tick(&at, TICK.mul_f64(ticks), TICK).await;
             let hold = lock(&victim, ticks).acquire().await;
             (ticks, hold.expect("it is free"))
         });
@@ -47,7 +47,7 @@ async fn holders_at_a_leader_that_is_cut_off_know_their_loss_before_the_next_one
         let leader = ensemble.leader().await.expect("another leader");
         assert_ne!(leader, isolated);
         let at = ensemble.members()[leader].connect_string();
-        let rival = session_told(&at, LONG, TICK).await;
+        let rival = session_with_tick(&at, LONG, TICK).await;
         let successions = holds.into_iter().map(|(ticks, hold)| {
             let what = format!("round {round}, a session of {ticks} ticks");
             let next = acquire(Box::new(lock(&rival, ticks)));

@@ -197,7 +197,7 @@ async fn watch_one(
     events: Arc<watch::Sender<usize>>,
     mut is_over: watch::Receiver<bool>,
 ) {
-    let mut told: Option<(Seen, Event)> = None;
+    let mut last: Option<(Seen, Event)> = None;
     loop {
         let created = creations.get(&path).map_or(0, |creations| {
             // Those after the read are counted later.
@@ -210,7 +210,7 @@ async fn watch_one(
             Err(error) => panic!("{path}: {error}"),
         };
         // A znode that is created and deleted again looks as it did.
-        if let Some((before @ Some(_), event)) = told {
+        if let Some((before @ Some(_), event)) = last {
             assert_ne!(before, read.after, "{path}: {event:?} of no change");
         }
         seen.send_replace(read.after);
@@ -229,7 +229,7 @@ async fn watch_one(
             assert!(begun > created, "{path}: {event:?} of no creation");
         }
         events.send_modify(|events| *events += 1);
-        told = Some((read.before, event));
+        last = Some((read.before, event));
     }
 }
 
@@ -269,20 +269,20 @@ async fn watches_hold(
         assert!(connected.is_ok(), "move {nth}: not connected");
         // Each other move comes before anything is answered.
         let before = *events.borrow();
-        let mut told = events.subscribe();
-        let told = timeout(
+        let mut events = events.subscribe();
+        let notified = timeout(
             PATIENCE,
-            told.wait_for(|told| nth % 2 == 0 || *told > before),
+            events.wait_for(|events| nth % 2 == 0 || *events > before),
         );
-        assert!(told.await.is_ok(), "move {nth}: no change is notified");
+        assert!(notified.await.is_ok(), "move {nth}: no change is notified");
     }
     is_quiet.send_replace(true);
     let changes = load.await.expect("the writer stays at its server");
     for (kind, path, seen, _) in &mut watchers {
         let last = last_change(&*writer, *kind, path).await.expect("an answer");
-        let told = timeout(PATIENCE, seen.wait_for(|seen| *seen == last)).await;
+        let notified = timeout(PATIENCE, seen.wait_for(|seen| *seen == last)).await;
         assert!(
-            matches!(told, Ok(Ok(_))),
+            matches!(notified, Ok(Ok(_))),
             "{path}: the last change is not notified"
         );
     }

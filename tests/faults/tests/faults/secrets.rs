@@ -61,7 +61,7 @@ async fn nothing_but_the_handshake_of_tls_is_sent_in_plaintext() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_are_not_sent_before_the_session_stands() {
+async fn credentials_are_not_sent_before_the_session_is_open() {
     let heard = heard_by_a_tap("", options()).await.heard();
     assert!(!heard.starts_with(TLS_HANDSHAKE), "{heard:?}");
     assert!(!contains(&heard, SECRET), "{heard:?}");

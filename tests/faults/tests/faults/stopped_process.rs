@@ -105,7 +105,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
     let administrator = administrator(&server).await;
     create(&administrator, "/stored").await;
     let mut holder = holder(&server.connect_string());
-    let mut told = holder.stdin.take().expect("a pipe");
+    let mut commands = holder.stdin.take().expect("a pipe");
     let mut said = BufReader::new(holder.stdout.take().expect("a pipe")).lines();
     let mut stores: Vec<History> = KINDS.iter().map(|_| History::new(1)).collect();
     let mut old_tokens = Vec::new();
@@ -132,7 +132,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
         holds.push(hold);
     }
     hold_still_until(stopped + 2 * SHORT).await;
-    told.write_all(b"look\n").await.expect("it is written");
+    commands.write_all(b"look\n").await.expect("it is written");
     kill_process(id, Signal::CONT).expect("it continues");
 
     for ((kind, store), old_token) in KINDS.iter().zip(&mut stores).zip(old_tokens) {

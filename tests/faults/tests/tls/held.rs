@@ -61,7 +61,7 @@ async fn lock_is_held_by_a_client_with_the_certificate_that_the_server_requires(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_are_replaced_while_a_hold_stands() {
+async fn certificates_are_replaced_while_a_hold_lasts() {
     let server = EmbeddedServer::start().expect("it starts");
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let shown = authority.issue(&["localhost"]).server(Some(&clients));
@@ -95,7 +95,7 @@ async fn certificates_are_replaced_while_a_hold_stands() {
 
 /// The bytes that a stream of TLS keeps when the socket is full go out once it is not.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_go_on_when_a_server_reads_again() {
+async fn requests_continue_when_a_server_reads_again() {
     let server = EmbeddedServer::start().expect("it starts");
     let authority = Authority::new("root");
     let shown = authority.issue(&["localhost"]).server(None);

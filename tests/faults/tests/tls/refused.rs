@@ -49,7 +49,7 @@ async fn certificate_has_to_be_for_the_configured_name_and_not_for_its_address()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn client_without_a_good_certificate_is_told_of_it() {
+async fn client_without_a_good_certificate_gets_the_reason() {
     let server = EmbeddedServer::start().expect("it starts");
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let shown = authority.issue(&["localhost"]).server(Some(&clients));
