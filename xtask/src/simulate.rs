@@ -116,7 +116,7 @@ fn run_mutants(names: &[String], seeds: u64) -> anyhow::Result<()> {
         apply(&mutant, &copy, &[])?;
         let copied = Copy {
             workspace: &copy,
-            target: directory.join("target"),
+            targets: &directory,
         };
         let verdict = match copied.find(&mutant, seeds) {
             Ok(Some(line)) => format!("found, {line}"),
@@ -178,19 +178,30 @@ fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
 /// The copy of the workspace for the mistakes.
 struct Copy<'a> {
     workspace: &'a Path,
-    target: PathBuf,
+    /// Where the builds are.
+    targets: &'a Path,
 }
 
 impl Copy<'_> {
-    fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = cargo(arguments);
+    /// A call of cargo for a single test. To build it takes longer than to run it.
+    fn for_a_test(&self, arguments: &[&str]) -> Command {
+        self.cargo("tests", "0", arguments)
+    }
+
+    /// A call of cargo for many seeds.
+    fn for_seeds(&self, arguments: &[&str]) -> Command {
+        self.cargo("seeds", "1", arguments)
+    }
+
+    fn cargo(&self, target: &str, opt_level: &str, arguments: &[&str]) -> Command {
+        let mut command = cargo(&["--config", r#"profile.release.package."*".opt-level=1"#]);
         command
+            .args(arguments)
             .current_dir(self.workspace)
-            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TARGET_DIR", self.targets.join(target))
             .env("RUSTFLAGS", "--cap-lints=allow")
-            // Each mutant is built again, which takes longer than its run.
             .env("CARGO_INCREMENTAL", "1")
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", opt_level);
         command
     }
 
@@ -211,8 +222,11 @@ impl Copy<'_> {
     fn is_red(&self, test: &str) -> anyhow::Result<bool> {
         let mut arguments = vec!["test", "--quiet", "--release"];
         arguments.extend(test.split_whitespace());
-        run_command(self.cargo(&arguments).arg("--no-run"))?;
-        Ok(!succeeds_within(&mut self.cargo(&arguments), LONGEST_TEST)?)
+        run_command(self.for_a_test(&arguments).arg("--no-run"))?;
+        Ok(!succeeds_within(
+            &mut self.for_a_test(&arguments),
+            LONGEST_TEST,
+        )?)
     }
 
     /// Runs the seeds. Names the seed and the violation if one was found.
@@ -223,10 +237,10 @@ impl Copy<'_> {
         seeds: u64,
     ) -> anyhow::Result<Option<String>> {
         let build = ["build", "--quiet", "--release", "--package", PACKAGE];
-        run_command(&mut self.cargo(&build))?;
+        run_command(&mut self.for_seeds(&build))?;
         let run = ["run", "--quiet", "--release", "--package", PACKAGE, "--"];
         let output = self
-            .cargo(&run)
+            .for_seeds(&run)
             .args(["--recipe", recipe, "--seeds", &seeds.to_string()])
             .output()
             .context("cannot run the simulation")?;
