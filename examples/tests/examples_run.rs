@@ -34,6 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("leader_service", "was killed, and"),
     ("many_locks", "holds were handed on within the process"),
     ("once_per_slot", "node-1: the report is written"),
+    ("priorities", "printed: today's paper, a book, a poster"),
     (
         "prometheus",
         r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,

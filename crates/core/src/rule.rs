@@ -17,13 +17,18 @@ use crate::invalid_input::InvalidInput;
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
 /// * A rule names enough contenders to wait on: as long as all contenders that it waits on stay, it does not hold.
 ///
-/// The view ends with the contender itself. So no verdict lets a later contender go first. A
-/// contender of low priority can let later ones go first by [`RuleHints::steps_back`]: it leaves
-/// the queue instead of holding, and enters it again at its end.
+/// # Priorities
+///
+/// The view ends with the contender itself, so a verdict does not depend on later contenders.
+/// [`RuleHints::steps_back`] lets a later contender go first: a contender of lower priority leaves
+/// the queue instead of holding, and enters it again at its end. [The example `priorities`] is
+/// a lock with priorities.
 ///
 /// `Laws` of `zookeeper-recipes-testkit` checks these laws, who holds together, and how many
 /// waiters one deletion wakes, on every short queue. `Conformance` there checks a recipe on a
 /// server. A test of a queue that needs no server runs on `zookeeper-recipes-simulation`.
+///
+/// [The example `priorities`]: https://github.com/zookeeper-recipes/zookeeper-recipes/blob/main/examples/examples/priorities.rs
 ///
 /// ```
 /// use std::borrow::Cow;
