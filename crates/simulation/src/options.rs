@@ -73,8 +73,18 @@ pub struct SimulationOptions {
     pub largest_request: usize,
     /// The requests that the servers do not know. The servers close the connection at them.
     pub unknown: Vec<Opcode>,
-    /// How often the leader reaps empty containers.
+    /// How often the leader deletes empty containers, and znodes whose time to live has passed: the
+    /// server's `znode.container.checkIntervalMs`.
     pub container_interval: Duration,
+    /// True if the servers create znodes with a time to live: the server's
+    /// `zookeeper.extendedTypesEnabled`. Such a create is refused otherwise.
+    pub extended_types: bool,
+    /// True if the servers refuse a write beyond a hard limit: the server's
+    /// `zookeeper.enforceQuota`. They count in the znodes of the quotas either way.
+    pub enforces_quotas: bool,
+    /// The user that no access control list limits, as `user:` and the digest of its credentials:
+    /// the server's `zookeeper.DigestAuthenticationProvider.superDigest`.
+    pub super_digest: Option<String>,
     /// The number of lines that the trace keeps. With 0, nothing is recorded.
     pub trace_limit: usize,
     /// The limits that [`exceeds_its_limits`](crate::Simulation::exceeds_its_limits) reports.
@@ -126,6 +136,9 @@ impl Default for SimulationOptions {
             largest_request: 1_048_575,
             unknown: Vec::new(),
             container_interval: Duration::from_secs(60),
+            extended_types: false,
+            enforces_quotas: false,
+            super_digest: None,
             trace_limit: 10_000,
             limits: Limits::default(),
         }

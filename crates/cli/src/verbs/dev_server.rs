@@ -16,6 +16,7 @@ use zookeeper_recipes_simulation::{
 };
 
 use crate::connecting::Connection;
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -44,6 +45,29 @@ pub(crate) struct DevServer {
     /// The znodes to begin with: a JSON object such as {"/app/config": "v1", "/app/empty": null}.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+
+    /// Create znodes with a time to live, as `zookeeper.extendedTypesEnabled` does.
+    #[arg(long)]
+    extended_types: bool,
+
+    /// How often empty containers, and znodes whose time to live has passed, are deleted.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    container_check_interval: Duration,
+
+    /// The user that no access control list limits: `super:` and the digest of its credentials.
+    ///
+    /// The digest is the base64 of the SHA-1 of `super:password`, as in Apache's
+    /// `zookeeper.DigestAuthenticationProvider.superDigest`.
+    #[arg(long, value_name = "USER:DIGEST")]
+    super_digest: Option<String>,
+
+    /// Refuse a write beyond a hard limit of a quota, as `zookeeper.enforceQuota` does.
+    #[arg(long)]
+    enforce_quota: bool,
+
+    /// The longest request in bytes. A longer one ends the connection.
+    #[arg(long, value_name = "BYTES", default_value_t = 1_048_575)]
+    jute_maxbuffer: u32,
 }
 
 impl DevServer {
@@ -64,6 +88,16 @@ impl DevServer {
         if tick.is_zero() {
             return Err(Failure::usage("--tick must not be zero"));
         }
+        if self.container_check_interval.is_zero() {
+            let problem = "--container-check-interval must not be zero";
+            return Err(Failure::usage(problem));
+        }
+        if let Some(digest) = self.super_digest.as_deref().filter(|it| !is_digest(it)) {
+            let problem = "is no user, colon and base64 of a SHA-1";
+            return Err(Failure::usage(format!(
+                "--super-digest {digest:?} {problem}"
+            )));
+        }
         self.check_ports()?;
         let znodes = match &self.data {
             Some(file) => znodes(file)?,
@@ -77,6 +111,11 @@ impl DevServer {
             znodes,
             simulation: SimulationOptions {
                 tick,
+                extended_types: self.extended_types,
+                container_interval: self.container_check_interval,
+                super_digest: self.super_digest.clone(),
+                enforces_quotas: self.enforce_quota,
+                largest_request: usize::try_from(self.jute_maxbuffer).unwrap_or(usize::MAX),
                 ..defaults.simulation
             },
             ..defaults
@@ -98,6 +137,14 @@ impl DevServer {
             _ => Ok(()),
         }
     }
+}
+
+/// True if this is a user and the base64 of 20 bytes.
+fn is_digest(text: &str) -> bool {
+    let is_base64 = |it: char| it.is_ascii_alphanumeric() || matches!(it, '+' | '/' | '=');
+    text.split_once(':').is_some_and(|(user, hash)| {
+        !user.is_empty() && hash.len() == 28 && hash.ends_with('=') && hash.chars().all(is_base64)
+    })
 }
 
 /// The failure of a server that does not start.

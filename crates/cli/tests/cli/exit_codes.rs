@@ -160,6 +160,16 @@ async fn server_for_development_names_what_is_wrong() {
         (vec!["--port", "65536"], 64, "65536"),
         (vec!["--port", "0", "--tick", "0"], 64, "--tick"),
         (
+            vec!["--port", "0", "--container-check-interval", "0"],
+            64,
+            "--container-check-interval",
+        ),
+        (
+            vec!["--port", "0", "--super-digest", "super:password"],
+            64,
+            "--super-digest",
+        ),
+        (
             vec!["--port", "5000", "--admin-port", "5000"],
             64,
             "--admin-port",

@@ -34,8 +34,11 @@ use crate::simulation::Simulation;
 ///
 /// # What it does not do
 ///
-/// It keeps nothing on disk. It has no TLS, no SASL and no quotas, and its members cannot be
-/// reconfigured. Znodes with a time to live are refused, as by a server that has not enabled them.
+/// It keeps nothing on disk. It has no TLS, and its members cannot be reconfigured. A request to
+/// authenticate by SASL is refused with the code `AUTHFAILED`, and the connection is closed.
+///
+/// By default it refuses a znode with a time to live, enforces no quota and knows no super user, as
+/// Apache's server does. [`SimulationOptions`](crate::SimulationOptions) change that.
 ///
 /// # Faults
 ///

@@ -119,7 +119,7 @@ fn change(edit: &Edit) -> Option<Change> {
             path,
             ephemeral_owner: match owner {
                 Owner::Session(session) => Some(SessionId(*session)),
-                Owner::Nobody | Owner::Container => None,
+                Owner::Nobody | Owner::Container | Owner::Ttl(_) => None,
             },
             data: data.clone().unwrap_or_default(),
         }),

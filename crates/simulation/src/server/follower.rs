@@ -174,7 +174,7 @@ fn result_of(
 ) -> MultiResult {
     match (kind, stat) {
         (EditKind::Create { owner, .. }, Some(stat))
-            if owner == Owner::Container
+            if matches!(owner, Owner::Container | Owner::Ttl(_))
                 || (reports_metadata && operation.opcode() != OpCode::Create) =>
         {
             MultiResult::Create2 { path, stat }

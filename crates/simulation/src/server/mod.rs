@@ -18,6 +18,7 @@ mod member;
 mod paths;
 mod proposal;
 mod quorum;
+mod quota;
 mod reads;
 mod replies;
 mod requests;

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{
-    Acl, CheckRequest, CreateMode, CreateRequest, DeleteRequest, ErrorCode, MultiOperation,
-    MultiResult, Permission, ReplyBody, RequestBody, SetAclRequest, SetDataRequest,
+    Acl, CheckRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
+    MultiOperation, MultiResult, Permission, ReplyBody, RequestBody, SetAclRequest, SetDataRequest,
 };
 
 use super::access::{Writer, expand, permit};
 use super::paths;
-use super::tree::{Edit, EditKind, Owner, Tree, split};
+use super::tree::{Edit, EditKind, LONGEST_TTL, Owner, Tree, split};
+use crate::options::SimulationOptions;
 use crate::wire::message::Answer;
 
 /// The create counters that the leader has promised in proposals not yet committed.
@@ -33,18 +34,46 @@ struct Record {
     acl_version: i32,
 }
 
+/// A znode to create.
+struct New<'a> {
+    path: &'a str,
+    data: Option<&'a [u8]>,
+    acl: &'a [Acl],
+    mode: CreateMode,
+    /// The time to live in milliseconds, of a mode that has one.
+    ttl: i64,
+}
+
+impl<'a> New<'a> {
+    fn of(request: &'a CreateRequest, mode: CreateMode) -> New<'a> {
+        New {
+            path: &request.path,
+            data: request.data.as_deref(),
+            acl: &request.acl,
+            mode,
+            ttl: -1,
+        }
+    }
+}
+
 /// The operations of one transaction, checked in order, each on top of those before it.
 pub(crate) struct Proposal<'a> {
     tree: &'a Tree,
     outstanding: &'a Outstanding,
+    options: &'a SimulationOptions,
     records: BTreeMap<String, Option<Record>>,
 }
 
 impl<'a> Proposal<'a> {
-    pub(crate) fn new(tree: &'a Tree, outstanding: &'a Outstanding) -> Proposal<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        outstanding: &'a Outstanding,
+        options: &'a SimulationOptions,
+    ) -> Proposal<'a> {
         Proposal {
             tree,
             outstanding,
+            options,
             records: BTreeMap::new(),
         }
     }
@@ -83,11 +112,15 @@ impl<'a> Proposal<'a> {
         match request {
             // Only a request of its own creates a container.
             RequestBody::Create(it) | RequestBody::Create2(it) if it.mode.is_container() => {
-                self.create(it, CreateMode::Persistent, writer)
+                self.create(&New::of(it, CreateMode::Persistent), writer)
             }
-            RequestBody::Create(it) | RequestBody::Create2(it) => self.create(it, it.mode, writer),
-            RequestBody::CreateContainer(it) => self.create(it, CreateMode::Container, writer),
-            RequestBody::CreateTtl(it) => Err(refusal_of(it.mode)),
+            RequestBody::Create(it) | RequestBody::Create2(it) => {
+                self.create(&New::of(it, it.mode), writer)
+            }
+            RequestBody::CreateContainer(it) => {
+                self.create(&New::of(it, CreateMode::Container), writer)
+            }
+            RequestBody::CreateTtl(it) => self.create_ttl(it, writer),
             RequestBody::Delete(it) => self.delete(it, writer),
             RequestBody::SetData(it) => self.set_data(it, writer),
             RequestBody::SetAcl(it) => self.set_acl(it, writer),
@@ -115,8 +148,8 @@ impl<'a> Proposal<'a> {
             // In a transaction the mode alone decides whether it is a container.
             MultiOperation::Create(it)
             | MultiOperation::Create2(it)
-            | MultiOperation::CreateContainer(it) => self.create(it, it.mode, writer),
-            MultiOperation::CreateTtl(it) => Err(refusal_of(it.mode)),
+            | MultiOperation::CreateContainer(it) => self.create(&New::of(it, it.mode), writer),
+            MultiOperation::CreateTtl(it) => self.create_ttl(it, writer),
             MultiOperation::Delete(it) => self.delete(it, writer),
             MultiOperation::SetData(it) => self.set_data(it, writer),
             MultiOperation::Check(it) => self.check(it, writer),
@@ -139,6 +172,10 @@ impl<'a> Proposal<'a> {
     ) -> Result<Edit, ErrorCode> {
         let path = &request.path;
         let mut record = self.permitted(path, Permission::WRITE, writer)?;
+        if self.options.enforces_quotas {
+            let added = self.tree.added_by_write(path, request.data.as_deref());
+            self.tree.check_quota(path, added)?;
+        }
         let version = next_version(record.version, request.version)?;
         record.version = version;
         self.records.insert(path.clone(), Some(record));
@@ -155,19 +192,39 @@ impl<'a> Proposal<'a> {
         Ok(EditKind::SetAcl(acl).of(path))
     }
 
-    fn create(
+    /// A request to create a znode with a time to live.
+    fn create_ttl(
         &mut self,
-        request: &CreateRequest,
-        mode: CreateMode,
+        request: &CreateTtlRequest,
         writer: &Writer<'_>,
     ) -> Result<Edit, ErrorCode> {
-        if mode.is_ttl() || matches!(mode, CreateMode::Unknown(_)) {
-            return Err(refusal_of(mode));
+        let new = New {
+            path: &request.path,
+            data: request.data.as_deref(),
+            acl: &request.acl,
+            mode: request.mode,
+            ttl: request.ttl,
+        };
+        match request.mode.is_ttl() {
+            true => self.create(&new, writer),
+            // A znode of another kind has no time to live.
+            false => Err(ErrorCode::BadArguments),
         }
-        let path = &request.path;
+    }
+
+    fn create(&mut self, new: &New<'_>, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
+        let mode = new.mode;
+        match mode {
+            CreateMode::Unknown(_) => return Err(ErrorCode::BadArguments),
+            _ if !mode.is_ttl() => {}
+            _ if !self.options.extended_types => return Err(ErrorCode::Unimplemented),
+            _ if !(1..=LONGEST_TTL).contains(&new.ttl) => return Err(ErrorCode::BadArguments),
+            _ => {}
+        }
+        let path = new.path;
         paths::check_parent(path)?;
         let (parent_path, _) = split(path);
-        let acl: Arc<[Acl]> = expand(&request.acl, writer)?.into();
+        let acl: Arc<[Acl]> = expand(new.acl, writer)?.into();
         let mut parent = self.record(parent_path)?;
         permit(&parent.acl, Permission::CREATE, writer)?;
         let path = if mode.is_sequential() {
@@ -183,8 +240,13 @@ impl<'a> Proposal<'a> {
         if matches!(parent.owner, Owner::Session(_)) {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
+        if self.options.enforces_quotas {
+            let added = Tree::added_by_create(new.data);
+            self.tree.check_quota(&path, added)?;
+        }
         let owner = match (mode, writer) {
             (CreateMode::Container, _) => Owner::Container,
+            (mode, _) if mode.is_ttl() => Owner::Ttl(new.ttl),
             (mode, Writer::Session(session, _)) if mode.is_ephemeral() => Owner::Session(*session),
             _ => Owner::Nobody,
         };
@@ -202,7 +264,7 @@ impl<'a> Proposal<'a> {
         };
         self.records.insert(path.clone(), Some(record));
         let kind = EditKind::Create {
-            data: request.data.clone(),
+            data: new.data.map(<[u8]>::to_vec),
             acl,
             owner,
             parent_creates,
@@ -272,14 +334,6 @@ fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     let is_met = expected == -1 || expected == current;
     let next = current.wrapping_add(1);
     is_met.then_some(next).ok_or(ErrorCode::BadVersion)
-}
-
-/// Znodes with a time to live are not enabled, and a znode of another kind takes none.
-fn refusal_of(mode: CreateMode) -> ErrorCode {
-    match mode.is_ttl() {
-        true => ErrorCode::Unimplemented,
-        false => ErrorCode::BadArguments,
-    }
 }
 
 /// One operation has failed; those before it were fine, those after it were not tried.

@@ -4,7 +4,7 @@ use zookeeper_recipes_protocol::{
     AuthId, AuthRequest, ConnectRequest, ErrorCode, ReplyBody, Request, RequestBody,
 };
 
-use super::access::identity;
+use super::access::{SUPER, identity};
 use super::action::ToLeader;
 use super::session::{ServerEnd, password_of};
 use super::state::Servers;
@@ -157,8 +157,13 @@ impl Servers {
         let credentials = request.auth.as_deref().unwrap_or_default();
         let identity = identity(&request.scheme, credentials).ok_or(ErrorCode::AuthFailed)?;
         let identities = self.identities.entry(session).or_default();
-        if &*identity.scheme != "ip" && !identities.contains(&identity) {
-            identities.push(identity);
+        let is_super = &*identity.scheme == "digest"
+            && Some(&*identity.id) == self.options.super_digest.as_deref();
+        let all = [is_super.then(|| AuthId::new(SUPER, "")), Some(identity)];
+        for identity in all.into_iter().flatten() {
+            if &*identity.scheme != "ip" && !identities.contains(&identity) {
+                identities.push(identity);
+            }
         }
         Ok(ReplyBody::Empty)
     }
@@ -176,7 +181,7 @@ impl Servers {
         // A server answers these at once, past what is still to be answered.
         let answer = match &arriving.request.body {
             RequestBody::Auth(request) => Some(self.authenticate(session, request)),
-            // A server without SASL does not know the scheme.
+            // Apache's server without a SASL configuration does not answer.
             RequestBody::Sasl(_) => Some(Err(ErrorCode::AuthFailed)),
             _ => None,
         };

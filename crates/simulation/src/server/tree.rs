@@ -13,14 +13,19 @@ use super::paths;
 pub(crate) enum Owner {
     Nobody,
     Container,
+    /// The time to live, in milliseconds.
+    Ttl(i64),
     Session(i64),
 }
 
+/// The longest time to live, in milliseconds: what five bytes hold.
+pub(super) const LONGEST_TTL: i64 = (1 << 40) - 1;
+
 impl Owner {
-    /// The `ephemeralOwner` in the metadata.
+    /// The `ephemeralOwner` in the metadata. It shows neither containers nor times to live.
     pub(crate) fn ephemeral_owner(self) -> i64 {
         match self {
-            Owner::Nobody | Owner::Container => 0,
+            Owner::Nobody | Owner::Container | Owner::Ttl(_) => 0,
             Owner::Session(session) => session,
         }
     }
@@ -90,6 +95,16 @@ impl Znode {
     pub(crate) fn modified(&self) -> i64 {
         self.mzxid
     }
+
+    /// True if the leader deletes the znode at this time, in milliseconds since 1970.
+    pub(super) fn is_due(&self, now: i64) -> bool {
+        self.children.is_empty()
+            && match self.owner {
+                Owner::Container => self.stat().cversion > 0,
+                Owner::Ttl(milliseconds) => now - self.mtime > milliseconds,
+                Owner::Nobody | Owner::Session(_) => false,
+            }
+    }
 }
 
 /// What a transaction does to one znode: decided by the leader, applied alike by every server.
@@ -144,6 +159,8 @@ pub(crate) struct Applied {
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     nodes: BTreeMap<String, Znode>,
+    /// The number of quotas. Without any, no write looks for one.
+    pub(super) quotas: usize,
     /// The last transaction applied.
     pub(crate) zxid: i64,
 }
@@ -152,6 +169,7 @@ impl Default for Tree {
     fn default() -> Tree {
         let mut tree = Tree {
             nodes: BTreeMap::new(),
+            quotas: 0,
             zxid: 0,
         };
         let node = |children: &[&str]| Znode {
@@ -189,8 +207,22 @@ impl Tree {
             .collect()
     }
 
+    /// Writes data that is no part of a transaction: the version stays.
+    pub(super) fn overwrite(&mut self, path: &str, data: Vec<u8>) {
+        if let Some(node) = self.nodes.get_mut(path) {
+            node.data = Some(data);
+        }
+    }
+
     /// Applies one edit of the transaction `zxid`.
     pub(super) fn apply(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
+        let before = self.counted_at(&edit.path);
+        let applied = self.apply_alone(edit, zxid, time);
+        self.count(edit, before);
+        applied
+    }
+
+    fn apply_alone(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
         let path = &edit.path;
         match &edit.kind {
             EditKind::Check => Applied {

@@ -9,12 +9,12 @@ use super::action::Action;
 use super::proposal::Proposal;
 use super::state::Servers;
 use super::transaction::{Body, Origin, Transaction, apply};
-use super::tree::{Edit, EditKind, Owner};
+use super::tree::{Edit, EditKind};
 
 impl Servers {
     /// Turns a write into a transaction's body, on top of all that has been proposed.
     pub(crate) fn decide(&mut self, request: &RequestBody, writer: &Writer<'_>) -> Body {
-        let mut proposal = Proposal::new(&self.tree, &self.outstanding);
+        let mut proposal = Proposal::new(&self.tree, &self.outstanding, &self.options);
         let edits = match proposal.edits(request, writer) {
             Ok(edits) => edits,
             Err(answer) => return Body::Refused(answer),
@@ -110,16 +110,14 @@ impl Servers {
         }
     }
 
-    /// Deletes the containers that have had children and have none now.
+    /// Deletes the containers that have had children and have none now, and the znodes without
+    /// children whose time to live has passed.
     pub(crate) fn reap_containers(&mut self) -> Vec<String> {
+        let now = self.began_at + self.kernel.now.as_millis() as i64;
         let leader = &self.members[self.leader].tree;
         let candidates: Vec<String> = leader
             .iter()
-            .filter(|(_, node)| {
-                node.owner == Owner::Container
-                    && node.children.is_empty()
-                    && node.stat().cversion > 0
-            })
+            .filter(|(_, node)| node.is_due(now))
             .map(|(path, _)| path.clone())
             .collect();
         let mut reaped = Vec::new();

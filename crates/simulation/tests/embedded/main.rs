@@ -12,6 +12,7 @@ mod members;
 mod operations;
 mod raw;
 mod requests;
+mod server_options;
 mod sessions;
 mod start;
 #[cfg(feature = "admin")]

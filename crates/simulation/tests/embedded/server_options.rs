@@ -1,0 +1,358 @@
+//! Options of a server: the embedded server and Apache's do the same with the same options.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_protocol::{
+    AuthId, AuthRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
+    MultiOperation, MultiResult, PathRequest, Permission, ReplyBody, Request, RequestBody,
+    SaslRequest, SetDataRequest,
+};
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::raw::{Raw, anyone, at, create, entry};
+
+/// Longer than a server takes to check its containers.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often the servers check their containers.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Apache's server and the embedded one.
+struct Both {
+    apache: Server,
+    embedded: EmbeddedServer,
+}
+
+impl Both {
+    async fn start(apache: ServerOptions, embedded: SimulationOptions) -> Both {
+        let options = EmbeddedOptions {
+            simulation: embedded,
+            ..Default::default()
+        };
+        Both {
+            apache: Server::start(apache).await.expect("it starts"),
+            embedded: EmbeddedServer::start_with(options).expect("it starts"),
+        }
+    }
+
+    /// A client of each, with the name of the server.
+    fn clients(&self) -> [(&'static str, Raw); 2] {
+        [
+            ("Apache's", Raw::connect(&self.apache.connect_string())),
+            ("embedded", Raw::connect(&self.embedded.connect_string())),
+        ]
+    }
+}
+
+fn defaults() -> SimulationOptions {
+    EmbeddedOptions::default().simulation
+}
+
+fn ttl(path: &str, mode: CreateMode, ttl: i64) -> CreateTtlRequest {
+    CreateTtlRequest {
+        path: path.to_owned(),
+        data: Some(b"data".to_vec()),
+        acl: anyone(Permission::ALL),
+        mode,
+        ttl,
+    }
+}
+
+fn created(path: &str, data: &[u8]) -> RequestBody {
+    RequestBody::Create2(create_of(path, data))
+}
+
+fn create_of(path: &str, data: &[u8]) -> CreateRequest {
+    CreateRequest {
+        path: path.to_owned(),
+        data: Some(data.to_vec()),
+        acl: anyone(Permission::ALL),
+        mode: CreateMode::Persistent,
+    }
+}
+
+fn delete(path: &str) -> RequestBody {
+    RequestBody::Delete(DeleteRequest {
+        path: path.to_owned(),
+        version: -1,
+    })
+}
+
+fn set(path: &str, data: &[u8]) -> RequestBody {
+    RequestBody::SetData(SetDataRequest {
+        path: path.to_owned(),
+        data: Some(data.to_vec()),
+        version: -1,
+    })
+}
+
+fn data(client: &mut Raw, path: &str) -> String {
+    match client.done(RequestBody::GetData(at(path, false))) {
+        ReplyBody::Data { data, .. } => String::from_utf8(data.unwrap_or_default()).expect("text"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn exists(client: &mut Raw, path: &str) -> bool {
+    match client.fails(RequestBody::Exists(at(path, false))) {
+        ErrorCode::Ok => true,
+        ErrorCode::NoNode => false,
+        other => panic!("{path}: {other}"),
+    }
+}
+
+fn until_deleted(client: &mut Raw, path: &str, name: &str) {
+    let began = Instant::now();
+    while exists(client, path) {
+        assert!(began.elapsed() < PATIENCE, "{name}: {path} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are_on() {
+    let apache = ServerOptions::new().extended_types();
+    let apache = apache.container_check_interval(INTERVAL);
+    let embedded = SimulationOptions {
+        extended_types: true,
+        container_interval: INTERVAL,
+        ..defaults()
+    };
+    let both = Both::start(apache, embedded).await;
+    for (name, mut client) in both.clients() {
+        use CreateMode::{PersistentSequentialWithTtl, PersistentWithTtl};
+        for milliseconds in [0, -1, 1 << 40] {
+            let refused = ttl("/refused", PersistentWithTtl, milliseconds);
+            let code = client.fails(RequestBody::CreateTtl(refused));
+            assert_eq!(code, ErrorCode::BadArguments, "{name}: {milliseconds}");
+        }
+        let code = client.fails(create("/refused", PersistentWithTtl));
+        assert_eq!(code, ErrorCode::BadArguments, "{name}");
+
+        let longest = ttl("/longest-", PersistentSequentialWithTtl, (1 << 40) - 1);
+        let reply = client.done(RequestBody::CreateTtl(longest));
+        let ReplyBody::Create2 { path, stat } = reply else {
+            panic!("{name}: {reply:?}");
+        };
+        assert_eq!(path, "/longest-0000000000", "{name}");
+        assert_eq!(stat.ephemeral_owner, 0, "{name}");
+
+        let short = |path| MultiOperation::CreateTtl(ttl(path, PersistentWithTtl, 1));
+        let both = RequestBody::Multi(vec![short("/short"), short("/parent")]);
+        let ReplyBody::Multi(results) = client.done(both) else {
+            panic!("{name}: an answer of another kind");
+        };
+        for result in results {
+            let MultiResult::Create2 { stat, .. } = result else {
+                panic!("{name}: {result:?}");
+            };
+            assert_eq!(stat.ephemeral_owner, 0, "{name}");
+        }
+        // A znode with a child stays, and so does one whose time has not passed.
+        if client.fails(created("/parent/child", b"")) == ErrorCode::Ok {
+            until_deleted(&mut client, "/short", name);
+            assert!(exists(&mut client, "/parent"), "{name}");
+            client.done(delete("/parent/child"));
+        }
+        until_deleted(&mut client, "/short", name);
+        until_deleted(&mut client, "/parent", name);
+        assert!(exists(&mut client, "/longest-0000000000"), "{name}");
+
+        client.done(RequestBody::CreateContainer(create_of("/container", b"")));
+        client.done(created("/container/child", b""));
+        client.done(delete("/container/child"));
+        until_deleted(&mut client, "/container", name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
+    let both = Both::start(ServerOptions::new(), defaults()).await;
+    for (name, mut client) in both.clients() {
+        for milliseconds in [10_000, 0] {
+            let refused = ttl("/refused", CreateMode::PersistentWithTtl, milliseconds);
+            let one = MultiOperation::CreateTtl(refused.clone());
+            let code = client.fails(RequestBody::CreateTtl(refused));
+            assert_eq!(code, ErrorCode::Unimplemented, "{name}");
+            let ReplyBody::Multi(results) = client.done(RequestBody::Multi(vec![one])) else {
+                panic!("{name}: an answer of another kind");
+            };
+            let unimplemented = MultiResult::Error(ErrorCode::Unimplemented);
+            assert_eq!(results, [unimplemented], "{name}");
+        }
+        let code = client.fails(create("/refused", CreateMode::PersistentWithTtl));
+        assert_eq!(code, ErrorCode::Unimplemented, "{name}");
+
+        forbid(&mut client, "/closed");
+        client.done(authenticate());
+        let read = RequestBody::GetData(at("/closed", false));
+        assert_eq!(client.fails(read), ErrorCode::NoAuth, "{name}");
+
+        client.done(created("/a", b""));
+        limit(
+            &mut client,
+            "count=1,bytes=1=;countHardLimit=1;byteHardLimit=1",
+        );
+        client.done(created("/a/b", b"1234"));
+        assert_eq!(counted(&mut client), "count=2,bytes=4", "{name}");
+    }
+}
+
+/// Creates a znode that only somebody else may read.
+fn forbid(client: &mut Raw, path: &str) {
+    let somebody = AuthId::digest("somebody", "else");
+    client.done(RequestBody::Create(CreateRequest {
+        acl: vec![entry(Permission::ALL, &somebody.scheme, &somebody.id)],
+        ..create_of(path, b"secret")
+    }));
+}
+
+fn authenticate() -> RequestBody {
+    RequestBody::Auth(AuthRequest {
+        kind: 0,
+        scheme: "digest".to_owned(),
+        auth: Some(b"super:password".to_vec()),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_access_control_list_limits_the_super_user() {
+    let digest = AuthId::digest("super", "password").id;
+    let property = "zookeeper.DigestAuthenticationProvider.superDigest";
+    let apache = ServerOptions::new().system_property(property, &*digest);
+    let embedded = SimulationOptions {
+        super_digest: Some(digest.to_string()),
+        ..defaults()
+    };
+    let both = Both::start(apache, embedded).await;
+    for (name, mut client) in both.clients() {
+        forbid(&mut client, "/closed");
+        let read = || RequestBody::GetData(at("/closed", false));
+        assert_eq!(client.fails(read()), ErrorCode::NoAuth, "{name}");
+        client.done(authenticate());
+        assert_eq!(data(&mut client, "/closed"), "secret", "{name}");
+        client.done(set("/closed", b"changed"));
+        client.done(created("/closed/child", b""));
+        client.done(delete("/closed/child"));
+
+        // The list of its own znode names the digest alone.
+        client.done(RequestBody::Create(CreateRequest {
+            acl: vec![entry(Permission::ALL, "auth", "")],
+            ..create_of("/own", b"")
+        }));
+        let path = "/own".to_owned();
+        let ReplyBody::Acl { acl, .. } = client.done(RequestBody::GetAcl(PathRequest { path }))
+        else {
+            panic!("{name}: an answer of another kind");
+        };
+        let own = entry(Permission::ALL, "digest", &digest);
+        assert_eq!(acl, [own], "{name}");
+
+        // Nobody can claim to be that user otherwise.
+        let mut other = match name {
+            "embedded" => Raw::connect(&both.embedded.connect_string()),
+            _ => Raw::connect(&both.apache.connect_string()),
+        };
+        let claim = RequestBody::Auth(AuthRequest {
+            kind: 0,
+            scheme: "super".to_owned(),
+            auth: Some(Vec::new()),
+        });
+        assert_eq!(other.fails(claim), ErrorCode::AuthFailed, "{name}");
+    }
+}
+
+/// Sets a quota for `/a`.
+fn limit(client: &mut Raw, limits: &str) {
+    client.done(created("/zookeeper/quota/a", b""));
+    let limits = limits.as_bytes();
+    client.done(created("/zookeeper/quota/a/zookeeper_limits", limits));
+    let counts = created("/zookeeper/quota/a/zookeeper_stats", b"count=0,bytes=0");
+    client.done(counts);
+}
+
+fn counted(client: &mut Raw) -> String {
+    data(client, "/zookeeper/quota/a/zookeeper_stats")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
+    let apache = ServerOptions::new().system_property("zookeeper.enforceQuota", "true");
+    let embedded = SimulationOptions {
+        enforces_quotas: true,
+        ..defaults()
+    };
+    let both = Both::start(apache, embedded).await;
+    for (name, mut client) in both.clients() {
+        for path in ["/a", "/a/b", "/beside"] {
+            client.done(created(path, b"1234"));
+        }
+        limit(
+            &mut client,
+            "count=9,bytes=9=;countHardLimit=3;byteHardLimit=20",
+        );
+        assert_eq!(counted(&mut client), "count=2,bytes=8", "{name}");
+        client.done(created("/a/c", b"1234"));
+        assert_eq!(counted(&mut client), "count=3,bytes=12", "{name}");
+        let code = client.fails(created("/a/d", b""));
+        assert_eq!(code, ErrorCode::QuotaExceeded, "{name}");
+        let code = client.fails(set("/a/c", &[0; 13]));
+        assert_eq!(code, ErrorCode::QuotaExceeded, "{name}");
+        client.done(set("/a/c", &[0; 12]));
+        assert_eq!(counted(&mut client), "count=3,bytes=20", "{name}");
+        client.done(set("/a/c", b"1234"));
+        client.done(delete("/a/b"));
+        assert_eq!(counted(&mut client), "count=2,bytes=8", "{name}");
+        client.done(created("/beside/a", &[0; 100]));
+
+        // Each operation of a transaction is checked by what is there before the transaction.
+        let two = ["/a/d", "/a/e"].map(|path| MultiOperation::Create2(create_of(path, b"1")));
+        client.done(RequestBody::Multi(two.to_vec()));
+        assert_eq!(counted(&mut client), "count=4,bytes=10", "{name}");
+        let one = MultiOperation::Create2(create_of("/a/f", b""));
+        let ReplyBody::Multi(results) = client.done(RequestBody::Multi(vec![one])) else {
+            panic!("{name}: an answer of another kind");
+        };
+        let exceeded = MultiResult::Error(ErrorCode::QuotaExceeded);
+        assert_eq!(results, [exceeded], "{name}");
+
+        client.done(delete("/zookeeper/quota/a/zookeeper_limits"));
+        client.done(created("/a/f", b""));
+        assert_eq!(counted(&mut client), "count=4,bytes=10", "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_longer_than_the_largest_ends_the_connection() {
+    const LARGEST: usize = 2_000;
+    let apache = ServerOptions::new().system_property("jute.maxbuffer", LARGEST.to_string());
+    let embedded = SimulationOptions {
+        largest_request: LARGEST,
+        ..defaults()
+    };
+    let both = Both::start(apache, embedded).await;
+    let of_length = |length: usize| {
+        let mut frame = Vec::new();
+        let (xid, body) = (1, created("/a", b""));
+        Request { xid, body }.encode_frame(&mut frame);
+        created("/a", &vec![0; length - (frame.len() - 4)])
+    };
+    for (name, mut client) in both.clients() {
+        let code = client.fails(of_length(LARGEST));
+        assert_eq!(code, ErrorCode::Ok, "{name}");
+        client.send(of_length(LARGEST + 1));
+        assert!(client.is_closed(), "{name}");
+    }
+}
+
+/// Apache's server without a SASL configuration does not answer.
+#[test]
+fn sasl_is_refused_with_a_code_before_the_connection_is_closed() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    let token = Some(Vec::new());
+    let code = client.fails(RequestBody::Sasl(SaslRequest { token }));
+    assert_eq!(code, ErrorCode::AuthFailed);
+    assert!(client.is_closed());
+}
