@@ -221,10 +221,10 @@ async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
     other.release().await.expect("it is released");
 }
 
-/// The first deletion is lost with the connection, and the next one comes after a pause.
+/// The first deletions are lost with their connections, and each next one comes after a pause.
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
-    for pause in 0..60 {
+    for pause in (0..500).step_by(10) {
         let simulation = Simulation::new(SimulationOptions::default());
         let (queue, meter) = queue(&simulation, "one").await;
         settle(&queue, &meter).await;
@@ -234,8 +234,11 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
         }
         let last = hold(&queue).await;
         let path = last.node_path().to_owned();
-        let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
-        simulation.faults().inject(lost);
+        // Each wait before the next try is longer, so in the end it is longer than a reconnect.
+        for nth in 1..=4 {
+            let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
+            simulation.faults().inject(lost.nth(nth));
+        }
         let release = tokio::spawn(async move { last.release().await });
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let next = hold(&queue).await;
