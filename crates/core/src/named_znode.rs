@@ -14,7 +14,7 @@ use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
+use crate::hold::own_znode::{Named, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
@@ -41,6 +41,7 @@ use crate::session::handle::Session;
 pub struct NamedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
+    named: Arc<Named>,
     /// `None` once it is held, and while it is dropped.
     owned: Option<ZnodeOwner>,
     path: NodePath,
@@ -69,11 +70,12 @@ impl NamedZnode {
         let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id(), error))?;
-        let znode = open.znodes.named(path.as_str(), Box::new(is_own));
+        let (znode, named) = open.znodes.named(path.as_str(), Box::new(is_own));
         Ok(NamedZnode {
             owned: Some(ZnodeOwner::new(session.end_request(), znode)),
             open,
             server,
+            named,
             path: path.clone(),
             owner: session.owner().into(),
             began: Instant::now(),
@@ -200,7 +202,7 @@ impl NamedZnode {
             owner: self.owner.clone(),
             leads: false,
         };
-        let grant = Grant::new(owned, self.open.granted.clone(), lapses, token, None);
+        let grant = Grant::new(owned, &self.open.granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(source), &caller, grant.beginning(), waited);
         let until = grant.until(at_most);
@@ -217,26 +219,23 @@ impl NamedZnode {
         let live = &self.open.live;
         let mut unknown = UnknownCreates::default();
         let mut pause_if_missing = Backoff::without_first(1);
-        let Some(ZnodeOwner { znode, .. }) = &self.owned else {
-            return Ok(None);
-        };
         loop {
             self.until_may_hold().await?;
             let sent = live.now();
-            let created = self.create_once(znode, data, acl).await;
+            let created = self.create_once(data, acl).await;
             if !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_))) {
-                znode.note_gone();
+                self.named.note_gone();
             }
             match created {
                 Ok(created) => return Ok(Some(created.stat)),
                 Err(ServerError::OutcomeUnknown(_)) => {
                     // Another create would be refused by the znode of this one.
-                    let find = || znode.find(&*self.server);
+                    let find = || self.named.find(&*self.server);
                     let found = retry(ServerError::is_unknown, find).await;
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
                         Some((_, false)) => {
-                            znode.note_gone();
+                            self.named.note_gone();
                             return Ok(None);
                         }
                         None => unknown.another(live, self.path.as_str(), sent).await?,
@@ -253,14 +252,9 @@ impl NamedZnode {
     }
 
     /// Sends one create, unless the session is left, or has ended here.
-    async fn create_once(
-        &self,
-        znode: &OwnZnode,
-        data: &[u8],
-        acl: &[Acl],
-    ) -> Result<Created, ServerError> {
+    async fn create_once(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
         let server = self.open.live.server()?;
-        znode.before_create()?;
+        self.open.znodes.before_create(&self.named)?;
         let path = self.path.as_str();
         let outcome = server.create(path, data, CreateMode::Ephemeral, acl).await;
         self.open.live.note_create(&outcome);
@@ -311,7 +305,7 @@ impl NamedZnode {
 impl Drop for NamedZnode {
     fn drop(&mut self) {
         if let Some(mut owned) = self.owned.take() {
-            if !owned.znode.may_exist() {
+            if !self.named.may_exist() {
                 owned.settle();
             }
         }

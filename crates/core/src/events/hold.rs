@@ -2,7 +2,6 @@
 //!
 //! A leader's hold says `leading` and `resigned` in place of `acquired` and `released`.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,11 +47,11 @@ pub(crate) struct Record {
 }
 
 /// The first report of a hold's loss. Later reports name the same reason.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
 
 /// The loss of a hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Loss {
     pub(crate) reason: LossReason,
     /// When the hold was lost, by the ensemble's clock.
@@ -79,7 +78,6 @@ impl FirstLoss {
 
 impl HoldRecord {
     /// Reports that a hold begins, in a span whose parent is the caller's.
-    ///
     pub(crate) fn begin(
         source: Arc<Source>,
         caller: &Span,
@@ -241,12 +239,6 @@ impl Record {
             meter::record(HELD, Some(&self.source), held);
         }
         is_first
-    }
-}
-
-impl fmt::Debug for Record {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Record")
     }
 }
 

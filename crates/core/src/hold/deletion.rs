@@ -138,17 +138,7 @@ impl Deletions {
 /// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
 /// believe it.
 async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
-    let operations = [
-        Operation::SetData {
-            path: path.to_owned(),
-            data: Vec::new(),
-            version: None,
-        },
-        Operation::Delete {
-            path: path.to_owned(),
-            version: None,
-        },
-    ];
+    let operations = [Operation::set_data(path, []), Operation::delete(path)];
     let released = server.transact(&operations).await;
     released.map(drop).map_err(|failure| failure.error)
 }
@@ -233,14 +223,9 @@ async fn send(server: &dyn ServerSession, deletions: Vec<Deletion>) {
     let answer = match &*deletions {
         [deletion] => server.delete(&deletion.path).await,
         _ => {
-            let operations: Vec<Operation> = deletions
-                .iter()
-                .map(|deletion| Operation::Delete {
-                    path: deletion.path.to_string(),
-                    version: None,
-                })
-                .collect();
-            match server.transact(&operations).await {
+            let deletions = deletions.iter();
+            let operations = deletions.map(|deletion| Operation::delete(&*deletion.path));
+            match server.transact(&operations.collect::<Vec<_>>()).await {
                 Ok(_) => Ok(()),
                 Err(failure) if matches!(failure.error, ServerError::SessionOver(_)) => {
                     Err(failure.error)

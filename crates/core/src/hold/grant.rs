@@ -24,6 +24,8 @@ use crate::sync::{lock, ready_now};
 ///
 /// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
+    /// Dropped first: a grant that is not listed any more is deleted by its owner alone.
+    pub(crate) entry: Entry,
     pub(crate) owned: ZnodeOwner,
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
@@ -31,10 +33,6 @@ pub(crate) struct Grant {
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
     pub(crate) fate: GrantFate,
-    /// The grants of the session.
-    pub(crate) granted: Arc<Granted>,
-    /// The number of this grant among them.
-    number: u64,
 }
 
 impl Grant {
@@ -43,7 +41,7 @@ impl Grant {
     /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
         owned: ZnodeOwner,
-        granted: Arc<Granted>,
+        granted: &Arc<Granted>,
         lapses: u64,
         token: FencingToken,
         loss_watch: Option<LossWatch>,
@@ -60,15 +58,13 @@ impl Grant {
             let live = owned.znode.live();
             live.in_background(listed.clone().report(loss_watch));
         }
-        let number = granted.add(listed);
         Grant {
+            entry: granted.add(listed),
             owned,
             rule: None,
             token,
             lapses,
             fate,
-            granted,
-            number,
         }
     }
 
@@ -130,7 +126,6 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.granted.remove(self.number);
         if self.fate.get().is_deleted() {
             self.owned.settle();
         } else if self.owned.znode.is_named() && !self.is_held() {
@@ -243,32 +238,27 @@ impl Granted {
         }
     }
 
-    /// Lists a grant, and returns its number.
-    fn add(&self, grant: ListedGrant) -> u64 {
+    /// Lists a grant until the entry is dropped.
+    fn add(self: &Arc<Self>, grant: ListedGrant) -> Entry {
         let mut grants = lock(&self.grants);
         grants.next += 1;
         let number = grants.next;
         grants.by_number.insert(number, grant);
-        number
+        drop(grants);
+        let granted = self.clone();
+        Entry { granted, number }
     }
 
     /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Successor {
-        let number = self.add(ListedGrant {
+    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Entry {
+        self.add(ListedGrant {
             lapses,
             znode,
             fate: GrantFate::default(),
             is_watched: true,
-        });
-        let granted = self.clone();
-        Successor { granted, number }
-    }
-
-    /// Removes a grant from the list, because its owner deletes its znode.
-    pub(crate) fn remove(&self, number: u64) {
-        lock(&self.grants).by_number.remove(&number);
+        })
     }
 
     /// Warns that a contender of this session has waited this long behind these of its holds.
@@ -325,15 +315,15 @@ impl Granted {
     }
 }
 
-/// A listed znode without a grant. A drop removes it from the list.
-pub(crate) struct Successor {
-    granted: Arc<Granted>,
+/// The entry of a znode in the list of its session. A drop removes it.
+pub(crate) struct Entry {
+    pub(crate) granted: Arc<Granted>,
     number: u64,
 }
 
-impl Drop for Successor {
+impl Drop for Entry {
     fn drop(&mut self) {
-        self.granted.remove(self.number);
+        lock(&self.granted.grants).by_number.remove(&self.number);
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -108,16 +107,20 @@ impl SessionZnodes {
         self.add(Kind::Sought(directory.clone(), identity), false)
     }
 
-    /// A znode of a recipe without a queue.
-    pub(crate) fn named(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> OwnZnode {
-        let named = Named {
+    /// A znode whose whole name the recipe chooses.
+    pub(crate) fn named(
+        self: &Arc<Self>,
+        path: &str,
+        is_own: Box<IsOwn>,
+    ) -> (OwnZnode, Arc<Named>) {
+        let named = Arc::new(Named {
             path: path.into(),
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             removing: SharedWork::default(),
-        };
-        self.add(Kind::Named(Arc::new(named)), false)
+        });
+        (self.add(Kind::Named(named.clone()), false), named)
     }
 
     fn add(self: &Arc<Self>, kind: Kind, is_written_by_owner_alone: bool) -> OwnZnode {
@@ -151,6 +154,20 @@ impl SessionZnodes {
         let first = list.all_named().next().cloned();
         list.is_kept = first.is_none();
         first.map_or(Ok(()), Err)
+    }
+
+    /// Notes that this znode may exist from now on: a recipe is about to create it.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] if the session is being left to another process.
+    pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
+        let list = lock(&self.list);
+        if list.is_kept {
+            return Err(ServerError::SessionOver(SessionEnd::Detached));
+        }
+        named.may_exist.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The paths of the znodes that are listed now. If one ends with `-`, the server appends a
@@ -199,6 +216,11 @@ impl Named {
         self.may_exist.load(Ordering::Relaxed)
     }
 
+    /// Notes that the znode does not exist.
+    pub(crate) fn note_gone(&self) {
+        self.may_exist.store(false, Ordering::Relaxed);
+    }
+
     /// Reads the znode at the path. True if it is the recipe's own.
     ///
     /// An earlier create or deletion may be under way over an earlier connection. Once a write is
@@ -230,7 +252,7 @@ impl Named {
                 if is_own {
                     if_there(server.delete(&own.path).await)?;
                 }
-                own.may_exist.store(false, Ordering::Relaxed);
+                own.note_gone();
                 Ok(())
             };
             remove.boxed()
@@ -263,49 +285,14 @@ impl OwnZnode {
         }
     }
 
-    /// Notes that the znode may exist from now on: a recipe is about to create it.
-    ///
-    /// # Errors
-    ///
-    /// [`ServerError::SessionOver`] if the session is being left to another process.
-    pub(crate) fn before_create(&self) -> Result<(), ServerError> {
-        let list = lock(&self.znodes().list);
-        if list.is_kept {
-            return Err(ServerError::SessionOver(SessionEnd::Detached));
-        }
-        if let Kind::Named(named) = &self.0.kind {
-            named.may_exist.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     /// Notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
         if let Kind::Named(named) = &self.0.kind {
-            named.may_exist.store(false, Ordering::Relaxed);
+            named.note_gone();
         }
     }
 
-    /// True if the znode may exist.
-    pub(crate) fn may_exist(&self) -> bool {
-        match &self.0.kind {
-            Kind::Named(named) => named.may_exist(),
-            Kind::Unique(_) | Kind::Sought(..) => true,
-        }
-    }
-
-    /// Reads the znode of a recipe without a queue: see [`Named::find`].
-    pub(crate) async fn find(
-        &self,
-        server: &dyn ServerSession,
-    ) -> Result<Option<(Stat, bool)>, ServerError> {
-        match &self.0.kind {
-            Kind::Named(named) => named.find(server).await,
-            Kind::Unique(_) | Kind::Sought(..) => Ok(None),
-        }
-    }
-
-    /// True if a recipe deletes the znode in its own way, because others create znodes of its name.
+    /// True if the recipe has chosen the znode's whole name, so that others create the same.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.0.kind, Kind::Named(_))
     }
@@ -394,12 +381,6 @@ impl OwnZnode {
         live.clone().begin_in_background(async move {
             until_gone(&live, kept_open, znode.path(), || znode.remove()).await;
         });
-    }
-}
-
-impl fmt::Debug for OwnZnode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OwnZnode({})", self.path())
     }
 }
 

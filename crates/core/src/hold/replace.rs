@@ -32,23 +32,24 @@ impl Grant {
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
         let successor = ZnodeOwner::new(&self.owned.kept_open, znodes.unique(&new));
-        let granted = self.granted.clone();
+        let granted = &self.entry.granted;
         // This future may not be polled when the lease lapses.
         let listed = granted.add_successor(self.lapses, successor.znode.clone());
-        let znodes = Znodes {
+        let replacement = Replacement {
             live: &live,
             old: &old,
             new: &new,
         };
-        live.during(&old, pin!(znodes.replace(data, acl))).await?;
+        live.during(&old, pin!(replacement.replace(data, acl)))
+            .await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(listed);
         if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
-            return Err(znodes.lost(reason));
+            return Err(replacement.lost(reason));
         }
         let lapses = live
             .may_grant()
-            .ok_or_else(|| znodes.lost(LossReason::LeaseElapsed))?;
+            .ok_or_else(|| replacement.lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
         self.owned.settle();
         let mut grant = Grant::new(successor, granted, lapses, self.token, None);
@@ -87,13 +88,13 @@ impl Grant {
 }
 
 /// The two znodes of a replacement, and their session.
-struct Znodes<'a> {
+struct Replacement<'a> {
     live: &'a Arc<LiveSession>,
     old: &'a str,
     new: &'a str,
 }
 
-impl Znodes<'_> {
+impl Replacement<'_> {
     fn failed(&self, error: ServerError) -> Error {
         Error::at(self.old, self.live.id(), error)
     }
@@ -112,16 +113,8 @@ impl Znodes<'_> {
     async fn replace(&self, data: &[u8], acl: &[Acl]) -> Result<(), Error> {
         let server = self.live.server().map_err(|error| self.failed(error))?;
         let operations = [
-            Operation::Create {
-                path: self.new.to_owned(),
-                data: data.to_owned(),
-                mode: CreateMode::Ephemeral,
-                acl: acl.to_owned(),
-            },
-            Operation::Delete {
-                path: self.old.to_owned(),
-                version: None,
-            },
+            Operation::create(self.new, data, CreateMode::Ephemeral, acl),
+            Operation::delete(self.old),
         ];
         let both = [self.new.to_owned(), self.old.to_owned()];
         let mut backoff = Backoff::default();

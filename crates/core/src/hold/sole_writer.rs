@@ -81,18 +81,13 @@ async fn is_believed(
     let everyone = AuthId::anyone();
     let own = identity.path(directory, "own");
     let foreign = identity.path(directory, "foreign");
-    let create = |path: &str, acl: Vec<Acl>| Operation::Create {
-        path: path.to_owned(),
-        data: Vec::new(),
-        mode: CreateMode::Ephemeral,
-        acl,
-    };
+    let create = |path: &str, acl| Operation::create(path, [], CreateMode::Ephemeral, acl);
     let readable = [Acl::new(Permission::READ, everyone)];
     let operations = [
         create(&own, written_by_owner_alone(&readable, owner)),
-        write(&own),
+        Operation::set_data(&own, []),
         create(&foreign, readable.to_vec()),
-        write(&foreign),
+        Operation::set_data(&foreign, []),
         Operation::Check {
             path: own,
             version: Some(i32::MAX),
@@ -108,14 +103,6 @@ async fn is_believed(
         (Some(OWN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(false),
         (Some(NEVER_TRUE), ServerError::Refused(_)) => Some(false),
         _ => None,
-    }
-}
-
-fn write(path: &str) -> Operation {
-    Operation::SetData {
-        path: path.to_owned(),
-        data: Vec::new(),
-        version: None,
     }
 }
 

@@ -43,20 +43,14 @@ impl HoldView {
     ///
     /// See [`GuardedTransaction`] for an example.
     pub fn transaction(&self) -> GuardedTransaction {
-        GuardedTransaction::new(self.clone())
+        GuardedTransaction {
+            hold: self.clone(),
+            operations: vec![Operation::check(self.node_path())],
+        }
     }
 }
 
 impl GuardedTransaction {
-    fn new(hold: HoldView) -> GuardedTransaction {
-        let holder = Operation::Check {
-            path: hold.node_path().to_owned(),
-            version: None,
-        };
-        let operations = vec![holder];
-        GuardedTransaction { hold, operations }
-    }
-
     /// Creates a znode that everyone may read, write and delete.
     ///
     /// If the mode is sequential, the server appends a number to the path. For another access
@@ -65,45 +59,28 @@ impl GuardedTransaction {
     /// If the znode exists, nothing of the transaction is done: [`Error::Refused`] with
     /// [`Refusal::NodeExists`].
     pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> GuardedTransaction {
-        let path = path.to_owned();
-        self.operation(Operation::Create {
-            path,
-            data: data.to_owned(),
-            mode,
-            acl: open_acl(),
-        })
+        self.operation(Operation::create(path, data, mode, open_acl()))
     }
 
     /// Replaces a znode's data, whatever its version.
     ///
     /// To demand a version use [`operation`](Self::operation).
     pub fn set_data(self, path: &str, data: &[u8]) -> GuardedTransaction {
-        let path = path.to_owned();
-        self.operation(Operation::SetData {
-            path,
-            data: data.to_owned(),
-            version: None,
-        })
+        self.operation(Operation::set_data(path, data))
     }
 
     /// Deletes a znode, whatever its version.
     ///
     /// To demand a version use [`operation`](Self::operation).
     pub fn delete(self, path: &str) -> GuardedTransaction {
-        self.operation(Operation::Delete {
-            path: path.to_owned(),
-            version: None,
-        })
+        self.operation(Operation::delete(path))
     }
 
     /// Demands that another znode exists.
     ///
     /// To demand a version use [`operation`](Self::operation).
     pub fn check(self, path: &str) -> GuardedTransaction {
-        self.operation(Operation::Check {
-            path: path.to_owned(),
-            version: None,
-        })
+        self.operation(Operation::check(path))
     }
 
     /// Adds any operation, for example a write to a znode of a certain version.
@@ -179,7 +156,7 @@ impl GuardedTransaction {
                     (operation, error) => {
                         let path = operation
                             .and_then(|index| self.operations.get(index))
-                            .map_or(path, operation_path);
+                            .map_or(path, Operation::path);
                         Error::at(path, id, error)
                     }
                 })?;
@@ -198,7 +175,7 @@ impl GuardedTransaction {
             return refuse("is not possible: other holders have a znode of the same name");
         }
         let writes_own = |operation: &Operation| {
-            operation_path(operation) == own && !matches!(operation, Operation::Check { .. })
+            operation.path() == own && !matches!(operation, Operation::Check { .. })
         };
         match self.operations.iter().any(writes_own) {
             true => refuse("is to the holder's own znode, and would let the next contender hold"),
@@ -212,14 +189,5 @@ fn is_answer(done: &Result<Vec<Outcome>, TransactionError>) -> bool {
     match done {
         Ok(_) => true,
         Err(failure) => matches!(failure.error, ServerError::Refused(_)),
-    }
-}
-
-fn operation_path(operation: &Operation) -> &str {
-    match operation {
-        Operation::Check { path, .. }
-        | Operation::Create { path, .. }
-        | Operation::SetData { path, .. }
-        | Operation::Delete { path, .. } => path,
     }
 }

@@ -52,7 +52,7 @@ pub struct HoldView {
 }
 
 /// What a hold shares with its views.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SharedHold {
     /// How the hold ended, once the owner has released or dropped the hold.
     pub(crate) ended: SetOnce<Ended>,
@@ -329,10 +329,10 @@ impl Fate {
 }
 
 /// The fate of a grant's znode, which is reported to the record of its hold. The clones are one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct GrantFate(Arc<SharedFate>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct SharedFate {
     fate: Mutex<Fate>,
     changed: Notify,
@@ -621,7 +621,6 @@ async fn until<T, F: Future<Output = ()>>(
 /// The argument needs nothing of the connection. Requests may be sent later than they are called,
 /// may arrive in another order, and may be delivered after the connection has broken. No step
 /// waits, and none holds the mutex while it calls anything, so a write may drop its own hold.
-#[derive(Debug)]
 pub(crate) struct UnansweredWrites {
     /// The number of these writes. `None` once the hold is closed.
     number: Mutex<Option<usize>>,

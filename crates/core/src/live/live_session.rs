@@ -1,7 +1,6 @@
 //! One ZooKeeper session, from its opening to its end: its server side, its lease, and the contact
 //! with the server.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -561,17 +560,6 @@ impl LiveSession {
             news
         });
         (lapses, lapsed)
-    }
-}
-
-impl fmt::Debug for LiveSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("LiveSession")
-            .field("id", &self.id)
-            .field("timeout", &self.timeout)
-            .field("condition", &self.condition())
-            .finish_non_exhaustive()
     }
 }
 

@@ -65,7 +65,7 @@ impl Place {
             };
             self.owned.znode.set_alone(&queue.shared.directory, alone);
         }
-        let granted = queue.open.granted.clone();
+        let granted = &queue.open.granted;
         let mut grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
         grant.rule = Some(queue.shared.rule.clone());
         grant

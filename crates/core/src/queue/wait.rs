@@ -234,12 +234,14 @@ pub(crate) async fn wait_on(
     watches.keep(&names.collect::<Vec<_>>());
     loop {
         match set_watches(watches, queue, own, on).await? {
-            Set::All => watches.look_again = may_happen(),
+            Set::All => watches.look_again = None,
             Set::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             Set::Gone(_) | Set::LookAgain => {
-                watches.look_again.wait().await;
+                // This may happen a few times in a row, without a pause.
+                let few = || Backoff::without_first(4);
+                watches.look_again.get_or_insert_with(few).wait().await;
                 return Ok(Waited::LookAgain);
             }
         }
@@ -414,6 +416,7 @@ async fn watch_directory(
 }
 
 /// The watches of one waiter, kept as long as they are useful.
+#[derive(Default)]
 pub(crate) struct Watches {
     /// On the waiter's own znode.
     pub(crate) own: Option<LossWatch>,
@@ -431,28 +434,7 @@ pub(crate) struct Watches {
     /// Over a later one, events may come in another order than they happened in.
     connection: Option<u64>,
     /// Paces the looks if contenders leave before they are watched.
-    look_again: Backoff,
-}
-
-impl Default for Watches {
-    fn default() -> Watches {
-        Watches {
-            own: None,
-            directory: None,
-            may_step_back: None,
-            parent: None,
-            contenders: BTreeMap::new(),
-            connection: None,
-            look_again: may_happen(),
-        }
-    }
-}
-
-/// The pauses for contenders that leave before they are watched.
-///
-/// This may happen a few times in a row, without a pause.
-fn may_happen() -> Backoff {
-    Backoff::without_first(4)
+    look_again: Option<Backoff>,
 }
 
 /// What wakes a waiter.

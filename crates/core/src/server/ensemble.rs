@@ -336,6 +336,58 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// The znode must exist, with any version of its data.
+    pub fn check(path: impl Into<String>) -> Operation {
+        let path = path.into();
+        Operation::Check {
+            path,
+            version: None,
+        }
+    }
+
+    /// Creates a znode at `path`, to which the server appends a number if the mode is sequential.
+    pub fn create(
+        path: impl Into<String>,
+        data: impl Into<Vec<u8>>,
+        mode: CreateMode,
+        acl: impl Into<Vec<Acl>>,
+    ) -> Operation {
+        Operation::Create {
+            path: path.into(),
+            data: data.into(),
+            mode,
+            acl: acl.into(),
+        }
+    }
+
+    /// Replaces a znode's data, whatever its version.
+    pub fn set_data(path: impl Into<String>, data: impl Into<Vec<u8>>) -> Operation {
+        Operation::SetData {
+            path: path.into(),
+            data: data.into(),
+            version: None,
+        }
+    }
+
+    /// Deletes a znode, whatever the version of its data.
+    pub fn delete(path: impl Into<String>) -> Operation {
+        let path = path.into();
+        Operation::Delete {
+            path,
+            version: None,
+        }
+    }
+
+    /// The path of the znode.
+    pub fn path(&self) -> &str {
+        match self {
+            Operation::Check { path, .. }
+            | Operation::Create { path, .. }
+            | Operation::SetData { path, .. }
+            | Operation::Delete { path, .. } => path,
+        }
+    }
+
     pub(crate) fn path_mut(&mut self) -> &mut String {
         match self {
             Operation::Check { path, .. }

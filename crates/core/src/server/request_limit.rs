@@ -101,18 +101,10 @@ impl RequestLimit {
         acl: &[Acl],
     ) -> Result<(), InvalidInput> {
         let path = format!("{path}/{name}");
-        let delete = Operation::Delete {
-            path: path.clone(),
-            version: None,
-        };
         let own = Acl::new(Permission::ALL, AuthId::authed());
-        let create = Operation::Create {
-            path,
-            data: data.to_vec(),
-            mode: CreateMode::EphemeralSequential,
-            acl: acl.iter().cloned().chain([own]).collect(),
-        };
-        match self.check(&[delete, create]) {
+        let acl: Vec<Acl> = acl.iter().cloned().chain([own]).collect();
+        let create = Operation::create(&path, data, CreateMode::EphemeralSequential, acl);
+        match self.check(&[Operation::delete(path), create]) {
             Err(ServerError::Refused(Refusal::TooLong(problem))) => Err(problem),
             _ => Ok(()),
         }

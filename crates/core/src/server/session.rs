@@ -348,10 +348,7 @@ impl ServerSession for ConnectedSession {
     }
 
     fn prove(&self) -> Reply<'_, Exchange> {
-        let root = self.scope.operation(&Operation::Check {
-            path: "/".to_owned(),
-            version: None,
-        });
+        let root = self.scope.operation(&Operation::check("/"));
         let pending = root.map_err(ServerError::Refused).map(|root| {
             let check = RequestBody::Multi(vec![multi_operation(root)]);
             self.connection.request(check)

@@ -62,7 +62,7 @@ impl Supervisor {
         loop {
             let open = match next.take() {
                 Some(open) => open,
-                None => match self.open_next(before).await {
+                None => match self.reopen(before).await {
                     Ok(open) => open,
                     Err(end) => return end,
                 },
@@ -78,17 +78,9 @@ impl Supervisor {
         }
     }
 
-    /// Opens the next session and publishes it. `before` is the end of the session before.
-    async fn open_next(
-        &mut self,
-        before: Option<SessionEnd>,
-    ) -> Result<Arc<OpenSession>, SessionEnd> {
-        let open = self.reopen(before).await?;
-        self.current.send_replace(Current::new(Some(open.clone())));
-        Ok(open)
-    }
-
-    /// Tries to open a session until one is open or none can be opened.
+    /// Opens the next session, and publishes it. Retries until none can be opened any more.
+    ///
+    /// `before` is the end of the session before.
     async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<OpenSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
@@ -104,31 +96,26 @@ impl Supervisor {
                 end = until_asked(&mut self.asked_to_end) => return Err(end),
                 opened = attempt => opened,
             };
-            match opened {
-                Ok(open) => return Ok(open),
+            let NotOpened { error, final_end } = match opened {
+                Ok(open) => {
+                    self.current.send_replace(Current::new(Some(open.clone())));
+                    return Ok(open);
+                }
+                Err(not_opened) => not_opened,
+            };
+            match (final_end, before) {
                 // A client that the user has connected cannot be connected again.
-                Err(NotOpened {
-                    final_end: Some(SessionEnd::Closed),
-                    ..
-                }) => {
+                (Some(SessionEnd::Closed), before) => {
                     return Err(before.unwrap_or(SessionEnd::Closed));
                 }
                 // The options fitted the servers before, and may fit the next server.
-                Err(NotOpened {
-                    error,
-                    final_end: Some(SessionEnd::InvalidOptions),
-                }) if before.is_some() => events::not_opened_yet(&error),
-                Err(NotOpened {
-                    error,
-                    final_end: Some(end),
-                }) => {
+                (Some(SessionEnd::InvalidOptions), Some(_)) | (None, _) => {
+                    events::not_opened_yet(&error);
+                }
+                (Some(end), _) => {
                     events::not_opened(&error);
                     return Err(end);
                 }
-                Err(NotOpened {
-                    error,
-                    final_end: None,
-                }) => events::not_opened_yet(&error),
             }
         }
     }

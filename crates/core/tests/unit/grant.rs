@@ -7,10 +7,10 @@ use crate::live::scripted::Scripted;
 #[tokio::test(start_paused = true)]
 async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let (live, _script) = Scripted::open(Duration::ZERO);
-    let granted = Granted::default();
+    let granted = Arc::<Granted>::default();
     let znode = SessionZnodes::new(&live).unique("/locks/a");
     let fate = GrantFate::default();
-    granted.add(ListedGrant {
+    let _entry = granted.add(ListedGrant {
         lapses: 1,
         znode,
         fate: fate.clone(),

@@ -13,12 +13,13 @@ async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_w
     let (live, _script) = Scripted::open(Duration::ZERO);
     let znodes = SessionZnodes::new(&live);
     let single = || znodes.named("/lock", Box::new(|_, _| true));
-    let (earlier, later) = (single(), single());
-    earlier.before_create().expect("the session is not left");
+    let ((_one, earlier), (_other, later)) = (single(), single());
+    let create = |named| znodes.before_create(named);
+    create(&earlier).expect("the session is not left");
     assert!(znodes.keep().is_err(), "its znode may exist");
     earlier.note_gone();
     assert!(znodes.keep().is_ok(), "no znode exists");
-    later.before_create().expect_err("the session is left");
+    create(&later).expect_err("the session is left");
 }
 
 #[tokio::test(start_paused = true)]
