@@ -140,9 +140,7 @@ impl AllOf {
         self.acquire_until(None).await
     }
 
-    /// Waits until all are held, for at most `timeout` in all.
-    ///
-    /// Otherwise the same as [`acquire`](Self::acquire).
+    /// As [`acquire`](Self::acquire), for at most `timeout` in all.
     ///
     /// # Errors
     ///
@@ -253,13 +251,7 @@ impl AllHold {
         remaining.min().unwrap_or_default()
     }
 
-    /// Resolves when one of the holds is lost, with this hold and the reason.
-    ///
-    /// See [`Hold::lost`](crate::Hold::lost).
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
+    /// Resolves when one of the holds is lost, with this hold and the reason: see [`Hold::lost`].
     pub async fn lost(&self) -> (&Hold, LossReason) {
         if self.holds.is_empty() {
             return std::future::pending().await;

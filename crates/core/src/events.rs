@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::path::NodePath;
 
-/// The target of all events and spans.
 pub(crate) const TARGET: &str = "zookeeper_recipes";
 
 /// What the events of one recipe have in common.

@@ -144,12 +144,8 @@ impl Hold {
 
     /// Resolves when the hold is lost, before another contender can hold.
     ///
-    /// A release needs the hold itself, so it does not resolve this future. The limits are those of
-    /// [`HoldView::ended`]: for example, a deletion of the holder's znode by hand is noticed late.
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
+    /// A release needs the hold itself, so it does not resolve this future. The limits and the
+    /// cancel safety are those of [`HoldView::ended`].
     ///
     /// ```
     /// # use zookeeper_recipes_core::{Hold, LossReason};

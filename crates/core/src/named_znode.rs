@@ -69,7 +69,7 @@ impl NamedZnode {
     ) -> Result<NamedZnode, Error> {
         let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
-        let server = server.map_err(|error| Error::at(path.as_str(), open.live.id(), error))?;
+        let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
         let (znode, named) = open.znodes.named(path.as_str(), Box::new(is_own));
         Ok(NamedZnode {
             owned: Some(ZnodeOwner::new(session.end_request(), znode)),
@@ -84,7 +84,7 @@ impl NamedZnode {
 
     /// The error of an attempt of which a request has failed.
     pub fn failed(&self, error: ServerError) -> Error {
-        Error::at(self.path.as_str(), self.open.live.id(), error)
+        Error::at(self.path.as_str(), self.open.live.id, error)
     }
 
     /// Reads the znode at the path, of any owner, until an answer comes.
@@ -209,7 +209,6 @@ impl NamedZnode {
         Ok(Some(Hold::new(grant, None, record, until)))
     }
 
-    /// Creates the znode, or finds the znode of a create without an answer.
     async fn create_or_find(
         &self,
         data: &[u8],
@@ -276,7 +275,6 @@ impl NamedZnode {
         missing.create(live, &*self.server).await
     }
 
-    /// Runs work that must not outlast the session.
     async fn during<T>(
         &self,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
@@ -284,7 +282,6 @@ impl NamedZnode {
         self.open.live.during(self.path.as_str(), work).await
     }
 
-    /// Waits until a hold may be granted.
     async fn until_may_hold(&self) -> Result<(), Error> {
         let may_hold = self.open.live.until_may_grant(self.path.as_str()).await;
         may_hold.map_err(|error| self.failed(error))
@@ -297,7 +294,7 @@ impl NamedZnode {
             let granted = &self.open.granted;
             granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
         };
-        let mut own_wait = OwnWait::begin(self.open.live.timeout());
+        let mut own_wait = OwnWait::begin(self.open.live.timeout);
         own_wait.during(pin!(watch), warn).await;
     }
 }
@@ -317,7 +314,7 @@ impl fmt::Debug for NamedZnode {
         formatter
             .debug_struct("NamedZnode")
             .field("path", &self.path)
-            .field("session_id", &self.open.live.id())
+            .field("session_id", &self.open.live.id)
             .finish_non_exhaustive()
     }
 }

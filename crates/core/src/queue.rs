@@ -39,6 +39,11 @@ use crate::session::handle::Session;
 /// All recipes use it, and it is a [`Recipe`] itself. A custom recipe is a rule and a `Queue`.
 /// Cheap to clone: the clones share one queue.
 ///
+/// # Errors, cancel safety, session loss
+///
+/// Those of the method of the same name of [`Recipe`]. In addition, an attempt fails with
+/// [`Error::InvalidInput`] if the rule breaks its contract.
+///
 /// # Not reentrant
 ///
 /// If a task that holds acquires again, it is one more contender. If the rule does not let both
@@ -183,10 +188,6 @@ impl Queue {
     ///
     /// Waits for a connection first, and for the replies to creates whose attempts in this session
     /// were dropped: at most one round trip.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`] if the rule breaks its contract.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = Attempt::begin(&self.shared.source);
         attempt.report(pin!(self.acquire_by(&attempt))).await
@@ -234,10 +235,6 @@ impl Queue {
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`Recipe::acquire_timeout`].
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         let attempt = Attempt::begin(&self.shared.source);
         let acquire = pin!(self.acquire_by(&attempt));
@@ -254,10 +251,6 @@ impl Queue {
     /// |---|---|---|---|
     /// | the contender would have to wait: a list | 1 | 1 | 0 |
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = Attempt::begin(&self.shared.source);
         let work = pin!(self.try_by(&attempt));
@@ -285,10 +278,6 @@ impl Queue {
     /// | the names, then all their data in one read | 2 | 2 | 0 |
     /// | nobody is in the queue: the names | 1 | 1 | 0 |
     /// | the directory does not exist, and there is a chroot: a read of it | 1 more | 1 more | 0 |
-    ///
-    /// # Errors, cancel safety
-    ///
-    /// Those of [`Recipe::contenders`].
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.shared.contenders().await
     }

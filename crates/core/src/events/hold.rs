@@ -14,7 +14,6 @@ use crate::events::{Source, TARGET};
 use crate::hold_state::{Ended, FencingToken, LossReason};
 use crate::server::error::SessionEnd;
 
-/// How a hold begins.
 pub(crate) struct Beginning<'a> {
     pub(crate) token: FencingToken,
     /// The path of the holder's znode.
@@ -50,7 +49,6 @@ pub(crate) struct Record {
 #[derive(Clone, Default)]
 pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
 
-/// The loss of a hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Loss {
     pub(crate) reason: LossReason,
@@ -70,7 +68,6 @@ impl FirstLoss {
         })
     }
 
-    /// The loss, if it was reported.
     pub(crate) fn get(&self) -> Option<Loss> {
         self.0.get().copied()
     }
@@ -242,7 +239,6 @@ impl Record {
     }
 }
 
-/// The name of the znode at this path.
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

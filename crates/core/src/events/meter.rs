@@ -31,7 +31,6 @@ pub(crate) fn count(
     let _ = (name, source, label);
 }
 
-/// Changes a gauge by this much.
 pub(crate) fn change(name: &'static str, source: &Source, by: f64) {
     #[cfg(feature = "metrics")]
     metrics::gauge!(name, labels(Some(source), None)).increment(by);
@@ -39,7 +38,6 @@ pub(crate) fn change(name: &'static str, source: &Source, by: f64) {
     let _ = (name, source, by);
 }
 
-/// Records how long something took.
 pub(crate) fn record(name: &'static str, source: Option<&Source>, took: Duration) {
     #[cfg(feature = "metrics")]
     metrics::histogram!(name, labels(source, None)).record(took);

@@ -13,7 +13,6 @@ pub(crate) fn opened(session: SessionId, timeout: Duration) {
     meter::count(OPENED, None, None);
 }
 
-/// No server answers, or one answers again.
 pub(crate) fn suspended(session: SessionId, is_suspended: bool) {
     match is_suspended {
         true => tracing::info!(target: TARGET, %session, "session suspended"),
@@ -28,22 +27,18 @@ pub(crate) fn over(session: SessionId, reason: SessionEnd) {
     }
 }
 
-/// A session is over, and the next one is not opened yet.
 pub(crate) fn not_opened_yet(error: &Error) {
     tracing::warn!(target: TARGET, %error, "no new ZooKeeper session could be opened yet");
 }
 
-/// No further session will be opened.
 pub(crate) fn not_opened(error: &Error) {
     tracing::warn!(target: TARGET, %error, "no ZooKeeper session can be opened");
 }
 
-/// The server has not answered the close of a session for the session timeout.
 pub(crate) fn close_not_confirmed(session: SessionId) {
     tracing::warn!(target: TARGET, %session, "the server did not confirm the close in time");
 }
 
-/// The next probe starts another proof.
 pub(crate) fn not_proven(session: SessionId, error: &ServerError) {
     tracing::debug!(target: TARGET, %session, %error, "the reconnect is not proven yet");
 }
@@ -57,12 +52,10 @@ pub(crate) fn reconnected() {
     meter::count(RECONNECTS, None, None);
 }
 
-/// A probe was answered after this time.
 pub(crate) fn answered(round_trip: Duration) {
     meter::record(PROBES, None, round_trip);
 }
 
-/// A session could not be resumed, for this reason.
 pub(crate) fn not_resumed(session: SessionId, reason: SessionEnd) {
     tracing::warn!(target: TARGET, %session, %reason, "session not resumed");
 }

@@ -8,19 +8,16 @@ pub(crate) fn loss_watch_refused(path: &str, refusal: &Refusal) {
     tracing::warn!(target: TARGET, path, %refusal, "the server refuses a loss watch");
 }
 
-/// A deletion is repeated.
 pub(crate) fn deletion_refused(path: &str, refusal: &Refusal) {
     tracing::warn!(
         target: TARGET, path, %refusal, "the server refuses a deletion, which is repeated"
     );
 }
 
-/// A znode of a session that is being left may stay.
 pub(crate) fn not_deleted(error: &ServerError) {
     tracing::debug!(target: TARGET, %error, "a znode was not deleted when its session was closed");
 }
 
-/// A create has no answer, so the directory is listed.
 pub(crate) fn create_unknown(path: &str, error: &ServerError) {
     tracing::debug!(target: TARGET, path, %error, "looking for the znode of an unknown create");
 }

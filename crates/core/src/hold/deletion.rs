@@ -118,9 +118,7 @@ impl Deletions {
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
         let has_room = gathered.senders < MOST_TRANSACTIONS;
-        if has_room {
-            gathered.senders += 1;
-        }
+        gathered.senders += usize::from(has_room);
         drop(gathered);
         if has_room {
             let sender = Sender(self.clone());
@@ -157,7 +155,7 @@ pub(crate) async fn until_gone<F>(
     F: Future<Output = Result<(), ServerError>>,
 {
     let mut kept_open = Some(kept_open);
-    let mut backoff = Backoff::up_to(live.timeout());
+    let mut backoff = Backoff::up_to(live.timeout);
     while let Err(ServerError::Refused(refusal)) = remove().await {
         if kept_open.take().is_some() {
             events::deletion_refused(path, &refusal);

@@ -88,7 +88,6 @@ impl Grant {
         self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
     }
 
-    /// The state of a hold by this grant.
     pub(crate) fn state(&self, until: Option<Duration>, loss: FirstLoss) -> GrantState {
         GrantState {
             live: self.owned.znode.live().clone(),
@@ -112,12 +111,12 @@ impl Grant {
                 LossReason::Session(end) => Err(ServerError::SessionOver(end)),
                 reason => return Err(Error::Lost {
                     path: path.to_owned(),
-                    session: live.id(),
+                    session: live.id,
                     reason,
                 }),
             },
         };
-        let removed = removed.map_err(|error| Error::at(path, live.id(), error));
+        let removed = removed.map_err(|error| Error::at(path, live.id, error));
         live.note_end(&removed);
         self.owned.settle();
         removed
@@ -166,7 +165,7 @@ async fn pass(live: &LiveSession, until: Duration) {
         if remaining.is_zero() {
             return;
         }
-        tokio::time::sleep(remaining.min(live.probe_interval())).await;
+        tokio::time::sleep(remaining.min(live.probe_interval)).await;
     }
 }
 
@@ -178,7 +177,6 @@ pub(crate) struct Granted {
     is_suspended: AtomicBool,
 }
 
-/// Grants by number.
 #[derive(Default)]
 struct Grants {
     next: u64,
@@ -188,7 +186,6 @@ struct Grants {
 /// A grant in the list of its session.
 #[derive(Clone)]
 pub(crate) struct ListedGrant {
-    /// The number of lapses of the lease at the grant.
     lapses: u64,
     znode: OwnZnode,
     fate: GrantFate,
@@ -276,7 +273,7 @@ impl Granted {
         let awaited = awaited.cloned();
         drop(grants);
         if let Some(ListedGrant { znode, fate, .. }) = awaited {
-            let longest = znode.live().timeout();
+            let longest = znode.live().timeout;
             fate.record(|record| record.warn_of_own_wait(contender, znode.path(), waited, longest));
         }
     }
@@ -369,7 +366,7 @@ impl ListedGrant {
     /// for the report of a deletion leaves a twentieth of the session timeout for the answer.
     async fn explain(&self) -> Fate {
         let live = self.znode.live();
-        let lasts = tokio::time::timeout(live.timeout() / 20, session_lasts(live));
+        let lasts = tokio::time::timeout(live.timeout / 20, session_lasts(live));
         match lasts.await {
             Ok(()) => Fate::Deleted,
             Err(_) => Fate::Unexplained,
@@ -379,7 +376,7 @@ impl ListedGrant {
 
 /// Resolves when a server answers a request of the session.
 async fn session_lasts(live: &LiveSession) {
-    let mut backoff = Backoff::up_to(live.probe_interval());
+    let mut backoff = Backoff::up_to(live.probe_interval);
     loop {
         let answered = match live.server() {
             Ok(server) => server.sync("/").await,
@@ -495,7 +492,7 @@ async fn keep_watching(
     is_armed: Arc<AtomicBool>,
 ) -> Gone {
     let Watched { server, znode } = &watched;
-    let longest = znode.live().timeout();
+    let longest = znode.live().timeout;
     let mut backoff = Backoff::up_to(longest);
     loop {
         if let Some(watch) = watch.take() {

@@ -32,7 +32,6 @@ struct State {
     is_taken: bool,
     /// The number of the current turn. A turn with another number was revoked.
     turn: u64,
-    /// The hold that has the turn.
     holder: Option<GrantState>,
     waiters: VecDeque<oneshot::Sender<Admission>>,
 }
@@ -119,7 +118,6 @@ impl State {
 }
 
 impl SharedTurns {
-    /// Resolves when the hold that has the turn is lost.
     async fn until_lost(&self) {
         loop {
             let changed = self.holder_changed.notified();
@@ -194,7 +192,6 @@ impl SharedTurns {
 }
 
 impl LocalTurn {
-    /// Notes the hold that has the turn.
     pub(crate) fn held_by(&self, hold: GrantState) {
         let Some(queue) = &self.queue else { return };
         let mut state = lock(&queue.state);

@@ -96,7 +96,7 @@ impl Inherited {
             token,
         };
         *lock(&self.0) = Heritage {
-            until: znodes.live.now() + znodes.live.timeout(),
+            until: znodes.live.now() + znodes.live.timeout,
             holds: holds.map(hold).collect(),
         };
     }
@@ -127,7 +127,7 @@ impl Inherited {
             std::mem::take(&mut heritage.holds)
         };
         for InheritedHold { znode, .. } in holds {
-            events::not_taken(live.id(), znode.path());
+            events::not_taken(live.id, znode.path());
             znode.remove_in_background(());
         }
     }

@@ -50,7 +50,6 @@ pub(crate) struct OwnZnode(Arc<Listed>);
 /// A znode in the list of its session. A drop removes it from the list.
 struct Listed {
     znodes: Arc<SessionZnodes>,
-    /// The number of the entry.
     number: u64,
     kind: Kind,
     /// The transaction that created the znode, if others create znodes of the same name.
@@ -97,7 +96,6 @@ impl SessionZnodes {
         })
     }
 
-    /// A znode whose name nobody else uses.
     pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
         self.add(Kind::Unique(path.into()), false)
     }
@@ -107,7 +105,6 @@ impl SessionZnodes {
         self.add(Kind::Sought(directory.clone(), identity), false)
     }
 
-    /// A znode whose whole name the recipe chooses.
     pub(crate) fn named(
         self: &Arc<Self>,
         path: &str,
@@ -216,7 +213,6 @@ impl Named {
         self.may_exist.load(Ordering::Relaxed)
     }
 
-    /// Notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
         self.may_exist.store(false, Ordering::Relaxed);
     }
@@ -262,7 +258,6 @@ impl Named {
 }
 
 impl OwnZnode {
-    /// Notes the transaction that created the znode.
     pub(crate) fn set_czxid(&self, czxid: i64) {
         self.0.czxid.get_or_init(|| czxid);
     }
@@ -285,7 +280,6 @@ impl OwnZnode {
         }
     }
 
-    /// Notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
         if let Kind::Named(named) = &self.0.kind {
             named.note_gone();
@@ -325,7 +319,6 @@ impl OwnZnode {
         &self.znodes().live
     }
 
-    /// The znodes of the session.
     pub(crate) fn znodes(&self) -> &Arc<SessionZnodes> {
         &self.0.znodes
     }

@@ -96,13 +96,13 @@ struct Replacement<'a> {
 
 impl Replacement<'_> {
     fn failed(&self, error: ServerError) -> Error {
-        Error::at(self.old, self.live.id(), error)
+        Error::at(self.old, self.live.id, error)
     }
 
     fn lost(&self, reason: LossReason) -> Error {
         Error::Lost {
             path: self.old.to_owned(),
-            session: self.live.id(),
+            session: self.live.id,
             reason,
         }
     }

@@ -61,7 +61,7 @@ impl Searches {
         let created = |(path, node): (String, Option<Node>)| {
             let (_, stat) = node?;
             // Two copies of one virtual machine may draw the same identities.
-            let is_own = stat.ephemeral_owner == live.id().0;
+            let is_own = stat.ephemeral_owner == live.id.0;
             is_own.then_some(Created { path, stat })
         };
         Ok(zip(paths, nodes).filter_map(created).collect())

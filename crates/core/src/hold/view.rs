@@ -27,6 +27,10 @@ use crate::sync::lock;
 /// that work under it take views. A view has no `lost`: its task must stop when the hold is
 /// released, too. So it awaits [`ended`](Self::ended).
 ///
+/// # Cancel safety
+///
+/// Each future of a view may be dropped, and its method called again.
+///
 /// ```
 /// use zookeeper_recipes_core::{Error, Recipe};
 ///
@@ -85,7 +89,7 @@ impl HoldView {
     ///
     /// The hold ends with it.
     pub fn session_id(&self) -> SessionId {
-        self.grant_state.live.id()
+        self.grant_state.live.id
     }
 
     /// When the hold was acquired.
@@ -113,8 +117,7 @@ impl HoldView {
     /// length, because it comes from a clock that does not stop. It does not wait for an event from
     /// the server.
     ///
-    /// If somebody deletes the holder's znode by hand, the answer is late: it may stay true for up to a sixth of the session timeout. In a session with thousands of
-    /// holds it may stay true for longer: see [`docs::failures`](crate::docs::failures).
+    /// If somebody deletes the holder's znode by hand, the answer is [late](crate::Hold#what-it-promises).
     pub fn is_held(&self) -> bool {
         self.end().is_none() && self.grant_state.is_held()
     }
@@ -148,19 +151,14 @@ impl HoldView {
     /// A loss resolves the future before another contender can hold. A task with a view has to stop
     /// after either end: nothing protects its work any more.
     ///
-    /// If somebody deletes the holder's znode by hand, the future resolves late:
-    /// within a sixth of the session timeout, or later in a session with thousands of holds.
-    /// Another contender may hold before that. The future resolves once a server has answered if
-    /// the session lasts, so it may resolve up to a twentieth of the session timeout later than
-    /// [`is_held`](Self::is_held) turns false.
+    /// If somebody deletes the holder's znode by hand, the future resolves
+    /// [late](crate::Hold#what-it-promises), once a server has answered if the session lasts. So it
+    /// may resolve up to a twentieth of the session timeout later than [`is_held`](Self::is_held)
+    /// turns false.
     ///
     /// The time is measured in the runtime that polls this future. That runtime must run, and its
     /// time must be enabled. The session's runtime need not run. The future looks at the clock each
     /// time it is polled.
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
     ///
     /// ```
     /// # use zookeeper_recipes_core::{Ended, HoldView};
@@ -185,10 +183,6 @@ impl HoldView {
     ///
     /// As [`ended`](Self::ended), but does not wait for the answer that says why the holder's znode
     /// was deleted.
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
     ///
     /// ```
     /// # use zookeeper_recipes_core::{Ended, HoldView};
@@ -252,12 +246,10 @@ impl HoldView {
         }
     }
 
-    /// Resolves when the owner has released or dropped the hold.
     pub(crate) async fn ended_by_owner(&self) -> Ended {
         *self.shared.ended.wait().await
     }
 
-    /// Resolves with the first state that is not `last`.
     async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         tokio::select! {
             biased;
@@ -301,7 +293,6 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// The reason of the loss, if the znode's fate is one.
     pub(crate) fn loss(self) -> Option<LossReason> {
         match self {
             Fate::Intact | Fate::Gone => None,
@@ -318,7 +309,6 @@ impl Fate {
         matches!(self, Fate::Gone | Fate::Deleted | Fate::Unexplained)
     }
 
-    /// True if this fate may follow `before`.
     fn may_follow(self, before: Fate) -> bool {
         match before {
             Fate::Intact => true,
@@ -470,17 +460,14 @@ impl GrantState {
         }
     }
 
-    /// True if the hold has a time limit, which has passed.
     pub(crate) fn time_is_up(&self) -> bool {
         self.until.is_some_and(|until| until <= self.live.now())
     }
 
-    /// The time until the lease or the time limit ends the hold.
     pub(crate) fn remaining(&self) -> Duration {
         remaining(&self.live, self.until)
     }
 
-    /// True if the other state is that of the same grant.
     pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
         Arc::ptr_eq(&self.fate.0, &other.fate.0)
     }
@@ -578,7 +565,7 @@ async fn until<T, F: Future<Output = ()>>(
     let mut condition = live.subscribe();
     // Both waits begin before the look, so that no later change is missed.
     condition.mark_unchanged();
-    let pause = live.probe_interval();
+    let pause = live.probe_interval;
     loop {
         let changed = changed();
         let remaining = remaining(live, limit);

@@ -26,10 +26,12 @@ use crate::sync::{lock, ready_now};
 ///
 /// This value outlives the server side, so that a hold of an ended session can report its state.
 pub(crate) struct LiveSession {
-    id: SessionId,
-    timeout: Duration,
-    probe_interval: Duration,
-    tolerates: Duration,
+    pub(crate) id: SessionId,
+    pub(crate) timeout: Duration,
+    /// The interval between two probes.
+    pub(crate) probe_interval: Duration,
+    /// The longest silence of the servers that ends no hold.
+    pub(crate) tolerates: Duration,
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
@@ -38,7 +40,7 @@ pub(crate) struct LiveSession {
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
-    unsupported: Unsupported,
+    pub(crate) unsupported: Unsupported,
 }
 
 /// The lease, and the connection whose answers renew it.
@@ -90,9 +92,7 @@ pub(crate) type EndRequest = watch::Sender<Option<SessionEnd>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) contact: Contact,
-    /// The number of reconnects.
     pub(crate) reconnects: u64,
-    /// The number of lapses of the lease.
     pub(crate) lapses: u64,
 }
 
@@ -100,7 +100,6 @@ pub(crate) struct Condition {
 /// the next: a clone shares it.
 #[derive(Clone, Default)]
 pub(crate) struct Unsupported {
-    /// The create of a container.
     pub(crate) containers: Avoided,
     /// True once a server has answered a create.
     pub(crate) creates: Arc<AtomicBool>,
@@ -158,31 +157,8 @@ impl LiveSession {
         }
     }
 
-    pub(crate) fn id(&self) -> SessionId {
-        self.id
-    }
-
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// The longest silence of the servers that ends no hold.
-    pub(crate) fn tolerates(&self) -> Duration {
-        self.tolerates
-    }
-
-    /// The interval between two probes.
-    pub(crate) fn probe_interval(&self) -> Duration {
-        self.probe_interval
-    }
-
     pub(crate) fn chroot(&self) -> &str {
         self.ensemble.chroot()
-    }
-
-    /// The requests that the servers may not support.
-    pub(crate) fn unsupported(&self) -> &Unsupported {
-        &self.unsupported
     }
 
     /// The server side.
@@ -217,7 +193,6 @@ impl LiveSession {
         self.ensemble.now()
     }
 
-    /// An identity for a znode that is about to be created.
     pub(crate) fn identity(&self) -> Identity {
         let count = self.identities.fetch_add(1, Ordering::Relaxed);
         self.first_identity.after(count)
@@ -289,7 +264,6 @@ impl LiveSession {
         matches!(self.condition().contact, Contact::Ended(_))
     }
 
-    /// Resolves when the session is over.
     pub(crate) async fn ended(&self) -> SessionEnd {
         let mut condition = self.subscribe();
         loop {
@@ -480,7 +454,7 @@ impl LiveSession {
     /// Leaves a server at which that lasts for the session timeout: the server answers so late that
     /// no lease can be kept there. Waits twice as long at each further server.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
-        let mut backoff = Backoff::up_to(self.probe_interval());
+        let mut backoff = Backoff::up_to(self.probe_interval);
         while !lock(&self.kept).lease.may_grant(self.now()) {
             let server = self.server()?;
             match server.sync(path).await {

@@ -108,7 +108,7 @@ async fn hold(
             }
             Look::Wait(on) => {
                 on.report(attempt);
-                let begin = || OwnWait::begin(queue.live.timeout());
+                let begin = || OwnWait::begin(queue.live.timeout);
                 let own_wait = own_wait.get_or_insert_with(begin);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let after = own_wait
@@ -246,7 +246,7 @@ async fn create_contender<'q>(
                     }
                 }
             }
-            Err(error) => return Err(Error::at(path(), queue.live.id(), error)),
+            Err(error) => return Err(Error::at(path(), queue.live.id, error)),
         };
         owned.set_path(&node.path, marks);
         return Ok((owned, node, asked));
@@ -271,7 +271,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
     queue.catch_up().await?;
     match queue.read(&path).await? {
         // Only the process that created the znode can mark its release.
-        Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => Ok(Some(Place {
+        Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => Ok(Some(Place {
             owned,
             czxid: stat.czxid,
             token: hold.token,

@@ -26,7 +26,6 @@ pub enum Directories {
     Persistent,
 }
 
-/// What is needed to create a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MissingDirectory<'a> {
     pub(crate) path: &'a NodePath,
@@ -52,7 +51,7 @@ impl MissingDirectory<'_> {
         let mut pause_if_missing = Backoff::without_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
-            if live.unsupported().containers.is_avoided(live.now()) {
+            if live.unsupported.containers.is_avoided(live.now()) {
                 mode = CreateMode::Persistent;
             }
             let sent = live.now();
@@ -100,7 +99,7 @@ impl MissingDirectory<'_> {
         let sent = live.now();
         let created = server.create(path.as_str(), data, mode, self.acl).await;
         live.note_create(&created);
-        let containers = &live.unsupported().containers;
+        let containers = &live.unsupported.containers;
         match created {
             _ if !is_container => {}
             Ok(_) | Err(ServerError::Refused(_)) => containers.answered(),
@@ -136,14 +135,14 @@ impl UnknownCreates {
         sent: Duration,
     ) -> Result<(), Error> {
         const MOST: u32 = 8;
-        if live.now().saturating_sub(sent) <= live.timeout() / 6 {
+        if live.now().saturating_sub(sent) <= live.timeout / 6 {
             self.soon += 1;
         }
         if self.soon >= MOST && !live.create_is_known() {
             let problem = "the connection breaks at each create: the server may not know create2, \
                            which ZooKeeper knows since 3.5";
             let refusal = Refusal::Other(problem.to_owned());
-            return Err(Error::at(path, live.id(), ServerError::Refused(refusal)));
+            return Err(Error::at(path, live.id, ServerError::Refused(refusal)));
         }
         self.backoff.wait().await;
         Ok(())

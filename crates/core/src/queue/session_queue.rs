@@ -29,7 +29,6 @@ pub(crate) struct SharedQueue {
     pub(crate) label: Result<String, InvalidInput>,
     pub(crate) options: QueueOptions,
     pub(crate) local: Option<LocalQueue>,
-    /// What the events of the queue's attempts and holds have in common.
     pub(crate) source: Arc<Source>,
 }
 
@@ -40,7 +39,6 @@ impl SharedQueue {
     }
 }
 
-/// A queue in one ZooKeeper session.
 pub(crate) struct SessionQueue<'a> {
     pub(crate) shared: &'a SharedQueue,
     pub(crate) open: &'a OpenSession,
@@ -59,12 +57,10 @@ pub(crate) struct Listing {
     pub(crate) other: Option<(String, &'static str)>,
     /// Its data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
-    /// True if there is no directory.
     pub(crate) is_missing: bool,
 }
 
 impl Listing {
-    /// The listing of a directory that does not exist.
     pub(crate) fn missing() -> Listing {
         Listing {
             is_missing: true,
@@ -97,7 +93,7 @@ impl<'a> SessionQueue<'a> {
         let live = &open.live;
         let server = live
             .server()
-            .map_err(|error| Error::at(shared.directory.as_str(), live.id(), error))?;
+            .map_err(|error| Error::at(shared.directory.as_str(), live.id, error))?;
         Ok(SessionQueue {
             shared,
             open,
@@ -107,19 +103,17 @@ impl<'a> SessionQueue<'a> {
     }
 
     pub(crate) fn failed(&self, error: ServerError) -> Error {
-        Error::at(self.directory(), self.live.id(), error)
+        Error::at(self.directory(), self.live.id, error)
     }
 
     pub(crate) fn directory(&self) -> &str {
         self.shared.directory.as_str()
     }
 
-    /// The name of the child at this path.
     pub(crate) fn name<'p>(&self, path: &'p str) -> &'p str {
         path.get(self.directory().len() + 1..).unwrap_or_default()
     }
 
-    /// The path of a child of this name.
     pub(crate) fn child(&self, name: &str) -> String {
         [self.directory(), "/", name].concat()
     }
@@ -162,7 +156,7 @@ impl<'a> SessionQueue<'a> {
     pub(crate) fn deleted(&self, path: &str) -> Error {
         Error::ContenderDeleted {
             path: path.to_owned(),
-            session: self.live.id(),
+            session: self.live.id,
         }
     }
 
@@ -230,7 +224,6 @@ impl<'a> SessionQueue<'a> {
         Ok(read.map(|(data, _)| data))
     }
 
-    /// Waits until the server has caught up with its leader.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         let caught_up = self.ask(|| self.server.sync(self.directory())).await;
         caught_up.map(drop)

@@ -21,7 +21,6 @@ use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::ready_now;
 
-/// The outcome of a look.
 pub(crate) enum Look {
     /// The contender holds. `only` is its number if its znode is the only child of the directory.
     Hold {
@@ -167,7 +166,6 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(
     }
 }
 
-/// What a waiter waits on.
 pub(crate) struct WaitOn {
     contenders: Vec<Awaited>,
     /// The number of contenders before the waiter.
@@ -200,7 +198,6 @@ impl WaitOn {
     }
 }
 
-/// A contender that a waiter waits on.
 struct Awaited {
     name: String,
     /// The transaction that created its znode, if the order depends on it.
@@ -214,7 +211,6 @@ struct Awaited {
     is_sole: bool,
 }
 
-/// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The waiter holds.
@@ -298,7 +294,6 @@ async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
 
 /// The outcome of setting the missing watches.
 enum Set {
-    /// All watches are set.
     All,
     /// The watches are set, except that the contender with this name has left.
     Gone(String),
@@ -437,7 +432,6 @@ pub(crate) struct Watches {
     look_again: Option<Backoff>,
 }
 
-/// What wakes a waiter.
 enum Woken {
     OwnGone,
     /// The directory's data has changed.
@@ -486,7 +480,6 @@ impl Watches {
         is_unchanged && self.may_step_back == Some(false)
     }
 
-    /// Waits for the first event.
     async fn next(&mut self) -> Woken {
         let own = async {
             match &mut self.own {

@@ -10,7 +10,6 @@ pub(crate) fn open_acl() -> Vec<Acl> {
     vec![Acl::new(Permission::ALL, AuthId::anyone())]
 }
 
-/// Refuses an access control list without an entry.
 pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
     match acl {
         [] => Err(InvalidInput::new(
@@ -22,7 +21,6 @@ pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
     }
 }
 
-/// Refuses a time limit with which no hold could last.
 pub(crate) fn check_time_limit(at_most: Option<Duration>) -> Result<(), InvalidInput> {
     match at_most {
         Some(Duration::ZERO) => Err(InvalidInput::new(

@@ -186,7 +186,6 @@ impl ConnectOptions {
         self
     }
 
-    /// Checks the options before a request is sent.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
         let too_long = || format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
@@ -234,12 +233,10 @@ impl ConnectOptions {
         self.auth.is_empty() && !shows_certificate
     }
 
-    /// The schemes and credentials that the user gave.
     pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
         &self.auth
     }
 
-    /// True if the hosts are connected to by TLS.
     pub(crate) fn is_encrypted(&self) -> bool {
         #[cfg(feature = "tls")]
         let is_encrypted = self.tls.is_some();
@@ -248,7 +245,6 @@ impl ConnectOptions {
         is_encrypted
     }
 
-    /// The network that connects to these hosts.
     pub(crate) fn network(&self, hosts: Vec<Host>) -> Result<Tcp, InvalidInput> {
         let network = Tcp::new(hosts);
         #[cfg(feature = "tls")]

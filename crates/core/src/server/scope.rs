@@ -26,7 +26,6 @@ impl Scope {
         }
     }
 
-    /// The limit of servers with this `jute.maxbuffer`.
     pub(crate) fn limit(&self, bytes: usize) -> RequestLimit {
         RequestLimit::new(&self.chroot, bytes)
     }

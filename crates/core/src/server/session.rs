@@ -24,7 +24,6 @@ use crate::server::values::{
     connection_state, create_request, error_of_code, event_of, multi_operation, no_reply,
 };
 
-/// A session over the library's own connection.
 pub(crate) struct ConnectedSession {
     pub(crate) connection: Connection,
     pub(crate) id: SessionId,
@@ -93,7 +92,6 @@ impl ConnectedSession {
         self.scope.client_path(Created { path, stat })
     }
 
-    /// What one operation of a transaction did.
     fn outcome(&self, result: MultiResult) -> Result<Outcome, ServerError> {
         Ok(match result {
             MultiResult::Check => Outcome::Checked,

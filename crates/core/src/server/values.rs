@@ -26,7 +26,6 @@ pub(crate) fn create_request(
     }
 }
 
-/// One operation of a transaction.
 pub(crate) fn multi_operation(operation: Operation) -> MultiOperation {
     let any = |version: Option<i32>| version.unwrap_or(-1);
     match operation {

@@ -154,7 +154,7 @@ pub(crate) async fn refuse_missing_chroot(
         Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
             chroot: live.chroot().to_owned(),
         }),
-        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id(), error)),
+        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id, error)),
         // A server that refuses the read for another reason has found the znode.
         _ => Ok(()),
     }

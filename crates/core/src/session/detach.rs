@@ -75,7 +75,7 @@ impl Session {
         let (holds, last_ended) = end_each(holds);
         self.ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
-        let failed = |error| Error::at(view.node_path(), live.id(), error);
+        let failed = |error| Error::at(view.node_path(), live.id, error);
         let over = |reason| failed(ServerError::SessionOver(reason));
         let server = server.map_err(failed)?;
         if ended != SessionEnd::Detached {
@@ -83,12 +83,12 @@ impl Session {
         }
         let first = holds.first().ok_or_else(|| view.ended_by(last_ended))?;
         let may_be_left = delete_others(&open, &server, &holds).await;
-        let created = timeout(live.timeout(), create_ticket(&*server, first)).await;
+        let created = timeout(live.timeout, create_ticket(&*server, first)).await;
         let ticket = match created {
             Ok(Err(error)) if error.is(Refusal::NoNode) => {
                 return Err(Error::Lost {
                     path: view.node_path().to_owned(),
-                    session: live.id(),
+                    session: live.id,
                     reason: LossReason::Deleted,
                 });
             }
@@ -189,7 +189,7 @@ async fn delete_others(
 ) -> Leftovers {
     let mut others = others(open, holds);
     // The next process deletes those that are left.
-    let _ = timeout(open.live.timeout() / 4, others.delete_all(server)).await;
+    let _ = timeout(open.live.timeout / 4, others.delete_all(server)).await;
     others
 }
 

@@ -28,7 +28,6 @@ pub struct DetachedSession {
     pub(crate) leftovers: Vec<Arc<str>>,
 }
 
-/// A hold that one process leaves to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeftHold {
     pub(crate) path: String,

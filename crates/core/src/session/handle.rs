@@ -158,15 +158,8 @@ impl Session {
         Session::open_in_background(Arc::new(ensemble), options)
     }
 
-    /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`].
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] if an option is not well formed.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
+    /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`]. The errors
+    /// and panics are the same.
     pub fn open_in_background(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -174,15 +167,8 @@ impl Session {
         Ok(Session::start(Opener::new(ensemble, options)?, None))
     }
 
-    /// Opens a session with any [`Ensemble`], such as a simulated one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Connect`] if no session was opened within the connection timeout.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
+    /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one. The
+    /// errors, panics and cancel safety are the same.
     pub async fn open(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -202,7 +188,6 @@ impl Session {
         Ok(Session::start(opener, Some(open)))
     }
 
-    /// Starts the task that keeps the session.
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
         let (sender, current) = watch::channel(Current::new(opened.clone()));
@@ -228,15 +213,14 @@ impl Session {
 
     /// The id of the current ZooKeeper session, or `None` if none is open.
     pub fn id(&self) -> Option<SessionId> {
-        self.current().map(|open| open.live.id())
+        self.current().map(|open| open.live.id)
     }
 
     /// The negotiated timeout of the current ZooKeeper session, or `None` if none is open.
     pub fn timeout(&self) -> Option<Duration> {
-        self.current().map(|open| open.live.timeout())
+        self.current().map(|open| open.live.timeout)
     }
 
-    /// The current ZooKeeper session, if one is open.
     pub(crate) fn current(&self) -> Option<Arc<OpenSession>> {
         self.shared.current.borrow().open.clone()
     }
@@ -319,7 +303,7 @@ impl Session {
             return disconnected();
         };
         let live = &open.live;
-        let in_time = pin!(async { timeout(live.timeout(), work).await });
+        let in_time = pin!(async { timeout(live.timeout, work).await });
         let done = live.in_a_runtime(in_time).await;
         done.unwrap_or_else(|_| disconnected())
     }
@@ -368,7 +352,6 @@ impl Session {
         &self.shared.ensemble
     }
 
-    /// The largest request that the session sends.
     pub(crate) fn request_limit(&self) -> &RequestLimit {
         &self.shared.limit
     }

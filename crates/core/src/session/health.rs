@@ -84,7 +84,7 @@ impl Session {
     /// # }
     /// ```
     pub fn tolerates(&self) -> Option<Duration> {
-        self.current().map(|open| open.live.tolerates())
+        self.current().map(|open| open.live.tolerates)
     }
 }
 

@@ -40,7 +40,7 @@ struct Probe {
 impl Keeper {
     pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Keeper {
         let live = open.live.clone();
-        let mut ticks = tokio::time::interval(live.probe_interval());
+        let mut ticks = tokio::time::interval(live.probe_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Keeper {
             open: open.clone(),
@@ -107,7 +107,7 @@ impl Keeper {
                         self.update_contact();
                     }
                     // The next probe starts another proof.
-                    Err(error) => events::not_proven(self.live.id(), &error),
+                    Err(error) => events::not_proven(self.live.id, &error),
                 }
             }
             answer = answer => {
@@ -123,7 +123,7 @@ impl Keeper {
     }
 
     fn tick(&mut self) {
-        let patience = self.live.timeout() / 4;
+        let patience = self.live.timeout / 4;
         let now = self.live.now();
         self.warn_if_late(now);
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
@@ -143,10 +143,10 @@ impl Keeper {
     /// may cost a hold passes without the warning.
     fn warn_if_late(&mut self, now: Duration) {
         let late = now.saturating_sub(self.due);
-        self.due = now + self.live.probe_interval();
-        let tolerates = self.live.tolerates();
+        self.due = now + self.live.probe_interval;
+        let tolerates = self.live.tolerates;
         if late > tolerates / 2 {
-            events::blocked(self.live.id(), late, tolerates);
+            events::blocked(self.live.id, late, tolerates);
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
             let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
             keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
             assert_eq!(live.condition().contact, Contact::Connected);
-            keep(&mut keeper, 2 * live.probe_interval()).await;
+            keep(&mut keeper, 2 * live.probe_interval).await;
             assert_eq!(live.condition().contact, contact, "{queued} ms");
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         keeper.handle_state(ConnectionState::Connected);
         // No answer comes meanwhile, and as many probes are sent as may be.
-        keep(&mut keeper, live.probe_interval() * 11 / 2).await;
+        keep(&mut keeper, live.probe_interval * 11 / 2).await;
         assert!(!script.has_sent(live.now()));
         keeper.handle_state(ConnectionState::Connected);
         assert!(script.has_sent(live.now()));
@@ -277,7 +277,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(100)).await;
         script.disconnect();
         keeper.handle_state(ConnectionState::Disconnected);
-        keep(&mut keeper, live.probe_interval()).await;
+        keep(&mut keeper, live.probe_interval).await;
         assert_eq!(live.condition().contact, Contact::Suspended);
     }
 }

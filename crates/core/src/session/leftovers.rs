@@ -84,13 +84,12 @@ impl Leftovers {
         });
     }
 
-    /// Reports these znodes, which may be left.
     pub(crate) fn report(&self, live: &LiveSession) {
         let named = self.named.iter().map(|znode| znode.path());
         let paths = self.paths.iter().map(|path| &**path);
         let paths: Vec<&str> = paths.chain(named).collect();
         if !paths.is_empty() {
-            events::left(live.id(), &paths);
+            events::left(live.id, &paths);
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Current {
 impl Current {
     pub(crate) fn new(open: Option<Arc<OpenSession>>) -> Current {
         let state = match &open {
-            Some(open) => SessionState::Connected(open.live.id()),
+            Some(open) => SessionState::Connected(open.live.id),
             None => SessionState::Opening,
         };
         Current { state, open }
@@ -38,7 +38,6 @@ impl Current {
 pub(crate) struct Supervisor {
     pub(crate) opener: Opener,
     pub(crate) current: watch::Sender<Current>,
-    /// The end that the user has asked for.
     pub(crate) asked_to_end: watch::Receiver<Option<SessionEnd>>,
 }
 
@@ -68,7 +67,7 @@ impl Supervisor {
                 },
             };
             let end = self.keep(&open).await;
-            events::over(open.live.id(), end);
+            events::over(open.live.id, end);
             // Servers that now refuse the session's own identity may accept a session without it.
             if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
                 return end;
@@ -135,7 +134,7 @@ impl Supervisor {
             // The session has ended already.
             Err(_) => return live.ended().await,
         };
-        events::opened(live.id(), live.timeout());
+        events::opened(live.id, live.timeout);
         let mut states = server.states();
         let mut keeper = Keeper::new(open, &server);
         drop(server);
@@ -155,14 +154,14 @@ impl Supervisor {
             open.supervised();
             let changed = self.current.send_if_modified(|current| {
                 let now = match live.condition().contact {
-                    Contact::Suspended => SessionState::Suspended(live.id()),
-                    Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id()),
+                    Contact::Suspended => SessionState::Suspended(live.id),
+                    Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id),
                 };
                 std::mem::replace(&mut current.state, now) != now
             });
             if changed {
                 let is_suspended = live.condition().contact == Contact::Suspended;
-                events::suspended(live.id(), is_suspended);
+                events::suspended(live.id, is_suspended);
             }
         };
         let server = keeper.end();
@@ -172,7 +171,7 @@ impl Supervisor {
         match stays_open {
             Some(server) if end == SessionEnd::Closed => {
                 // Then the session is over, or these may stay.
-                let _ = timeout(live.timeout(), left.delete_all(&server)).await;
+                let _ = timeout(live.timeout, left.delete_all(&server)).await;
                 left.report(live);
             }
             None if end == SessionEnd::Closed => close(live, server, &mut states, left).await,
@@ -226,7 +225,7 @@ async fn close(
         }
     };
     let deleted = async {
-        tokio::time::sleep(live.probe_interval()).await;
+        tokio::time::sleep(live.probe_interval).await;
         match server.upgrade() {
             Some(server) => left.delete(&server).await,
             None => std::future::pending().await,
@@ -239,8 +238,8 @@ async fn close(
             () = deleted => {}
         }
     };
-    if timeout(live.timeout(), either).await.is_err() {
-        events::close_not_confirmed(live.id());
+    if timeout(live.timeout, either).await.is_err() {
+        events::close_not_confirmed(live.id);
     }
 }
 

@@ -27,7 +27,7 @@ async fn session_that_a_request_found_over_has_ended() {
     for (over, ends) in [(0, true), (1, false)] {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let end = ServerError::SessionOver(SessionEnd::Expired);
-        let session = SessionId(live.id().0 + over);
+        let session = SessionId(live.id.0 + over);
         let work = async { Err::<(), _>(Error::at("/lock", session, end)) };
         let failed = live.during("/lock", pin!(work)).await;
         assert!(matches!(failed, Err(Error::SessionOver { .. })));
@@ -43,7 +43,7 @@ async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
         live.set_contact(Contact::Ended(SessionEnd::Detached));
         Err::<(), _>(Error::ContenderDeleted {
             path: "/lock/1".to_owned(),
-            session: live.id(),
+            session: live.id,
         })
     };
     let failed = live.during("/lock", pin!(work)).await;
