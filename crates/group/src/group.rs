@@ -1,12 +1,13 @@
 //! The group.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
-use zookeeper_recipes_core::{Backoff, Error, InvalidInput, NodePath, ServerError, Session};
+use zookeeper_recipes_core::{
+    Backoff, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
+};
 
 use crate::members::{GroupState, Member, read_members, watch_members};
 use crate::membership::Membership;
+use crate::names::{Names, Turn};
 use crate::options::GroupOptions;
 use crate::own_member::{IfTaken, OwnMember};
 
@@ -20,6 +21,10 @@ use crate::own_member::{IfTaken, OwnMember};
 /// Under the path, one ephemeral znode for each member: the member's name, with its data. If the
 /// path does not exist, the first member creates it as a container znode. Each ephemeral child is a
 /// member, whichever client created it. Other children are ignored.
+///
+/// The tasks of a process share one value, or clones of it. They join with one name one after the
+/// other. Tasks that join with one name by two values that were *made* with the same session can
+/// delete each other's znode if a server's answer is lost.
 ///
 /// # Example
 ///
@@ -47,6 +52,7 @@ pub struct Group {
     session: Session,
     path: NodePath,
     options: GroupOptions,
+    names: Names,
 }
 
 impl Group {
@@ -75,6 +81,7 @@ impl Group {
             session: session.clone(),
             path,
             options,
+            names: Names::default(),
         })
     }
 
@@ -150,13 +157,26 @@ impl Group {
         self.session.check_znode(&path, &data, &self.options.acl)?;
         let member = OwnMember {
             session: self.session.clone(),
-            path,
             data: data.into(),
             options: self.options.clone(),
-            last: Arc::default(),
+            turn: self.turn(&path, if_taken).await?,
+            path,
         };
         let hold = member.join(if_taken).await?;
         Ok(Membership::start(member, hold))
+    }
+
+    /// Waits until no other task of the process joins with this name or is its member.
+    async fn turn(&self, path: &NodePath, if_taken: IfTaken) -> Result<Turn, Error> {
+        match (self.names.try_turn(path), if_taken) {
+            (Some(turn), _) => Ok(turn),
+            (None, IfTaken::Wait) => Ok(self.names.turn(path).await),
+            (None, IfTaken::Refuse) => {
+                let server = self.session.server(path).await?;
+                let taken = ServerError::Refused(Refusal::NodeExists);
+                Err(Error::at(path.as_str(), server.id(), taken))
+            }
+        }
     }
 
     /// Reads the members, in the order of their names. Empty if the path does not exist.

@@ -54,6 +54,7 @@
 mod group;
 mod members;
 mod membership;
+mod names;
 mod options;
 mod own_member;
 

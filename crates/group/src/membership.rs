@@ -101,6 +101,7 @@ async fn keep(
             biased;
             asked = &mut asked_to_leave => {
                 shown.send_replace(None);
+                member.turn.end();
                 match asked {
                     // An error means that nobody waits for the answer.
                     Ok(answer) => drop(answer.send(hold.release().await)),

@@ -1,12 +1,13 @@
 //! The znode of a member of this process: one attempt to create it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zookeeper_recipes_core::{
     Backoff, Error, Hold, NamedZnode, NodePath, Refusal, ServerError, Session, Stat,
 };
 
+use crate::names::{Name, Turn};
 use crate::options::GroupOptions;
 
 /// What a member is created with.
@@ -16,11 +17,7 @@ pub(crate) struct OwnMember {
     pub(crate) path: NodePath,
     pub(crate) data: Arc<[u8]>,
     pub(crate) options: GroupOptions,
-    /// The transaction that created the last znode of this member. 0 before the first.
-    ///
-    /// If the lease lapses and the session lives, that znode exists until it is deleted in the
-    /// background. Its session is that of the next znode, so only this number distinguishes them.
-    pub(crate) last: Arc<AtomicI64>,
+    pub(crate) turn: Turn,
 }
 
 /// What an attempt does while another member has the name.
@@ -30,19 +27,51 @@ pub(crate) enum IfTaken {
     Refuse,
 }
 
+/// An attempt to create the znode. Its owner keeps it until the znode is certainly gone.
+struct Attempt {
+    _name: Arc<Name>,
+    /// The transaction that created the znode of the attempt before.
+    last: i64,
+    /// The transaction that created the znode. 0 while that is not known.
+    czxid: AtomicI64,
+    /// The turn, while `czxid` is not known. No other attempt of the process may begin then.
+    turn: Mutex<Option<Turn>>,
+}
+
+impl Attempt {
+    fn new(turn: &Turn) -> Attempt {
+        Attempt {
+            _name: turn.name().clone(),
+            last: turn.last(),
+            czxid: AtomicI64::new(0),
+            turn: Mutex::new(Some(turn.clone())),
+        }
+    }
+
+    fn created(&self, czxid: i64) {
+        self.czxid.store(czxid, Ordering::Relaxed);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(turn.take());
+    }
+
+    /// True if the attempt has created this znode of its session.
+    fn has_created(&self, stat: &Stat) -> bool {
+        match self.czxid.load(Ordering::Relaxed) {
+            0 => stat.czxid > self.last,
+            czxid => stat.czxid == czxid,
+        }
+    }
+}
+
 impl OwnMember {
     /// Creates the znode, and holds by it.
     pub(crate) async fn join(&self, if_taken: IfTaken) -> Result<Hold, Error> {
         let GroupOptions { directories, acl } = &self.options;
         let mut lapsed = Backoff::default();
         loop {
-            let last = self.last.load(Ordering::Relaxed);
-            let created = Arc::new(AtomicI64::new(0));
-            let own = created.clone();
-            let is_own = move |_: &[u8], stat: &Stat| match own.load(Ordering::Relaxed) {
-                0 => stat.czxid > last,
-                created => stat.czxid == created,
-            };
+            let attempt = Arc::new(Attempt::new(&self.turn));
+            let own = attempt.clone();
+            let is_own = move |_: &[u8], stat: &Stat| own.has_created(stat);
             let znode = NamedZnode::begin(&self.session, &self.path, is_own).await?;
             let stat = match if_taken {
                 IfTaken::Wait => znode.create_or_wait(&self.data, acl, *directories).await?,
@@ -52,8 +81,8 @@ impl OwnMember {
                     created.ok_or_else(|| znode.failed(taken))?
                 }
             };
-            created.store(stat.czxid, Ordering::Relaxed);
-            self.last.store(stat.czxid, Ordering::Relaxed);
+            attempt.created(stat.czxid);
+            self.turn.created(stat.czxid);
             match znode.hold("group", &Arc::default(), &stat, None).await? {
                 Some(hold) => return Ok(hold),
                 // The lease has lapsed in this moment, and the znode is deleted.

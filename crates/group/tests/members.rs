@@ -214,6 +214,58 @@ async fn znode_of_a_create_without_an_answer_is_the_members_own() {
     }
 }
 
+/// The znodes of both tasks would have one name and one session.
+#[tokio::test(start_paused = true)]
+async fn task_that_joins_with_the_name_of_another_takes_no_znode_of_it_if_an_answer_is_lost() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let one = group.join("one", "").await.expect("it is free");
+    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
+    simulation.faults().inject(lost.under("/app/members/one"));
+    let refused = group.clone().try_join("one", "").await;
+    let is_taken = |error: &Error| matches!(error, Error::Refused { refusal, .. } if *refusal == Refusal::NodeExists);
+    assert!(refused.as_ref().is_err_and(is_taken), "{refused:?}");
+    let other = group.clone();
+    let waiting = timeout(LONG, other.join("one", "")).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    assert!(one.is_joined());
+    assert_eq!(simulation.administrator().children(PATH), ["one"]);
+    let (left, other) = tokio::join!(one.leave(), timeout(LONG, other.join("one", "")));
+    left.expect("it was a member");
+    let other = other.expect("in time").expect("the name is free");
+    assert!(other.is_joined());
+}
+
+#[tokio::test(start_paused = true)]
+async fn join_after_a_member_that_has_not_left_yet_does_not_take_its_znode() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let one = group.join("one", "").await.expect("it is free");
+    let token = one
+        .holds()
+        .borrow()
+        .as_ref()
+        .map(|hold| hold.fencing_token());
+    let lost = || Fault::new(FaultKind::RequestLost);
+    for kind in [RequestKind::Delete, RequestKind::Create] {
+        let lost = lost().on(kind).under("/app/members/one");
+        simulation.faults().inject(lost);
+    }
+    drop(one);
+    let next = timeout(LONG, group.join("one", "")).await;
+    let next = next.expect("in time").expect("the name is free");
+    assert_eq!(simulation.faults().waiting(), 0);
+    let holds = next.holds();
+    let now = holds.borrow().as_ref().map(|hold| hold.fencing_token());
+    assert!(now > token, "{now:?} after {token:?}");
+    sleep(LONG).await;
+    assert!(next.is_joined());
+    assert_eq!(
+        holds.borrow().as_ref().map(|hold| hold.fencing_token()),
+        now
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn member_that_comes_as_a_watch_begins_is_shown() {
     for step in 0..100 {

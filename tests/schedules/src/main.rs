@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{FaultsMet, Figures, Kind, Report, Tally, Variant, run_as};
-use zookeeper_recipes_suite::TestedRecipe;
+use zookeeper_recipes_schedules::{FaultsMet, Figures, Kind, Report, Subject, Tally, Variant};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -28,7 +27,7 @@ const BLOCK: u64 = 500;
 struct Arguments {
     /// Only this recipe.
     #[arg(long, value_parser = recipe)]
-    recipe: Option<TestedRecipe>,
+    recipe: Option<Subject>,
 
     /// How many seeds each recipe is run with.
     #[arg(long, default_value_t = 2_000)]
@@ -60,9 +59,9 @@ struct Arguments {
     seed: Option<u64>,
 }
 
-fn recipe(name: &str) -> Result<TestedRecipe, String> {
-    TestedRecipe::named(name).ok_or_else(|| {
-        let names = TestedRecipe::ALL.map(|recipe| recipe.name);
+fn recipe(name: &str) -> Result<Subject, String> {
+    Subject::named(name).ok_or_else(|| {
+        let names = Subject::ALL.map(|subject| subject.name());
         format!("is none of {}", names.join(", "))
     })
 }
@@ -79,7 +78,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let recipes = match arguments.recipe {
         Some(recipe) => vec![recipe],
-        None => TestedRecipe::ALL.to_vec(),
+        None => Subject::ALL.to_vec(),
     };
     let variant = &Variant {
         without: arguments.without,
@@ -114,14 +113,14 @@ fn main() -> ExitCode {
 }
 
 /// Runs something for each recipe. True if all are clean.
-fn each(recipes: &[TestedRecipe], mut run: impl FnMut(TestedRecipe) -> bool) -> bool {
+fn each(recipes: &[Subject], mut run: impl FnMut(Subject) -> bool) -> bool {
     let clean = recipes.iter().map(|recipe| run(*recipe));
     clean.fold(true, |all, clean| all & clean)
 }
 
 /// True if each fault met each step that it has to meet in so many seeds of these recipes.
-fn each_met_all(met: &FaultsMet, recipes: &[TestedRecipe], seeds: u64, variant: &Variant) -> bool {
-    let is_big = recipes.len() == TestedRecipe::ALL.len() && seeds >= BIG;
+fn each_met_all(met: &FaultsMet, recipes: &[Subject], seeds: u64, variant: &Variant) -> bool {
+    let is_big = recipes.len() == Subject::ALL.len() && seeds >= BIG;
     let is_usual = variant.without.is_empty() && !variant.never_heals;
     let missing = if is_big && is_usual {
         met.missing()
@@ -137,13 +136,13 @@ fn each_met_all(met: &FaultsMet, recipes: &[TestedRecipe], seeds: u64, variant: 
 /// Runs the seeds that the tally in this file lacks, and notes each block of them there.
 fn continue_tally(
     file: &Path,
-    recipes: &[TestedRecipe],
+    recipes: &[Subject],
     seeds: u64,
     variant: &Variant,
 ) -> io::Result<bool> {
     let mut tally = Tally::read(file)?;
     let next = |tally: &Tally| {
-        let done = recipes.iter().map(|it| (tally.seeds_of(it.name), *it));
+        let done = recipes.iter().map(|it| (tally.seeds_of(it.name()), *it));
         let open = done.filter(|(done, _)| *done < seeds);
         open.min_by_key(|(done, _)| *done)
     };
@@ -152,7 +151,7 @@ fn continue_tally(
         let Some(sum) = run_all(recipe, first, number, variant) else {
             return Ok(false);
         };
-        tally.add(recipe.name, number, sum);
+        tally.add(recipe.name(), number, sum);
         tally.write(file)?;
     }
     println!("\n{tally}");
@@ -161,7 +160,7 @@ fn continue_tally(
 
 /// Runs seeds on all cores, until one shows a violation. `None` if one does.
 fn run_all(
-    recipe: TestedRecipe,
+    recipe: Subject,
     first: u64,
     seeds: u64,
     variant: &Variant,
@@ -180,7 +179,7 @@ fn run_all(
                     if seed >= end {
                         return;
                     }
-                    let report = run_as(recipe, seed, 0, variant);
+                    let report = recipe.run(seed, 0, variant);
                     if let Ok(mut sum) = sum.lock() {
                         sum.0 += report.figures;
                         sum.1 += report.met;
@@ -194,7 +193,7 @@ fn run_all(
                     }
                     let done = seed - first + 1;
                     if done % 500 == 0 {
-                        println!("{}: {done} seeds, {:.1?}", recipe.name, began.elapsed());
+                        println!("{}: {done} seeds, {:.1?}", recipe.name(), began.elapsed());
                     }
                 }
             });
@@ -209,13 +208,13 @@ fn run_all(
     let pace = seeds as f64 / took.as_secs_f64();
     println!(
         "{}: {seeds} seeds from {first} on clean in {took:.1?}, {pace:.0} a second: {figures}",
-        recipe.name
+        recipe.name()
     );
     Some((figures, met))
 }
 
 /// Runs all seeds on all cores, and reports which promises they break.
-fn survey(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bool {
+fn survey(recipe: Subject, first: u64, seeds: u64, variant: &Variant) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
@@ -228,7 +227,7 @@ fn survey(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bo
                     if seed >= first + seeds {
                         return;
                     }
-                    let report = run_as(recipe, seed, 0, variant);
+                    let report = recipe.run(seed, 0, variant);
                     let promises = report.violations.iter().map(|it| it.promise);
                     let promises: BTreeSet<&str> = promises.collect();
                     if let Ok(mut broken) = broken.lock() {
@@ -244,7 +243,7 @@ fn survey(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bo
     let broken = broken.into_inner().unwrap_or_default();
     let all: BTreeSet<u64> = broken.values().flatten().copied().collect();
     let number = all.len();
-    let name = recipe.name;
+    let name = recipe.name();
     println!("{name}: {number} of {seeds} seeds break a promise, in {took:.1?}");
     for (promise, seeds) in &broken {
         let some: Vec<u64> = seeds.iter().copied().take(8).collect();
@@ -254,17 +253,17 @@ fn survey(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bo
 }
 
 /// Runs one seed with its trace.
-fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, variant: &Variant) -> bool {
+fn replay(recipe: Subject, seed: u64, always_print: bool, variant: &Variant) -> bool {
     let Report {
         violations,
         trace,
         figures,
         ..
-    } = run_as(recipe, seed, TRACE_LIMIT, variant);
+    } = recipe.run(seed, TRACE_LIMIT, variant);
     if always_print || !violations.is_empty() {
         println!("{trace}");
     }
-    println!("{}, seed {seed}: {figures}", recipe.name);
+    println!("{}, seed {seed}: {figures}", recipe.name());
     for violation in &violations {
         println!("VIOLATION {violation}");
     }
@@ -276,7 +275,7 @@ fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, variant: &Variant
         };
         println!(
             "replay: cargo xtask simulate --recipe {} --seed {seed}{option}",
-            recipe.name
+            recipe.name()
         );
     }
     violations.is_empty()

@@ -11,6 +11,7 @@ mod conformance;
 mod judge;
 mod kind;
 mod options;
+mod pooled_lock;
 mod recipe;
 mod server;
 mod simulated;
@@ -24,8 +25,8 @@ pub use judge::Judge;
 pub use kind::{KINDS, Kind, POLL};
 pub use options::RecipeOptions;
 pub use recipe::{
-    Downgrade, ELECTION, LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_A_NAME, LOCK_OF_ONE_ZNODE,
-    RWLOCK, SEMAPHORE, TestedRecipe, WRITER, candidate, downgrade, resize,
+    Downgrade, ELECTION, LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_A_NAME, LOCK_OF_A_POOL,
+    LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, candidate, downgrade, resize,
 };
 pub use server::{
     Address, LATE, LONG, QUIET, SHORT, TICK, administrator, assert_directory_empty,

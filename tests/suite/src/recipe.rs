@@ -13,6 +13,7 @@ use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::options::RecipeOptions;
+use crate::pooled_lock::PooledLock;
 
 /// What a writer weighs: more than any number of readers.
 pub const WRITER: u64 = 1_000;
@@ -229,6 +230,16 @@ pub const LOCK_OF_A_NAME: TestedRecipe = TestedRecipe {
         let (parent, name) = path.rsplit_once('/').unwrap_or_default();
         let locks = Locks::with_options(session, parent, options.lock())?;
         Ok(Box::new(locks.lock(name)?))
+    },
+    ..LOCK
+};
+
+/// The exclusive lock that each call takes from a pool of locks, which forgets the idle ones.
+pub const LOCK_OF_A_POOL: TestedRecipe = TestedRecipe {
+    name: "locks",
+    make: |session, path, _, _, options| {
+        let lock = PooledLock::new(session, path, options.lock())?;
+        Ok(Box::new(lock))
     },
     ..LOCK
 };

@@ -1,0 +1,376 @@
+//! A group: who is a member by what the ensemble has committed, and who sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::FutureExt;
+use futures_util::future::{join_all, select_all};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+use zookeeper_recipes_core::{Error, HoldView, Session, SessionEnd, SessionId};
+use zookeeper_recipes_group::{Group, GroupState, Member, Membership};
+use zookeeper_recipes_simulation::{Change, Committed};
+
+use crate::run::{Report, Variant};
+use crate::trial::{self, Trial};
+
+const PATH: &str = "/recipe/group";
+
+/// The names that the members share: each is wanted by more than one.
+const NAMES: [&str; 3] = ["one", "two", "three"];
+
+/// How many processes watch.
+const WATCHERS: usize = 2;
+
+/// A member: its name, its session and its data.
+type Known = (String, SessionId, Vec<u8>);
+
+/// What the judge of a run knows.
+#[derive(Default)]
+struct State {
+    /// The members now, by name, with the transactions that created them.
+    members: BTreeMap<String, i64>,
+    /// All members that there ever were, by the transactions that created them.
+    ever: BTreeMap<i64, Known>,
+    /// The memberships of the processes, with what each has at present.
+    memberships: Vec<(String, watch::Receiver<Option<HoldView>>)>,
+    /// What each watcher was notified of last.
+    seen: BTreeMap<String, BTreeMap<String, i64>>,
+    /// The members that each watcher has seen leave.
+    left: BTreeMap<String, BTreeSet<i64>>,
+}
+
+struct Judge {
+    trial: Arc<Trial>,
+    state: Mutex<State>,
+}
+
+impl Judge {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what the ensemble has just committed.
+    fn committed(&self, committed: &Committed) {
+        match &committed.change {
+            Change::Created {
+                path,
+                ephemeral_owner: Some(session),
+                data,
+            } => {
+                let Some(name) = name_of(path) else { return };
+                let known = (name.to_owned(), *session, data.clone());
+                let mut state = self.state();
+                state.members.insert(name.to_owned(), committed.zxid);
+                state.ever.insert(committed.zxid, known);
+                let memberships = state.memberships.clone();
+                drop(state);
+                self.look_at_name(name, committed.zxid, &memberships);
+            }
+            Change::Deleted { path } => {
+                if let Some(name) = name_of(path) {
+                    self.state().members.remove(name);
+                }
+            }
+            Change::SessionEnded { end, .. } if *end == SessionEnd::Expired => {
+                self.trial.count(|figures| figures.expired += 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// A member of this name is there. No process is certain to be an earlier one.
+    fn look_at_name(
+        &self,
+        name: &str,
+        created: i64,
+        memberships: &[(String, watch::Receiver<Option<HoldView>>)],
+    ) {
+        for (who, held) in memberships {
+            let held = held.borrow().clone();
+            let Some(hold) = held.filter(|hold| name_of(hold.node_path()) == Some(name)) else {
+                continue;
+            };
+            if hold.fencing_token().get() != created && self.trial.is_certain(&hold) {
+                let text = format!("{who} is {hold:?}, and {created:#x} is {name}, too");
+                self.trial.violated("a name has one member at a time", text);
+            }
+        }
+    }
+
+    /// A process has joined.
+    fn joined(&self, who: &str, membership: &Membership) {
+        self.trial.count(|figures| figures.grants += 1);
+        let mut state = self.state();
+        let held = membership.holds();
+        state.memberships.push((who.to_owned(), held));
+    }
+
+    /// A watcher was notified.
+    fn sees(&self, who: &str, group: &GroupState) {
+        self.trial.count(|figures| figures.news += 1);
+        let members = match group {
+            GroupState::Unknown => return,
+            GroupState::Members(members) => members,
+            GroupState::Refused(refusal) => {
+                let text = format!("{who}: {refusal}");
+                return self.trial.violated("nobody refuses a watcher", text);
+            }
+        };
+        let mut state = self.state();
+        let seen: BTreeMap<String, i64> = members
+            .iter()
+            .map(|member| (member.name.clone(), member.token.get()))
+            .collect();
+        let before = state.seen.insert(who.to_owned(), seen.clone());
+        let gone = before.unwrap_or_default().into_values();
+        let gone: Vec<i64> = gone
+            .filter(|token| !seen.values().any(|seen| seen == token))
+            .collect();
+        let left = state.left.entry(who.to_owned()).or_default();
+        left.extend(gone);
+        let returned = seen.values().find(|token| left.contains(token)).copied();
+        let never = members.iter().find(|member| !was(&state, member));
+        let never = never.map(|member| format!("{who}: {member:?}"));
+        drop(state);
+        if let Some(token) = returned {
+            let text = format!("{who}: {token:#x}");
+            self.trial
+                .violated("a watcher sees nobody come back that has left", text);
+        }
+        if let Some(text) = never {
+            self.trial
+                .violated("a watcher sees nobody that never was a member", text);
+        }
+    }
+
+    /// What is wrong if exactly these are to be members, and each watcher is to know it.
+    fn differs(&self, names: &BTreeSet<String>) -> Option<String> {
+        let state = self.state();
+        let members: BTreeSet<String> = state.members.keys().cloned().collect();
+        if members != *names {
+            return Some(format!("{members:?} are members, and not {names:?}"));
+        }
+        let mut watchers = state.seen.iter();
+        let mistaken = watchers.find(|(_, seen)| **seen != state.members);
+        mistaken.map(|(who, seen)| format!("{who} sees {seen:?}, and not {:?}", state.members))
+    }
+}
+
+fn name_of(path: &str) -> Option<&str> {
+    path.strip_prefix(PATH)?.strip_prefix('/')
+}
+
+/// True if there was this member.
+fn was(state: &State, member: &Member) -> bool {
+    let known = state.ever.get(&member.token.get());
+    known.is_some_and(|(name, session, data)| {
+        (name, session, data) == (&member.name, &member.session_id, &member.data)
+    })
+}
+
+/// Runs one seed.
+pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
+    trial::run((seed, trace_limit), variant, |trial, rng| async move {
+        let judge = Arc::new(Judge {
+            trial,
+            state: Mutex::default(),
+        });
+        let observer = judge.clone();
+        let trial = judge.trial.clone();
+        trial
+            .simulation
+            .on_commit(move |committed| observer.committed(committed));
+        participate(&judge, rng).await;
+        // The receivers would keep tasks.
+        *judge.state() = State::default();
+    })
+}
+
+async fn participate(judge: &Arc<Judge>, mut rng: Rng) {
+    let trial = &judge.trial;
+    let watchers = join_all((0..WATCHERS).map(|number| {
+        let who = format!("w{number}");
+        let rng = rng.fork();
+        async move {
+            let process = trial.simulation.process(&who);
+            process.while_awake(watch(judge, &who, rng)).await
+        }
+    }));
+    let members = join_all((0..trial.schedule.processes).map(|number| {
+        let who = format!("p{number}");
+        let rng = rng.fork();
+        async move {
+            let process = trial.simulation.process(&who);
+            process.while_awake(belong(judge, &who, rng)).await
+        }
+    }));
+    let meddling = trial.meddle(PATH, rng.fork());
+    let all = async {
+        let promise = "all join once things have ceased to go wrong";
+        let joined = async { tokio::join!(biased; meddling, members).1 };
+        let Some(joined) = trial.in_time(promise, joined).await else {
+            return;
+        };
+        let (sessions, memberships): (Vec<_>, Vec<_>) = joined.into_iter().unzip();
+        let names = memberships.iter().map(|it| it.name().to_owned()).collect();
+        let promise = "each watcher sees each member, and nobody else";
+        let wrong = || {
+            let unsure = memberships.iter().find(|it| !it.is_joined());
+            let unsure = unsure.map(|it| format!("{it:?} does not know that it is a member"));
+            judge.differs(&names).or(unsure)
+        };
+        trial.settles(promise, trial.bound(), wrong).await;
+        for membership in memberships {
+            if let Err(error) = membership.leave().await {
+                failed(judge, "a member that leaves", &error);
+            }
+        }
+        let nobody = BTreeSet::new();
+        let promise = "each watcher sees that all have left";
+        trial
+            .settles(promise, trial.bound(), || judge.differs(&nobody))
+            .await;
+        for session in sessions {
+            session.close().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = all => {}
+        _ = watchers => {}
+    }
+}
+
+/// Watches who is in the group, for good; begins anew now and then while things go wrong.
+async fn watch(judge: &Judge, who: &str, mut rng: Rng) {
+    let trial = &judge.trial;
+    let process = trial.simulation.process(who);
+    let session = trial.open(&process).await;
+    let group = Group::new(&session, PATH).expect("a good path");
+    loop {
+        let until = Instant::now() + Duration::from_millis(rng.u64(500..=20_000));
+        let is_last = until >= trial.quiet_from;
+        let mut watched = group.watch();
+        loop {
+            let changed = watched.changed();
+            let ended = match is_last {
+                true => changed.await,
+                false => match timeout_at(until, changed).await {
+                    Ok(ended) => ended,
+                    Err(_) => break,
+                },
+            };
+            if ended.is_err() {
+                let promise = "a watch continues for any length of time";
+                return trial.violated(promise, who.to_owned());
+            }
+            let state = watched.borrow_and_update().clone();
+            trial.simulation.remark(format!("{who} sees {state:?}"));
+            judge.sees(who, &state);
+        }
+    }
+}
+
+/// Joins and leaves in one session after the other, and is a member in the end.
+async fn belong(judge: &Judge, who: &str, mut rng: Rng) -> (Session, Membership) {
+    let trial = &judge.trial;
+    let process = trial.simulation.process(who);
+    loop {
+        let session = trial.open(&process).await;
+        let group = Group::new(&session, PATH).expect("a good path");
+        let lasts = Duration::from_millis(rng.u64(500..=15_000));
+        let until = (Instant::now() + lasts).min(trial.quiet_from);
+        let mut tasks: Vec<_> = (0..trial.schedule.contenders)
+            .map(|number| {
+                let (who, mut rng) = (format!("{who}.{number}"), rng.fork());
+                let group = &group;
+                async move {
+                    loop {
+                        join_and_leave(judge, &who, group, &mut rng).await;
+                    }
+                }
+                .boxed_local()
+            })
+            .collect();
+        // What they were about is dropped wherever it is.
+        let _: Result<((), _, _), _> = timeout_at(until, select_all(tasks.iter_mut())).await;
+        drop(tasks);
+        if trial.is_quiet() {
+            let membership = stay(judge, who, &group).await;
+            return (session, membership);
+        }
+        match rng.bool() {
+            true => session.close().await,
+            false => drop(session),
+        }
+    }
+}
+
+/// Joins for good.
+async fn stay(judge: &Judge, who: &str, group: &Group) -> Membership {
+    loop {
+        match group.join(who, who).await {
+            Ok(membership) => {
+                judge.joined(who, &membership);
+                return membership;
+            }
+            Err(error) => failed(judge, who, &error),
+        }
+    }
+}
+
+async fn join_and_leave(judge: &Judge, who: &str, group: &Group, rng: &mut Rng) {
+    let trial = &judge.trial;
+    trial.pause(rng, 600).await;
+    let name = *rng.choice(&NAMES).unwrap_or(&NAMES[0]);
+    let data = format!("{who} {}", rng.u32(..));
+    let patience = Duration::from_millis(rng.u64(0..=8_000));
+    let joined = match rng.u8(..3) {
+        0 => group.try_join(name, data).await,
+        _ => match timeout(patience, group.join(name, data)).await {
+            Ok(joined) => joined,
+            Err(_) => return trial.count(|figures| figures.aborted += 1),
+        },
+    };
+    let membership = match joined {
+        Ok(membership) => membership,
+        Err(error) => return failed(judge, who, &error),
+    };
+    judge.joined(who, &membership);
+    trial.pause(rng, 5_000).await;
+    match rng.u8(..3) {
+        0 => drop(membership),
+        1 => {
+            // If the call is dropped half-way, the member leaves all the same.
+            let patience = Duration::from_millis(rng.u64(0..=20));
+            let _ = timeout(patience, membership.leave()).await;
+        }
+        _ => {
+            if let Err(error) = membership.leave().await {
+                trial.count(|figures| figures.losses += 1);
+                failed(judge, who, &error);
+            }
+        }
+    }
+}
+
+/// A call has failed: there is a reason.
+fn failed(judge: &Judge, who: &str, error: &Error) {
+    use zookeeper_recipes_core::Refusal::{NodeExists, Throttled};
+    let trial = &judge.trial;
+    trial.count(|figures| figures.errors += 1);
+    trial.simulation.remark(format!("{who} fails: {error}"));
+    let has_reason = match error {
+        Error::Refused { refusal, .. } => matches!(refusal, NodeExists | Throttled),
+        Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
+        Error::OutcomeUnknown { .. } => true,
+        _ => false,
+    };
+    if !has_reason {
+        let text = format!("{who}: {error:?}");
+        trial.violated("a call fails only for a reason", text);
+    }
+}

@@ -1,0 +1,245 @@
+//! The ground of a run whose participants are no usual contenders: the simulation, its schedule, and
+//! what was found.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use zookeeper_recipes_core::{ConnectOptions, HoldView, Session, SessionId};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
+use zookeeper_recipes_suite::LOCK;
+
+use crate::figures::Figures;
+use crate::findings::Violation;
+use crate::invariants::remains;
+use crate::run::{Report, Variant, in_a_world};
+use crate::schedule::Schedule;
+
+/// The simulation of a run, its schedule, and what was found in it.
+pub(crate) struct Trial {
+    pub(crate) simulation: Simulation,
+    pub(crate) schedule: Schedule,
+    /// When things cease to go wrong, and everybody comes to an end.
+    pub(crate) quiet_from: Instant,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    figures: Figures,
+    /// Znodes that were deleted by hand, and sessions that were ended by hand: their owners are
+    /// alive, and cannot know it at once.
+    znodes: BTreeSet<String>,
+    sessions: BTreeSet<SessionId>,
+}
+
+/// Runs a trial on a runtime of its own.
+pub(crate) fn run<F: Future<Output = ()>>(
+    (seed, trace_limit): (u64, usize),
+    variant: &Variant,
+    participants: impl FnOnce(Arc<Trial>, Rng) -> F,
+) -> Report {
+    in_a_world(|| async move {
+        let mut schedule = Schedule::draw(&LOCK, seed, trace_limit);
+        if variant.never_heals {
+            schedule.never_heal(seed);
+        }
+        for kind in &variant.without {
+            schedule.leave_out(*kind);
+        }
+        let simulation = Simulation::new(schedule.options.clone());
+        simulation.faults().set_rates(schedule.rates.clone());
+        let trial = Arc::new(Trial {
+            quiet_from: Instant::now() + schedule.troubled,
+            simulation,
+            schedule,
+            found: Mutex::default(),
+        });
+        let rng = Rng::with_seed(!seed);
+        tokio::select! {
+            biased;
+            () = participants(trial.clone(), rng) => {}
+            text = trial.simulation.exceeds_its_limits() => {
+                trial.violated("nothing continues without end", text);
+            }
+        }
+        trial.report()
+    })
+}
+
+impl Trial {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn violated(&self, promise: &'static str, text: String) {
+        let at = self.simulation.now();
+        self.simulation
+            .remark(format!("VIOLATION: {promise}: {text}"));
+        let violation = Violation { at, promise, text };
+        self.found().violations.push(violation);
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.found().violations.is_empty()
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Figures)) {
+        count(&mut self.found().figures);
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        Instant::now() >= self.quiet_from
+    }
+
+    /// Sleeps up to so many milliseconds, but not into the quiet.
+    pub(crate) async fn pause(&self, rng: &mut Rng, most: u64) {
+        let until = Instant::now() + Duration::from_millis(rng.u64(0..=most));
+        sleep_until(until.min(self.quiet_from)).await;
+    }
+
+    /// How long a call may take once things have ceased to go wrong.
+    pub(crate) fn bound(&self) -> Duration {
+        self.schedule.mends_within() + self.schedule.comes_through_within()
+    }
+
+    /// True if the owner of this hold has to know that it is lost before another can have it.
+    pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
+        let found = self.found();
+        let is_disregarded =
+            found.znodes.contains(hold.node_path()) || found.sessions.contains(&hold.session_id());
+        drop(found);
+        !is_disregarded && hold.is_held()
+    }
+
+    /// Opens a session, again and again until one opens.
+    pub(crate) async fn open(&self, process: &SimulatedProcess) -> Session {
+        loop {
+            let options = ConnectOptions::new()
+                .connection_timeout(Duration::from_secs(5))
+                .tick(self.schedule.options.tick);
+            match Session::open(process.ensemble(), options).await {
+                Ok(session) => return session,
+                Err(error) => self.simulation.remark(format!("no session opens: {error}")),
+            }
+        }
+    }
+
+    /// Has things go wrong until the quiet begins, also by the hand of somebody who deletes children
+    /// of this znode, and ends their sessions.
+    pub(crate) async fn meddle(&self, directory: &str, mut rng: Rng) {
+        let by_hand = async {
+            loop {
+                sleep(Duration::from_millis(rng.u64(20..=4_000))).await;
+                self.delete_or_end(directory, &mut rng);
+            }
+        };
+        let lasting = async {
+            if let Some(lasting) = &self.schedule.lasting {
+                lasting.happen(&self.simulation).await;
+            }
+        };
+        let until_quiet = async {
+            tokio::select! {
+                biased;
+                () = sleep_until(self.quiet_from) => {}
+                () = by_hand, if self.schedule.interference.deletes_contenders > 0 => {}
+            }
+        };
+        tokio::join!(biased; until_quiet, lasting);
+        self.simulation.faults().stop();
+        self.simulation.remark("from here on all is quiet");
+    }
+
+    fn delete_or_end(&self, directory: &str, rng: &mut Rng) {
+        let administrator = self.simulation.administrator();
+        let is_child = |path: &str| {
+            let name = path.strip_prefix(directory);
+            name.is_some_and(|name| name.starts_with('/'))
+        };
+        let children = administrator.tree().into_iter();
+        let Some(child) = rng.choice(
+            children
+                .filter(|node| is_child(&node.path))
+                .collect::<Vec<_>>(),
+        ) else {
+            return;
+        };
+        if rng.bool() {
+            self.simulation
+                .remark(format!("somebody deletes {}", child.path));
+            self.found().znodes.insert(child.path.clone());
+            // It may have gone by now.
+            let _ = administrator.delete(&child.path);
+            self.count(|figures| figures.deleted_by_hand += 1);
+        } else {
+            let session = SessionId(child.stat.ephemeral_owner);
+            self.simulation
+                .remark(format!("somebody ends session {session}"));
+            self.found().sessions.insert(session);
+            administrator.expire(session);
+        }
+    }
+
+    /// Waits until nothing is wrong, and reports what is wrong after so long.
+    pub(crate) async fn settles(
+        &self,
+        promise: &'static str,
+        bound: Duration,
+        wrong: impl Fn() -> Option<String>,
+    ) {
+        let last = Instant::now() + bound;
+        while let Some(text) = wrong() {
+            if Instant::now() >= last {
+                return self.violated(promise, text);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Awaits what comes through once all is quiet. `None` and a violation if it takes longer.
+    pub(crate) async fn in_time<T>(
+        &self,
+        promise: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        match timeout_at(self.quiet_from + self.bound(), work).await {
+            Ok(done) => Some(done),
+            Err(_) => {
+                let children = self.simulation.administrator().tree();
+                let paths: Vec<String> = children.into_iter().map(|node| node.path).collect();
+                self.violated(promise, format!("some still wait; the tree is {paths:?}"));
+                None
+            }
+        }
+    }
+
+    /// Closes the sessions. Nothing of them remains, unless a fault lasts.
+    pub(crate) async fn close(&self, sessions: Vec<Session>) {
+        for session in sessions {
+            session.close().await;
+        }
+        if self.schedule.lasting.is_none() && self.is_clean() {
+            let wrong = || {
+                let findings = remains::of_sessions(&self.simulation);
+                (!findings.is_empty()).then(|| format!("{findings:?}"))
+            };
+            self.settles("nothing remains of the sessions", self.bound(), wrong)
+                .await;
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.simulation.on_commit(|_| ());
+        let found = std::mem::take(&mut *self.found());
+        Report {
+            violations: found.violations,
+            trace: self.simulation.trace(),
+            figures: found.figures,
+            ..Report::default()
+        }
+    }
+}
