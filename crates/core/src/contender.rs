@@ -25,6 +25,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -254,6 +255,13 @@ impl Identity {
         let bits = self.0.as_u128();
         let counted = bits.wrapping_add(count.into()) & COUNTED;
         Identity(Uuid::from_u128(bits & !COUNTED | counted))
+    }
+
+    /// A share of this time, by bits of the identity that are random.
+    pub(crate) fn share_of(self, time: Duration) -> Duration {
+        let [.., a, b, c, d] = self.0.into_bytes();
+        let drawn = u32::from_be_bytes([a, b, c, d]);
+        time.mul_f64(f64::from(drawn) / f64::from(u32::MAX))
     }
 
     /// The same identity, in a name that says that releases are marked.

@@ -30,6 +30,8 @@ pub(crate) struct LiveSession {
     pub(crate) timeout: Duration,
     /// The interval between two probes.
     pub(crate) probe_interval: Duration,
+    /// The time between the first probe and the second. Drawn, and at most an interval.
+    pub(crate) probe_phase: Duration,
     /// The longest silence of the servers that ends no hold.
     pub(crate) tolerates: Duration,
     ensemble: Arc<dyn Ensemble>,
@@ -145,6 +147,7 @@ impl LiveSession {
             id: server.id(),
             timeout: server.timeout(),
             probe_interval: terms.probe_interval(),
+            probe_phase: first_identity.share_of(terms.probe_interval()),
             tolerates: terms.tolerates(),
             ensemble,
             runtime,

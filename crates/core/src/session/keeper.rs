@@ -23,6 +23,8 @@ pub(crate) struct Keeper {
     live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     ticks: Interval,
+    /// The first tick comes at once, and the second this long after it.
+    phase: Option<Duration>,
     /// When the next tick is due, by the ensemble's clock.
     due: Duration,
     /// The probes without an answer, oldest first.
@@ -41,9 +43,12 @@ impl Keeper {
     pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Keeper {
         let live = open.live.clone();
         let mut ticks = tokio::time::interval(live.probe_interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // After a runtime was blocked, the ticks of all its sessions are late. Each session then
+        // returns to its own moments. Otherwise they would tick together from then on.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Keeper {
             open: open.clone(),
+            phase: Some(live.probe_phase),
             due: live.now(),
             live,
             server: Arc::downgrade(server),
@@ -126,6 +131,10 @@ impl Keeper {
         let patience = self.live.timeout / 4;
         let now = self.live.now();
         self.warn_if_late(now);
+        // Sessions that were opened at the same moment must not probe at the same moments.
+        if let Some(phase) = self.phase.take() {
+            self.ticks.reset_after(phase);
+        }
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
             self.live.set_contact(Contact::Suspended);

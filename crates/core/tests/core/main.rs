@@ -27,6 +27,7 @@ mod next_session;
 mod own_znode;
 mod owners;
 mod paths;
+mod probes;
 mod refusals;
 mod replaces;
 mod returning;

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
-    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, HoldView, LeaderElection, Permission,
+    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, HoldView, LeaderElection, Permission,
     RwLock, Session,
 };
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
@@ -87,6 +87,9 @@ pub(crate) async fn bad_day() -> Day {
     // A reconnect, and a silence that is noticed and does not cost the lease.
     unlucky.disconnect();
     sleep(5 * SECOND).await;
+    until_renewed(&hold).await;
+    // The next probe is sent half a second after the silence begins.
+    sleep(SECOND * 5 / 2).await;
     unlucky.partition(10 * SECOND);
     sleep(30 * SECOND).await;
     assert!(hold.is_held());
@@ -129,6 +132,18 @@ pub(crate) async fn bad_day() -> Day {
 }
 
 /// Two attempts where nothing may be created.
+/// Waits until a probe renews the lease. The next probe comes three seconds later.
+async fn until_renewed(hold: &Hold) {
+    let mut left = hold.remaining();
+    loop {
+        sleep(SECOND / 100).await;
+        if hold.remaining() > left {
+            return;
+        }
+        left = hold.remaining();
+    }
+}
+
 async fn refused(simulation: &Simulation, session: &Session) {
     let readable = [Acl::new(Permission::READ, AuthId::anyone())];
     let administrator = simulation.administrator();

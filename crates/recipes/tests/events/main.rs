@@ -96,6 +96,10 @@ fn begun(day: &Day) -> Vec<Expected> {
         info("session suspended", one()),
         debug("resumed", vec![token(first.token)]),
         info("session resumed", one()),
+        debug("suspended", vec![token(first.token)]),
+        info("session suspended", one()),
+        debug("resumed", vec![token(first.token)]),
+        info("session resumed", one()),
         debug(
             "released",
             vec![token(first.token), time("held", first.held)],
