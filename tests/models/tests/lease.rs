@@ -232,6 +232,83 @@ fn without_a_margin_an_isolated_leader_breaks_it() {
     assert!(schedule.contains("Isolate"));
 }
 
+/// The least number that makes the rule clean.
+fn least(servers: Servers, rule: impl Fn(u16) -> Rule) -> u16 {
+    let is_clean = |number: &u16| {
+        let rule = rule(*number);
+        violation(LeaseModel { servers, rule }).is_none()
+    };
+    let clean = (0..servers.timeout).find(is_clean);
+    clean.expect("a number makes the rule clean")
+}
+
+/// T is two ticks. A wait of half a tick, and the lateness of a ping, are needed.
+#[test]
+fn least_wait_is_longer_than_the_time_between_two_pings() {
+    for jitter in 0..=2 {
+        let (tick, timeout) = (8, 16);
+        let servers = Servers {
+            jitter,
+            ..Servers::new(timeout, tick)
+        };
+        let margin = |wait| (tick + servers.tick / 2 + jitter + 1).saturating_sub(wait);
+        let wait = least(servers, |wait| Rule {
+            wait,
+            lease: timeout - margin(wait),
+            ..Rule::tick_told(&servers)
+        });
+        assert_eq!(wait, tick / 2 + jitter + 1);
+    }
+}
+
+/// T is two ticks. A unit more than the bound is one moment in whole units.
+#[test]
+fn least_margin_is_as_long_as_an_isolated_leader_answers_less_the_wait() {
+    let (tick, timeout) = (8, 16);
+    for (jitter, leader_loses, answers) in [
+        (0, 0, tick),
+        (0, tick / 4, tick + tick / 4),
+        (0, tick / 2, tick + tick / 2),
+        (1, tick, tick + tick / 2 + 1),
+        (2, tick, tick + tick / 2 + 2),
+    ] {
+        let servers = Servers {
+            jitter,
+            leader_loses,
+            ..Servers::new(timeout, tick)
+        };
+        let wait = tick / 2 + jitter + 1;
+        let margin = least(servers, |margin| Rule {
+            wait,
+            lease: timeout - margin,
+            ..Rule::tick_told(&servers)
+        });
+        assert_eq!(margin, answers + 1 - wait, "{jitter} {leader_loses}");
+    }
+}
+
+/// T is three ticks, and the tick is a quarter longer than assumed.
+#[test]
+fn without_a_quarter_of_t_as_margin_a_tick_longer_than_assumed_breaks_it() {
+    let servers = Servers::new(96, 32);
+    let rule = Rule::tick_assumed(&servers, 24);
+    let margin = 24 * 3 / 2 - rule.wait + servers.timeout / 20;
+    let lease = servers.timeout - margin;
+    let schedule = assert_broken(servers, Rule { lease, ..rule });
+    assert!(schedule.contains("Isolate"));
+}
+
+#[test]
+fn followers_that_restart_while_their_leader_is_cut_off_break_it() {
+    let (servers, rule) = told();
+    let servers = Servers {
+        followers_restart: true,
+        ..servers
+    };
+    let schedule = assert_broken(servers, rule);
+    assert!(schedule.contains("Isolate"));
+}
+
 #[test]
 fn packets_that_reach_a_leader_for_half_a_tick_longer_break_it() {
     let (servers, rule) = told();

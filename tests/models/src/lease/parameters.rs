@@ -13,6 +13,14 @@ pub struct Servers {
     pub jitter: Age,
     /// For how long packets of the followers reach a leader that they do not hear any more.
     pub late_packets: Age,
+    /// How much time an isolated leader loses by standing still. Half a tick and the jitter at most.
+    ///
+    /// One loop of the leader pings the followers each half tick, and checks each tick who has
+    /// answered. So a leader that loses no time answers for a tick after the election of another
+    /// leader at most.
+    pub leader_loses: Age,
+    /// A majority of the followers restarts, and elects another leader at once.
+    pub followers_restart: bool,
     /// For how long an isolated leader pauses before it answers; then it answers for a tick.
     ///
     /// Zero: it answers from the beginning.
@@ -38,6 +46,8 @@ impl Servers {
             tick,
             jitter: 1,
             late_packets: 0,
+            leader_loses: Age::MAX,
+            followers_restart: false,
             stands_still: 0,
             pings_under_way: 0,
             observers: false,
@@ -48,7 +58,7 @@ impl Servers {
     /// Whether the rounding to whole units leaves a rule its room: to the wait, against the time
     /// between two pings, and to the margin, against the time that an isolated leader answers.
     pub fn leave_room_to(&self, rule: &Rule) -> bool {
-        let answers_too_long = self.tick + self.late_packets + self.ping_gap();
+        let answers_too_long = self.isolated_limit() - self.election();
         rule.wait > self.touch_delay() && self.timeout + rule.wait > rule.lease + answers_too_long
     }
 
@@ -70,19 +80,23 @@ impl Servers {
         }
     }
 
-    /// How long an isolated leader answers.
+    /// How long an isolated leader answers. The isolation begins as late after a ping as it can.
     pub(super) fn isolated_limit(&self) -> Age {
         let limit = match self.stands_still {
             0 => self.sync_limit(),
             stands_still => stands_still,
         };
-        limit + self.tick + self.late_packets
+        let after_a_ping = self.ping_gap() - self.leader_loses.min(self.ping_gap());
+        limit + self.tick + self.late_packets - after_a_ping
     }
 
     /// The longest time between the isolation and the election of another leader that the
     /// adversary must wait.
     pub(super) fn election(&self) -> Age {
-        self.sync_limit() - self.ping_gap()
+        match self.followers_restart {
+            true => 0,
+            false => self.sync_limit() - self.ping_gap(),
+        }
     }
 
     /// The age of a touch at which the session has been expired, the rounding included.
