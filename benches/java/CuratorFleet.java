@@ -1,11 +1,6 @@
-import java.io.BufferedReader;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Properties;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -15,10 +10,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.state.ConnectionState;
-import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /** A fleet of sessions of Apache Curator. The module `curator` of the bench `sessions` gives its orders. */
 final class CuratorFleet {
@@ -62,49 +55,31 @@ final class CuratorFleet {
     public static void main(String[] arguments) throws Exception {
         CuratorFleet fleet = new CuratorFleet(arguments);
         fleet.begin();
-        say("ready Apache Curator " + version() + " on Java " + System.getProperty("java.version"));
-        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String order = orders.readLine(); order != null; order = orders.readLine()) {
-            fleet.obey(order);
-        }
+        Curator.obey(fleet::obey);
         Runtime.getRuntime().halt(0);
-    }
-
-    private static String version() throws Exception {
-        String properties = "/META-INF/maven/org.apache.curator/curator-recipes/pom.properties";
-        try (InputStream stream = InterProcessMutex.class.getResourceAsStream(properties)) {
-            Properties values = new Properties();
-            values.load(stream);
-            return values.getProperty("version");
-        }
-    }
-
-    private static void say(String line) {
-        System.out.println(line);
-        System.out.flush();
     }
 
     private void obey(String order) throws Exception {
         switch (order) {
             case "take":
-                say("taken " + queues.stream().map(Queue::take).collect(Collectors.joining(",")));
+                Curator.say("taken " + queues.stream().map(Queue::take).collect(Collectors.joining(",")));
                 break;
             case "held":
-                say("held " + held());
+                Curator.say("held " + held());
                 break;
             case "died":
                 died();
-                say("noted");
+                Curator.say("noted");
                 break;
             case "outcome":
                 for (Thread thread : working) {
                     thread.join();
                 }
-                say("outcome " + figures(worksAfter) + ";" + figures(gaps()) + ";" + failures.sum());
+                Curator.say("outcome " + figures(worksAfter) + ";" + figures(gaps()) + ";" + failures.sum());
                 break;
             case "end":
                 end();
-                say("ended");
+                Curator.say("ended");
                 break;
             default:
                 throw new IllegalArgumentException(order);
@@ -112,21 +87,13 @@ final class CuratorFleet {
     }
 
     private CuratorFramework open(int number) throws Exception {
-        CuratorFramework session = CuratorFrameworkFactory.builder()
-                .connectString(connectString)
-                .sessionTimeoutMs(sessionTimeout)
-                .connectionTimeoutMs(sessionTimeout)
-                .retryPolicy(new ExponentialBackoffRetry(100, 5))
-                .build();
+        CuratorFramework session = Curator.session(connectString, sessionTimeout);
         session.getConnectionStateListenable().addListener((client, state) -> {
             if (state == ConnectionState.LOST) {
                 lost.incrementAndGet();
             }
         });
-        session.start();
-        if (!session.blockUntilConnected(60, TimeUnit.SECONDS)) {
-            throw new IllegalStateException("no connection");
-        }
+        Curator.connect(session);
         for (int lock = 0; lock < locks; lock++) {
             new InterProcessMutex(session, "/held/" + number + "/" + lock).acquire();
         }

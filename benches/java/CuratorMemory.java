@@ -1,7 +1,6 @@
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
@@ -47,10 +46,7 @@ final class CuratorMemory {
 
     private static CuratorFramework open(String connectString) throws Exception {
         CuratorFramework session = CuratorFrameworkFactory.newClient(connectString, new RetryOneTime(100));
-        session.start();
-        if (!session.blockUntilConnected(60, TimeUnit.SECONDS)) {
-            throw new IllegalStateException("no connection");
-        }
+        Curator.connect(session);
         return session;
     }
 

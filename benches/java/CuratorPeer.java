@@ -1,16 +1,11 @@
-import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -18,13 +13,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
-import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /** Apache Curator at work. The module `peers` of the Rust crate describes its orders. */
 final class CuratorPeer {
@@ -53,31 +46,13 @@ final class CuratorPeer {
             Runtime.getRuntime().halt(1);
         });
         CuratorPeer peer = new CuratorPeer(arguments[0], Integer.parseInt(arguments[1]));
-        say("ready Apache Curator " + version() + " on Java " + System.getProperty("java.version"));
-        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String order = orders.readLine(); order != null; order = orders.readLine()) {
-            peer.obey(order.split(" "));
-        }
+        Curator.obey(order -> peer.obey(order.split(" ")));
         // A contender that still waits waits in vain.
         Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {});
         for (CuratorFramework session : peer.sessions) {
             session.close();
         }
         Runtime.getRuntime().halt(0);
-    }
-
-    private static String version() throws Exception {
-        String properties = "/META-INF/maven/org.apache.curator/curator-recipes/pom.properties";
-        try (InputStream stream = InterProcessMutex.class.getResourceAsStream(properties)) {
-            Properties values = new Properties();
-            values.load(stream);
-            return values.getProperty("version");
-        }
-    }
-
-    private static void say(String line) {
-        System.out.println(line);
-        System.out.flush();
     }
 
     private void obey(String[] words) throws Exception {
@@ -90,14 +65,14 @@ final class CuratorPeer {
                     queue = new Queue(words[1], words[2]);
                 }
                 queue.add(Integer.parseInt(words[3]));
-                say("queued");
+                Curator.say("queued");
                 break;
             case "release":
-                say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
+                Curator.say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
                 queue = null;
                 break;
             case "memory":
-                say("memory " + heapInUse());
+                Curator.say("memory " + heapInUse());
                 break;
             default:
                 throw new IllegalArgumentException(String.join(" ", words));
@@ -106,16 +81,8 @@ final class CuratorPeer {
 
     private CuratorFramework session(int number) throws Exception {
         while (sessions.size() <= number) {
-            CuratorFramework session = CuratorFrameworkFactory.builder()
-                    .connectString(connectString)
-                    .sessionTimeoutMs(sessionTimeout)
-                    .connectionTimeoutMs(sessionTimeout)
-                    .retryPolicy(new ExponentialBackoffRetry(100, 5))
-                    .build();
-            session.start();
-            if (!session.blockUntilConnected(60, TimeUnit.SECONDS)) {
-                throw new IllegalStateException("no connection");
-            }
+            CuratorFramework session = Curator.session(connectString, sessionTimeout);
+            Curator.connect(session);
             sessions.add(session);
         }
         return sessions.get(number);
@@ -229,7 +196,7 @@ final class CuratorPeer {
         for (Thread thread : threads) {
             thread.join();
         }
-        say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()) + " " + switches
+        Curator.say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()) + " " + switches
                 + " " + String.join(",", times));
     }
 

@@ -41,7 +41,8 @@ pub(crate) struct Death {
     /// The locks that all sessions held before the death, ten seconds after it, and after the
     /// member has returned.
     pub(crate) held: [usize; 3],
-    /// The connections of each member at the same moments, the one that dies first.
+    /// How many connections each member has, at the same three moments. The first figure of each is of
+    /// the member that dies.
     pub(crate) spread: [Vec<usize>; 3],
 }
 

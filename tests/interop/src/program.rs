@@ -152,7 +152,8 @@ fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Compiles a program in Java, unless that has been done, and says where to.
+/// Compiles a program in Java with the sources beside it, unless that has been done, and says where
+/// to.
 fn compiled(
     javac: &Path,
     source: &Path,
@@ -162,9 +163,19 @@ fn compiled(
     let broken = |what: &str, error: std::io::Error| {
         ProgramError::Broken(format!("cannot compile {source:?}: {what}: {error}"))
     };
+    let read = |error| broken("reading it", error);
+    let beside = source.parent().unwrap_or(Path::new("."));
+    let mut sources = Vec::new();
+    for file in fs::read_dir(beside).map_err(read)? {
+        sources.push(file.map_err(read)?.path());
+    }
+    sources.retain(|file| file.extension().is_some_and(|it| it == "java"));
+    sources.sort();
     let mut hasher = DefaultHasher::new();
-    let text = fs::read(source).map_err(|error| broken("reading it", error))?;
-    (source, text, class_path).hash(&mut hasher);
+    class_path.hash(&mut hasher);
+    for source in &sources {
+        (source, fs::read(source).map_err(read)?).hash(&mut hasher);
+    }
     let directory = target.join("java");
     let classes = directory.join(format!("{:016x}", hasher.finish()));
     if classes.exists() {
@@ -178,7 +189,7 @@ fn compiled(
         .arg(class_path)
         .arg("-d")
         .arg(fresh.path())
-        .arg(source)
+        .args(sources)
         .output()
         .map_err(|error| ProgramError::Missing {
             what: format!("Java compiler ({error})"),
