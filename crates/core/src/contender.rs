@@ -196,17 +196,11 @@ fn identity_end(name: &str) -> Option<usize> {
     };
     let dash = |at: usize| bytes.get(at) == Some(&b'-');
     if name.starts_with("_c_") {
-        let canonical = hex(3..11)
-            && dash(11)
-            && hex(12..16)
-            && dash(16)
-            && hex(17..21)
-            && dash(21)
-            && hex(22..26)
-            && dash(26)
-            && hex(27..39)
-            && dash(39);
-        if canonical {
+        let groups = [3..11, 12..16, 17..21, 22..26, 27..39];
+        if groups
+            .into_iter()
+            .all(|group| dash(group.end) && hex(group))
+        {
             return Some(CANONICAL_END);
         }
         return (hex(3..35) && dash(35)).then_some(36);

@@ -104,6 +104,15 @@ impl HoldState {
     }
 }
 
+impl From<Ended> for HoldState {
+    fn from(ended: Ended) -> HoldState {
+        match ended {
+            Ended::Released => HoldState::Released,
+            Ended::Lost(reason) => HoldState::Lost(reason),
+        }
+    }
+}
+
 impl fmt::Display for HoldState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

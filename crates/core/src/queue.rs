@@ -279,7 +279,11 @@ impl Queue {
     /// | nobody is in the queue: the names | 1 | 1 | 0 |
     /// | the directory does not exist, and there is a chroot: a read of it | 1 more | 1 more | 0 |
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.shared.contenders().await
+        let queue = &*self.shared;
+        let path = queue.directory.as_str();
+        let open = queue.session.until_open(path).await?;
+        let look = async { entries(&SessionQueue::new(queue, &open)?).await };
+        open.live.during(path, pin!(look)).await
     }
 
     /// The directory of the contenders' znodes.
@@ -351,12 +355,5 @@ impl SharedQueue {
         let open = self.session.until_open(path).await?;
         let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &open)?).await };
         open.live.during(path, pin!(attempt)).await
-    }
-
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        let path = self.directory.as_str();
-        let open = self.session.until_open(path).await?;
-        let look = async { entries(&SessionQueue::new(self, &open)?).await };
-        open.live.during(path, pin!(look)).await
     }
 }

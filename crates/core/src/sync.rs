@@ -1,4 +1,4 @@
-//! Mutexes of this process, the outputs of ready futures, and work that several tasks wait for.
+//! Mutexes, the outputs of futures, and work that several tasks wait for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +16,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// To a task that has used up its turn, tokio shows none of its channels as ready. This shows them.
 pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
     tokio::task::unconstrained(future).now_or_never()
+}
+
+/// The output of this future. If there is none, this future never resolves.
+pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Work that several callers wait for. It is dropped with the last of them.

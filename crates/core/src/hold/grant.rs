@@ -467,12 +467,9 @@ impl LossWatch {
     ///
     /// Cancel safe: the future may be dropped, and the method called again.
     pub(crate) async fn gone(&mut self) -> Gone {
-        if self.gone.is_none() {
-            self.gone = Some((&mut self.watching).await);
-        }
         match self.gone {
             Some(gone) => gone,
-            None => std::future::pending().await,
+            None => *self.gone.insert((&mut self.watching).await),
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::hold::grant::Grant;
 use crate::hold::view::GrantState;
-use crate::sync::lock;
+use crate::sync::{lock, or_never};
 
 /// The queue of one process for one lock.
 #[derive(Clone)]
@@ -122,16 +122,10 @@ impl SharedTurns {
         loop {
             let changed = self.holder_changed.notified();
             let holder = lock(&self.state).holder.clone();
-            let lost = async {
-                match holder {
-                    Some(holder) => holder.noticed_lost().await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = lost => return,
+                () = or_never(holder.as_ref().map(GrantState::noticed_lost)) => return,
             }
         }
     }

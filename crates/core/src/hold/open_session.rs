@@ -41,11 +41,6 @@ impl OpenSession {
         self.inherited.tick(&self.live);
     }
 
-    /// Called after each event that the supervisor handles, such as a lapse of the lease.
-    pub(crate) fn supervised(&self) {
-        self.granted.supervised(self.live.condition());
-    }
-
     /// Ends the session on this side: wakes its waiters, and drops the server side.
     ///
     /// The server may let the next one hold as soon as the server side is dropped. So first each

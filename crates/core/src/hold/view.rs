@@ -103,11 +103,8 @@ impl HoldView {
     /// [`DeletedOrSessionOver`](LossReason::DeletedOrSessionOver), because no server has said yet
     /// how. [`ended`](Self::ended) waits for the answer.
     pub fn state(&self) -> HoldState {
-        match self.end() {
-            Some(Ended::Released) => HoldState::Released,
-            Some(Ended::Lost(reason)) => HoldState::Lost(reason),
-            None => self.grant_state.state(),
-        }
+        let ended = self.end().map(HoldState::from);
+        ended.unwrap_or_else(|| self.grant_state.state())
     }
 
     /// True if the recipe is certainly still held.
@@ -128,7 +125,7 @@ impl HoldView {
     /// the hold has ended.
     pub fn remaining(&self) -> Duration {
         match self.is_held() {
-            true => self.grant_state.remaining(),
+            true => remaining(&self.grant_state.live, self.grant_state.until),
             false => Duration::ZERO,
         }
     }
@@ -214,7 +211,11 @@ impl HoldView {
             if last.is_some_and(|last: HoldState| last.ended().is_some()) {
                 return None;
             }
-            let state = view.changed_from(last).await;
+            let state = tokio::select! {
+                biased;
+                ended = view.ended_by_owner() => ended.into(),
+                state = view.grant_state.changed_from(last) => state,
+            };
             Some((state, (view, Some(state))))
         })
         .boxed()
@@ -248,17 +249,6 @@ impl HoldView {
 
     pub(crate) async fn ended_by_owner(&self) -> Ended {
         *self.shared.ended.wait().await
-    }
-
-    async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
-        tokio::select! {
-            biased;
-            ended = self.ended_by_owner() => match ended {
-                Ended::Released => HoldState::Released,
-                Ended::Lost(reason) => HoldState::Lost(reason),
-            },
-            state = self.grant_state.changed_from(last) => state,
-        }
     }
 }
 
@@ -462,10 +452,6 @@ impl GrantState {
 
     pub(crate) fn time_is_up(&self) -> bool {
         self.until.is_some_and(|until| until <= self.live.now())
-    }
-
-    pub(crate) fn remaining(&self) -> Duration {
-        remaining(&self.live, self.until)
     }
 
     pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {

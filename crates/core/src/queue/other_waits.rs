@@ -6,6 +6,7 @@ use crate::queue::wait::Watches;
 use crate::retry::retry;
 use crate::rule::WaitStrategy;
 use crate::server::error::{ServerError, if_there};
+use crate::sync::or_never;
 
 /// Waits by another way than the default. `None` if the queue's way is the default.
 ///
@@ -67,16 +68,10 @@ async fn until_parent_changes(watches: &mut Watches, queue: &SessionQueue<'_>) {
         let _ = condition.wait_for(|now| now.reconnects != reconnects).await;
     };
     let directory = watches.directory.take();
-    let directory_changed = async {
-        match directory {
-            Some(watch) => watch.await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         biased;
         _ = watch => {}
-        _ = directory_changed => {}
+        _ = or_never(directory) => {}
         () = reconnected => {}
     }
 }

@@ -19,7 +19,7 @@ use crate::retry::{Backoff, retry};
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::ready_now;
+use crate::sync::{or_never, ready_now};
 
 pub(crate) enum Look {
     /// The contender holds. `only` is its number if its znode is the only child of the directory.
@@ -481,24 +481,10 @@ impl Watches {
     }
 
     async fn next(&mut self) -> Woken {
-        let own = async {
-            match &mut self.own {
-                Some(own) => own.gone().await,
-                None => std::future::pending().await,
-            }
-        };
-        let directory = async {
-            match &mut self.directory {
-                Some(watch) => watch.await,
-                None => std::future::pending().await,
-            }
-        };
-        let other = async {
-            match self.contenders.is_empty() {
-                true => std::future::pending().await,
-                false => select_all(self.contenders.values_mut()).await,
-            }
-        };
+        let own = or_never(self.own.as_mut().map(LossWatch::gone));
+        let directory = or_never(self.directory.as_mut());
+        let others = self.contenders.values_mut();
+        let other = or_never((others.len() > 0).then(|| select_all(others)));
         let woken = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;

@@ -151,7 +151,7 @@ impl Supervisor {
                 () = keeper.handle_next() => {}
                 () = until_lapse(live) => {}
             }
-            open.supervised();
+            open.granted.supervised(live.condition());
             let changed = self.current.send_if_modified(|current| {
                 let now = match live.condition().contact {
                     Contact::Suspended => SessionState::Suspended(live.id),

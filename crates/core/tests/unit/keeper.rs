@@ -1,0 +1,96 @@
+//! The probes of a session, and what their answers change.
+
+use tokio::time::timeout;
+
+use super::*;
+use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
+
+async fn keep(keeper: &mut Keeper, time: Duration) {
+    let works = async {
+        loop {
+            keeper.handle_next().await;
+        }
+    };
+    // `works` never ends, so the timeout is the expected result.
+    let _: Result<(), _> = timeout(time, works).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn probe_counts_from_its_sending() {
+    let (live, script) = Scripted::open(Duration::from_millis(2_400));
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    keep(&mut keeper, TIMEOUT * 2).await;
+    // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
+    let valid_until = live.now() + live.remaining();
+    assert_eq!(valid_until, Duration::from_secs(12) + LEASE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn probe_that_queues_behind_own_requests_suspends_nobody() {
+    // The time a server takes for some thousands of requests sent before the probe.
+    for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
+        let (live, script) = Scripted::open(Duration::from_millis(queued));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+        keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
+        assert_eq!(live.condition().contact, Contact::Connected);
+        keep(&mut keeper, 2 * live.probe_interval).await;
+        assert_eq!(live.condition().contact, contact, "{queued} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
+    let (live, script) = Scripted::open(TIMEOUT);
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    keeper.handle_state(ConnectionState::Connected);
+    // No answer comes meanwhile, and as many probes are sent as may be.
+    keep(&mut keeper, live.probe_interval * 11 / 2).await;
+    assert!(!script.has_sent(live.now()));
+    keeper.handle_state(ConnectionState::Connected);
+    assert!(script.has_sent(live.now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_is_counted_and_the_first_state_is_none() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    for reconnects in 0..3 {
+        keeper.handle_state(ConnectionState::Connected);
+        assert_eq!(live.condition().reconnects, reconnects);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_in_doubt_until_the_session_is_proven() {
+    let (live, script) = Scripted::open(Duration::from_millis(100));
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    live.committed(script.exchange(live.now()));
+    keeper.handle_state(ConnectionState::Disconnected);
+    script.reconnect();
+    live.look_at_connection(&*server);
+    live.answered(script.exchange(live.now()));
+    keeper.update_contact();
+    assert_eq!(live.condition().contact, Contact::Suspended);
+    live.committed(script.exchange(live.now()));
+    keeper.update_contact();
+    assert_eq!(live.condition().contact, Contact::Connected);
+}
+
+/// The answer has come before the break, and is looked at after it.
+#[tokio::test(start_paused = true)]
+async fn answer_over_a_broken_connection_is_no_contact() {
+    let (live, script) = Scripted::open(Duration::from_millis(100));
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    keep(&mut keeper, Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    script.disconnect();
+    keeper.handle_state(ConnectionState::Disconnected);
+    keep(&mut keeper, live.probe_interval).await;
+    assert_eq!(live.condition().contact, Contact::Suspended);
+}

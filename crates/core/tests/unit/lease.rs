@@ -1,0 +1,263 @@
+//! The lease against an account of all contacts, and its terms for every timeout and tick.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A lease with a timeout of 10 s, a wait of 2.25 s and a margin of 1.25 s.
+fn lease() -> Lease {
+    Lease::new(
+        Beginning::Opened(Duration::ZERO),
+        Terms::with_tick(10 * SECOND, 2 * SECOND),
+    )
+}
+
+/// A request that was sent at `sent` is answered now.
+fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
+    let exchange = Exchange {
+        sent,
+        answered: now,
+        connection: None,
+    };
+    lease.answered(now, exchange);
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+#[test]
+fn lease_lapses_once_its_time_has_come() {
+    let mut lease = lease();
+    assert_eq!(lease.look(seconds(8.7)), (0, false));
+    assert_eq!(lease.look(seconds(8.75)), (1, true));
+    assert_eq!(lease.look(20 * SECOND), (1, true));
+}
+
+#[test]
+fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
+    let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
+    let mut lease = Lease::new(Beginning::Resumed(SECOND), terms);
+    assert_eq!(lease.look(2 * SECOND), (1, true));
+    assert!(!lease.may_grant(2 * SECOND), "it is not proven");
+    lease.connected_anew();
+    lease.proved(3 * SECOND);
+    assert_eq!(lease.look(3 * SECOND), (1, false));
+    assert_eq!(lease.valid_until(), seconds(9.75));
+}
+
+#[test]
+fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
+    let mut lease = Lease::new(
+        Beginning::Earlier,
+        Terms::with_tick(10 * SECOND, 2 * SECOND),
+    );
+    answered(&mut lease, SECOND, SECOND);
+    answered(&mut lease, 4 * SECOND, 4 * SECOND);
+    assert_eq!(lease.look(4 * SECOND), (1, true));
+    lease.proved(4 * SECOND);
+    assert_eq!(lease.look(4 * SECOND), (1, false));
+}
+
+#[test]
+fn answer_to_a_later_request_renews_by_the_contact_before_it() {
+    let mut lease = lease();
+    answered(&mut lease, seconds(5.2), 5 * SECOND);
+    // The wait is not over, so the first contact is not confirmed.
+    answered(&mut lease, seconds(7.4), seconds(7.4));
+    assert_eq!(lease.valid_until(), seconds(8.75));
+    answered(&mut lease, seconds(7.6), seconds(7.5));
+    assert_eq!(lease.valid_until(), seconds(13.75));
+}
+
+#[test]
+fn renewed_lease_does_not_hide_the_lapse() {
+    let mut lease = lease();
+    answered(&mut lease, 8 * SECOND, 7 * SECOND);
+    answered(&mut lease, 11 * SECOND, 11 * SECOND);
+    assert_eq!(lease.look(11 * SECOND), (1, false));
+    assert_eq!(lease.valid_until(), seconds(15.75));
+}
+
+#[test]
+fn nothing_is_granted_that_is_lost_before_the_lease_can_be_renewed() {
+    let mut lease = lease();
+    assert!(lease.may_grant(5 * SECOND));
+    assert!(!lease.may_grant(6 * SECOND));
+    answered(&mut lease, 6 * SECOND, 6 * SECOND);
+    assert!(!lease.may_grant(7 * SECOND));
+    answered(&mut lease, seconds(8.3), seconds(8.3));
+    assert!(lease.may_grant(seconds(8.3)));
+}
+
+#[test]
+fn reconnect_renews_once_the_session_is_proven() {
+    let mut lease = lease();
+    answered(&mut lease, 6 * SECOND, 5 * SECOND);
+    lease.connected_anew();
+    assert!(!lease.is_proven());
+    assert_eq!(lease.valid_until(), seconds(8.75));
+    lease.proved(6 * SECOND);
+    assert_eq!(lease.valid_until(), seconds(13.75));
+}
+
+#[test]
+fn grant_waits_until_the_first_answer_can_renew_the_lease() {
+    let mut lease = lease();
+    lease.connected_anew();
+    answered(&mut lease, 3 * SECOND, 3 * SECOND);
+    lease.proved(3 * SECOND);
+    // The lease can be renewed at 3 + 2.25 + 1 seconds.
+    assert!(lease.may_grant(8 * SECOND));
+    let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
+    let mut later = Lease::new(Beginning::Opened(Duration::ZERO), terms);
+    later.connected_anew();
+    answered(&mut later, seconds(5.6), seconds(5.6));
+    later.proved(seconds(5.6));
+    assert!(!later.may_grant(seconds(5.6)));
+}
+
+#[test]
+fn terms_cover_an_isolated_leader_for_the_tick_that_is_assumed() {
+    for timeout in (1..=60).map(|seconds| SECOND * seconds) {
+        let longest = timeout / 2;
+        for (terms, tick) in [
+            (Terms::with_tick(timeout, longest), longest),
+            (Terms::with_tick(timeout, timeout / 20), timeout / 20),
+            (Terms::without_tick(timeout, true), longest),
+            (Terms::without_tick(timeout, false), longest.min(USUAL_TICK)),
+        ] {
+            assert!(terms.wait > tick / 2);
+            assert!(terms.margin + terms.wait > tick * 3 / 2);
+            assert!(terms.can_be_kept(), "{terms:?}");
+        }
+    }
+}
+
+#[test]
+fn terms_of_every_timeout_and_tick_leave_the_lease_positive() {
+    let edges = (1..=400).chain([2_999, 6_000, 59_999, 1 << 20, i32::MAX as u64]);
+    let edges: Vec<_> = edges.map(Duration::from_millis).collect();
+    let pairs = edges
+        .iter()
+        .flat_map(|timeout| edges.iter().map(move |tick| (timeout, tick)));
+    for (&timeout, &tick) in pairs {
+        let assumed = [true, false].map(|raised| Terms::without_tick(timeout, raised));
+        let set = Some(Terms::with_tick(timeout, tick)).filter(Terms::can_be_kept);
+        for terms in assumed.into_iter().chain(set) {
+            assert!(terms.can_be_kept() && terms.margin < timeout, "{terms:?}");
+            assert!(terms.probe_interval() > Duration::ZERO, "{terms:?}");
+            // The lease is renewed with two intervals to spare.
+            let renewed = terms.wait + terms.probe_interval() * 2;
+            assert!(renewed < timeout - terms.margin, "{terms:?}");
+            // The warning of a blocked runtime comes before a hold is lost.
+            assert!(terms.probe_interval() <= terms.tolerates() / 2, "{terms:?}");
+            let lease = Lease::new(Beginning::Opened(Duration::ZERO), terms);
+            assert_eq!(lease.valid_until(), timeout - terms.margin);
+        }
+    }
+}
+
+/// What happens to a lease, with times in seconds.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Passes(u32),
+    /// The answer to a request that was sent so long ago.
+    Answered(u32),
+    Connected,
+    Proved,
+}
+
+const STEPS: [Step; 8] = [
+    Step::Passes(1),
+    Step::Passes(3),
+    Step::Passes(9),
+    Step::Answered(0),
+    Step::Answered(1),
+    Step::Answered(4),
+    Step::Connected,
+    Step::Proved,
+];
+
+/// The end of the lease, from all contacts `(sent, answered)` of each connection.
+#[derive(Default)]
+struct Account {
+    contacts: Vec<(Duration, Duration)>,
+    proven: bool,
+    /// The end by the connections before.
+    carried: Duration,
+    valid_until: Duration,
+}
+
+impl Account {
+    fn renew(&mut self, terms: Terms) {
+        let confirms = |answered: Duration| {
+            let confirmed_at = answered + terms.wait;
+            self.contacts.iter().any(|(sent, _)| *sent >= confirmed_at)
+        };
+        let confirmed = self
+            .contacts
+            .iter()
+            .filter(|(_, answered)| confirms(*answered));
+        let ends = confirmed.map(|(sent, _)| *sent + terms.timeout - terms.margin);
+        if self.proven {
+            let end = ends.max().unwrap_or_default().max(self.carried);
+            self.valid_until = self.valid_until.max(end);
+        }
+    }
+
+    fn connected(&mut self, terms: Terms) {
+        if self.proven {
+            let last = self.contacts.iter().map(|(sent, _)| *sent).max();
+            let end = last.map(|sent| sent + terms.timeout - terms.margin);
+            self.carried = end.unwrap_or_default().max(self.valid_until);
+        }
+        self.contacts.clear();
+        self.proven = false;
+    }
+}
+
+/// Every schedule of six steps, beside the account of all contacts: the lease is no longer, and no
+/// shorter.
+#[test]
+fn lease_ends_when_the_contacts_say() {
+    for schedule in 0..STEPS.len().pow(6) {
+        let steps = (0..6).map(|at| STEPS[schedule / STEPS.len().pow(at) % STEPS.len()]);
+        let (mut lease, mut now) = (lease(), 10 * SECOND);
+        let mut account = Account {
+            proven: true,
+            valid_until: lease.valid_until(),
+            carried: lease.valid_until(),
+            ..Account::default()
+        };
+        let (mut lapses, _) = lease.look(now);
+        for step in steps.clone() {
+            match step {
+                Step::Passes(seconds) => now += SECOND * seconds,
+                Step::Answered(ago) => {
+                    let sent = now - SECOND * ago;
+                    account.contacts.push((sent, now));
+                    answered(&mut lease, now, sent);
+                }
+                Step::Connected => {
+                    account.connected(lease.terms);
+                    lease.connected_anew();
+                }
+                Step::Proved => {
+                    account.proven = true;
+                    lease.proved(now);
+                }
+            }
+            account.renew(lease.terms);
+            let (valid, allowed) = (lease.valid_until(), account.valid_until);
+            assert_eq!(valid, allowed, "{:?}", steps.collect::<Vec<_>>());
+            let (counted, lapsed) = lease.look(now);
+            assert!(counted >= lapses && lapsed == (now >= valid));
+            assert!(
+                !(lapsed && lease.may_grant(now)),
+                "a lapsed lease grants nothing"
+            );
+            lapses = counted;
+        }
+    }
+}
