@@ -16,8 +16,8 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// Several recipes that are held together, or none of them.
 ///
 /// The recipes are acquired one after the other, in an order that is the same in each process. So
-/// two processes that want the same recipes do not wait for each other for ever. One deadline bounds
-/// all of them. If one recipe fails, the holds of the others are released.
+/// two processes that want the same recipes do not wait for each other for ever. One deadline
+/// bounds all of them. If one recipe fails, the holds of the others are released.
 ///
 /// The costs are the sum of the recipes' costs. During the wait for a recipe, the earlier ones are
 /// held.
@@ -31,9 +31,9 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// # The order
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
-/// it. Only recipes with the same whole path are compared by the [servers](crate::ensemble::Ensemble::servers) of
-/// their ensembles. Sessions of one ensemble may have different chroots, and connect strings with
-/// the hosts in any order.
+/// it. Only recipes with the same whole path are compared by the
+/// [servers](crate::ensemble::Ensemble::servers) of their ensembles. Sessions of one ensemble may
+/// have different chroots, and connect strings with the hosts in any order.
 ///
 /// The whole paths come first because every process knows them exactly. A process knows an ensemble
 /// only by the hosts of its connect string, and another process may name other hosts. Two processes
@@ -43,9 +43,8 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 ///
 /// Two connect strings without a common `host:port` are taken for two ensembles. So one lock under
 /// two such names is not found, and the second acquisition waits for the first one until the
-/// deadline.
-/// A session over a client of the user (crate `zookeeper-recipes-adapter`) does not know its hosts.
-/// All such sessions are taken for sessions of one ensemble.
+/// deadline. A session over a client of the user (crate `zookeeper-recipes-adapter`) does not know
+/// its hosts. All such sessions are taken for sessions of one ensemble.
 ///
 /// ```
 /// # use zookeeper_recipes_lock::ExclusiveLock;

@@ -203,38 +203,24 @@ impl Hold {
         Err(self.lost().await)
     }
 
-    /// Replaces the holder's znode by one with the same number and another label.
+    /// Replaces the holder's znode by one with the same number and another label, as a write lock
+    /// does that becomes a read lock.
     ///
     /// One transaction creates the new znode and deletes the old one, so no other contender holds
-    /// in between. A write lock becomes a read lock this way.
-    ///
-    /// `from` and `to` are the labels (see [`Contender::label`](crate::Contender::label)). `data`
-    /// and `acl` are those of the new znode. The fencing token stays the same: it must be older
-    /// than the tokens of the waiters, and the new znode's `czxid` is not. The views of the hold
-    /// end: take new ones. A waiter in the process
-    /// ([`QueueOptions::local`](crate::QueueOptions::local)) wants a hold of the old kind, so it
-    /// enters the queue on the server. The time limit of the hold does not begin again.
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | a transaction | 1 | 1 | 0 |
+    /// in between. `from` and `to` are the labels (see
+    /// [`Contender::label`](crate::Contender::label)). The fencing token stays the same: it must be
+    /// older than the tokens of the waiters, and the new znode's `czxid` is not. The views of the
+    /// hold end. A waiter in the process wants a hold of the old kind, so it enters the queue on
+    /// the server. The time limit does not begin again.
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the znode's label is not `from`.
-    /// * [`Error::InvalidInput`] if the rule does not
-    ///   [allow it](crate::RuleHints::may_be_replaced).
-    /// * [`Error::InvalidInput`] if the znode's number is at the end of the count (2147483647).
-    ///   Znodes with this number are ordered by age, and the new znode would be the youngest.
-    /// * [`Error::Lost`] if the hold is lost.
-    /// * [`Error::Refused`] if the server does not create the new znode.
-    /// * [`Error::SessionOver`] if the session is over.
+    /// * [`Error::InvalidInput`] if the label is not `from`, or the rule does not
+    ///   [allow it](crate::RuleHints::may_be_replaced), or the number is at the end of the count:
+    ///   such znodes are ordered by age, and the new one would be the youngest.
+    /// * [`Error::Lost`], [`Error::Refused`] and [`Error::SessionOver`].
     ///
-    /// After an error the hold is released.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the hold is released.
+    /// After an error, or if the future is dropped, the hold is released.
     // Hidden: only a write lock has a kind of contender that its hold can become.
     #[doc(hidden)]
     pub async fn replace(
@@ -281,8 +267,9 @@ impl Hold {
     /// The hold goes to the next task of the process only if each of its [guarded
     /// writes](Self::transaction) has an answer.
     ///
-    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
-    /// of the session, which must run. Inside a runtime, the time of that runtime must be enabled.
+    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in
+    /// the runtime of the session, which must run. Inside a runtime, the time of that runtime must
+    /// be enabled.
     ///
     /// # Errors
     ///

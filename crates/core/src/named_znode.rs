@@ -29,9 +29,10 @@ use crate::session::handle::Session;
 
 /// A znode whose whole name the recipe chooses, in one ZooKeeper session.
 ///
-/// For a recipe without a queue: its contenders create a znode of the same name. The recipe says how to
-/// distinguish its znode from another contender's in the same session. Core does the rest: the
-/// create, the wait for the other holder, the lease, the loss watch, the [`Hold`] and the deletion.
+/// For a recipe without a queue: its contenders create a znode of the same name. The recipe says
+/// how to distinguish its znode from another contender's in the same session. Core does the rest:
+/// the create, the wait for the other holder, the lease, the loss watch, the [`Hold`] and the
+/// deletion.
 ///
 /// If a `NamedZnode` is dropped, its znode is deleted in the background, unless none exists.
 ///
@@ -114,8 +115,8 @@ impl NamedZnode {
     /// Creates the znode, which is ephemeral, and its missing directories.
     ///
     /// The result is `None` if another contender's znode is there. The call waits first until the
-    /// lease allows a hold, so that the holder of a lapsed lease bars nobody. If no answer comes, it
-    /// looks for the znode before it creates it again.
+    /// lease allows a hold, so that the holder of a lapsed lease bars nobody. If no answer comes,
+    /// it looks for the znode before it creates it again.
     ///
     /// # Errors
     ///

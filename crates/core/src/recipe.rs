@@ -39,7 +39,8 @@ pub type RecipeFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 pub trait Recipe: fmt::Debug + Send + Sync {
     /// Waits until the recipe is held.
     ///
-    /// The wait has no deadline. While no server answers, it waits for one, until its session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until its session is
+    /// over.
     ///
     /// # Errors
     ///
@@ -52,8 +53,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Session loss
     ///
-    /// If the session ends during the wait, the place in the queue is lost:
-    /// [`Error::SessionOver`].
+    /// If the session ends during the wait, the place in the queue is lost: [`Error::SessionOver`].
     fn acquire(&self) -> RecipeFuture<'_, Hold>;
 
     /// Waits until the recipe is held, for at most `timeout`.

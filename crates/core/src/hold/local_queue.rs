@@ -205,7 +205,8 @@ impl LocalTurn {
     /// Hands the grant to the next task of the process.
     ///
     /// The grant may be lost before that task takes it, so the task checks it. Returns the grant if
-    /// it goes back to the server. The turn is then to be dropped once the grant's znode is deleted.
+    /// it goes back to the server. The turn is then to be dropped once the grant's znode is
+    /// deleted.
     pub(crate) fn hand_on(mut self, mut grant: Grant) -> Option<(Grant, LocalTurn)> {
         let Some(queue) = self.queue.clone() else {
             return Some((grant, self));

@@ -455,8 +455,8 @@ impl Drop for ZnodeOwner {
     fn drop(&mut self) {
         if !self.is_settled {
             self.znode.remove_in_background(self.kept_open.clone());
-            // The server handles the requests of a session in order. So the deletion needs no answer
-            // before the next contender of the process is created.
+            // The server handles the requests of a session in order. So the deletion needs no
+            // answer before the next contender of the process is created.
             drop(self.kept_until_gone.take());
         }
     }

@@ -23,8 +23,8 @@ use crate::sync::lock;
 
 /// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
 ///
-/// Cheap to clone, and [`Send`]. A view does not keep the hold: one place owns the hold, and the tasks
-/// that work under it take views. A view has no `lost`: its task must stop when the hold is
+/// Cheap to clone, and [`Send`]. A view does not keep the hold: one place owns the hold, and the
+/// tasks that work under it take views. A view has no `lost`: its task must stop when the hold is
 /// released, too. So it awaits [`ended`](Self::ended).
 ///
 /// # Cancel safety
@@ -114,7 +114,8 @@ impl HoldView {
     /// length, because it comes from a clock that does not stop. It does not wait for an event from
     /// the server.
     ///
-    /// If somebody deletes the holder's znode by hand, the answer is [late](crate::Hold#what-it-promises).
+    /// If somebody deletes the holder's znode by hand, the answer is
+    /// [late](crate::Hold#what-it-promises).
     pub fn is_held(&self) -> bool {
         self.end().is_none() && self.grant_state.is_held()
     }

@@ -289,8 +289,9 @@ impl LiveSession {
         }
     }
 
-    /// As [`in_background`](Self::in_background), but the work is polled once before the return. What
-    /// the work sends in that poll is sent before the return, so the server handles it before all that the caller sends later.
+    /// As [`in_background`](Self::in_background), but the work is polled once before the return.
+    /// What the work sends in that poll is sent before the return, so the server handles it before
+    /// all that the caller sends later.
     ///
     /// The caller must hold no lock that the work takes.
     pub(crate) fn begin_in_background(

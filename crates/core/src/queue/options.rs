@@ -140,8 +140,8 @@ impl QueueOptions {
     /// Turns marked releases on or off.
     ///
     /// After a marked release the next holder need not list the queue. If releases are not marked,
-    /// it lists the queue, unless it had only one contender before it. The option costs one
-    /// request for each session. It has no effect if the rule or the ensemble does not allow it: see
+    /// it lists the queue, unless it had only one contender before it. The option costs one request
+    /// for each session. It has no effect if the rule or the ensemble does not allow it: see
     /// [`docs::handoff`](crate::docs::handoff). Turn this off if other clients in the queue react
     /// to node deletion only.
     pub fn mark_release(mut self, mark: bool) -> QueueOptions {

@@ -120,8 +120,8 @@ impl<'a> SessionQueue<'a> {
 
     /// The listing of a directory with these children and this data.
     ///
-    /// Each name is read once: by the rule, and only if the rule does not count it, by the labels of
-    /// other recipes.
+    /// Each name is read once: by the rule, and only if the rule does not count it, by the labels
+    /// of other recipes.
     pub(crate) fn listing(&self, names: Vec<String>, data: Option<Vec<u8>>) -> Listing {
         let mut listing = Listing {
             contenders: Vec::with_capacity(names.len()),

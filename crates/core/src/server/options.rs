@@ -163,8 +163,8 @@ impl ConnectOptions {
 
     /// Adds credentials, for example `("digest", "user:password")`.
     ///
-    /// The method may be called several times. Digest credentials without a colon are refused when the session
-    /// is opened.
+    /// The method may be called several times. Digest credentials without a colon are refused when
+    /// the session is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         self.auth
             .push((scheme.to_owned(), credentials.as_ref().to_owned()));

@@ -46,10 +46,9 @@ use crate::session::supervisor::{Current, Supervisor};
 /// | a reconnect | 1 (a transaction that changes nothing) | 1 | 0 |
 /// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
 ///
-/// The answers to `sync` renew the lease, on which
-/// [`HoldView::is_held`](crate::HoldView::is_held) depends. The transaction after a reconnect shows
-/// that the leader of a quorum has accepted the connection: see
-/// [`docs::lease`](crate::docs::lease).
+/// The answers to `sync` renew the lease, on which [`HoldView::is_held`](crate::HoldView::is_held)
+/// depends. The transaction after a reconnect shows that the leader of a quorum has accepted the
+/// connection: see [`docs::lease`](crate::docs::lease).
 ///
 /// ```
 /// use zookeeper_recipes_core::Session;
