@@ -31,11 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn write_unguarded(session: &Session, text: &str) -> anyhow::Result<()> {
     loop {
         let server = session.server(&NodePath::new("/unguarded")?).await?;
-        let write = Operation::SetData {
-            path: "/unguarded".to_owned(),
-            data: text.into(),
-            version: None,
-        };
+        let write = Operation::set_data("/unguarded", text);
         match server
             .transact(&[write])
             .await

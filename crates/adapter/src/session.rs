@@ -174,12 +174,7 @@ impl ServerSession for ClientSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        let create = Operation::Create {
-            path: path.to_owned(),
-            data: data.to_owned(),
-            mode,
-            acl: acl.to_owned(),
-        };
+        let create = Operation::create(path, data, mode, acl);
         let (data, acl) = (data.to_owned(), client_acl(acl));
         self.passing(&[create], Err, move |_| {
             let reply = client_mode(mode).map(|mode| {
@@ -204,11 +199,7 @@ impl ServerSession for ClientSession {
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        let delete = Operation::Delete {
-            path: path.to_owned(),
-            version: None,
-        };
-        self.transact(&[delete])
+        self.transact(&[Operation::delete(path)])
             .map(|done| done.map(drop).map_err(|refused| refused.error))
             .boxed()
     }

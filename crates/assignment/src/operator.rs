@@ -208,11 +208,7 @@ impl AssignmentOperator {
             let create = server.create(path.as_str(), data, CreateMode::Persistent, &self.acl);
             match create.await {
                 Err(error) if error.is(Refusal::NodeExists) => {
-                    let set = Operation::SetData {
-                        path: path.to_string(),
-                        data: data.to_owned(),
-                        version: None,
-                    };
+                    let set = Operation::set_data(path.as_str(), data);
                     let set = server.transact(&[set]).await;
                     set.map(drop).map_err(|failure| failure.error)
                 }

@@ -136,17 +136,8 @@ impl Plans {
                 let path = format!("{}/{name}", self.directory);
                 let data = piece.text(PLAN);
                 operations.push(match self.names.insert(name) {
-                    true => Operation::Create {
-                        path,
-                        data,
-                        mode: CreateMode::Persistent,
-                        acl: acl.to_vec(),
-                    },
-                    false => Operation::SetData {
-                        path,
-                        data,
-                        version: None,
-                    },
+                    true => Operation::create(path, data, CreateMode::Persistent, acl),
+                    false => Operation::set_data(path, data),
                 });
             }
             self.pieces.insert(worker, new);

@@ -135,11 +135,7 @@ impl Publisher {
 
 impl Published {
     async fn set(&mut self, session: &Session, data: Vec<u8>) -> Result<(), Error> {
-        let operation = [Operation::SetData {
-            path: self.path.to_string(),
-            data: data.clone(),
-            version: None,
-        }];
+        let operation = [Operation::set_data(self.path.as_str(), &*data)];
         let mut backoff = Backoff::default();
         loop {
             let server = session.server(&self.path).await?;

@@ -115,16 +115,12 @@ async fn write(
         created?;
     }
     let data = format!("{}{generation} {}\n{}", head(KIND), names.len(), parts[0]);
-    let check = |path: String| Operation::Check {
-        path,
-        version: None,
-    };
     let mut operations = vec![Operation::SetData {
         path: path.to_string(),
         data: data.into_bytes(),
         version: Some(over.version),
     }];
-    operations.extend(names.into_iter().map(check));
+    operations.extend(names.into_iter().map(Operation::check));
     let written = server.transact(&operations).await;
     written.map_err(|failure| failure.error)?;
     // The earlier record is not read any more. A child that remains does no harm.

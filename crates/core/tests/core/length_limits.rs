@@ -80,12 +80,7 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
 
 #[test]
 fn request_is_measured_at_its_path_below_the_chroot() {
-    let create = Operation::Create {
-        path: "/lock/a".to_owned(),
-        data: vec![7; 700],
-        mode: CreateMode::Ephemeral,
-        acl: everyone(),
-    };
+    let create = Operation::create("/lock/a", [7; 700], CreateMode::Ephemeral, everyone());
     let check = |chroot: &str| RequestLimit::new(chroot, 1_000).check(slice::from_ref(&create));
     assert!(check("/").is_ok());
     let error = check(&format!("/{}", "c".repeat(300))).expect_err("it is too long");
@@ -133,12 +128,8 @@ async fn assert_each_is_refused(server: &dyn ServerSession, long: &str) {
         server.get_each(&["/a".to_owned(), long.to_owned()]).await
     ));
     assert!(is_too_long(server.sync(long).await));
-    let check = |path: &str| Operation::Check {
-        path: path.to_owned(),
-        version: None,
-    };
-    let many: Vec<_> = (0..40).map(|_| check(&"/x".repeat(15_000))).collect();
-    for operations in [vec![check(long)], many] {
+    let many = (0..40).map(|_| Operation::check("/x".repeat(15_000)));
+    for operations in [vec![Operation::check(long)], many.collect()] {
         let refused = server.transact(&operations).await;
         assert!(is_too_long(refused.map_err(|failure| failure.error)));
     }

@@ -38,12 +38,8 @@ async fn contenders_of_a_long_queue_are_read_and_put_in_order() -> Result<(), Bo
         .collect();
     let bytes: usize = paths.iter().map(String::len).sum();
     assert!(bytes > ONE_REQUEST, "{bytes}");
-    let create = |path: &String| Operation::Create {
-        path: path.clone(),
-        data: Vec::new(),
-        mode: CreateMode::Persistent,
-        acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-    };
+    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let create = |path| Operation::create(path, [], CreateMode::Persistent, acl.clone());
     let raw = session.server(&path).await?;
     // Many in a transaction have one czxid.
     let created = paths.iter().map(|path| raw.transact(&[create(path)]));

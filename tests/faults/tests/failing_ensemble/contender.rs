@@ -194,17 +194,10 @@ impl Contender {
     }
 
     fn unguarded(&self, weight: u64, hold: &Hold) -> Vec<Operation> {
-        let guard = Operation::Check {
-            path: hold.node_path().to_owned(),
-            version: None,
-        };
-        let write = Operation::Create {
-            path: self.journal.accepted_write(weight, hold.fencing_token()),
-            data: Vec::new(),
-            mode: CreateMode::PersistentSequential,
-            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-        };
-        vec![guard, write]
+        let path = self.journal.accepted_write(weight, hold.fencing_token());
+        let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+        let write = Operation::create(path, [], CreateMode::PersistentSequential, acl);
+        vec![Operation::check(hold.node_path()), write]
     }
 
     async fn write(&self, number: u64, weight: u64, hold: &Hold) {
