@@ -133,6 +133,7 @@ mod member;
 mod next_plans;
 mod operator;
 mod options;
+mod ordered_futures;
 mod own_plan;
 mod owned;
 mod partition;

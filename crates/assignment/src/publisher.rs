@@ -9,8 +9,8 @@ use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Acl, Backoff, Directories, Error, FencingToken, NamedZnode, NodePath, ServerError, Session,
-    SessionEnd, SessionId, SessionState, Stat,
+    Acl, Backoff, Directories, Error, FencingToken, NamedZnode, NodePath, Refusal, ServerError,
+    Session, SessionEnd, SessionId, SessionState, Stat,
 };
 
 use crate::events::TARGET;
@@ -37,6 +37,13 @@ pub(crate) struct Publisher {
     pub(crate) acl: Vec<Acl>,
 }
 
+/// What a session has published.
+#[derive(Default)]
+struct Record {
+    published: Vec<Published>,
+    pieces: Vec<Lines>,
+}
+
 /// A piece at the server, until it is dropped.
 struct Published {
     /// If it is dropped, the znode is deleted in the background.
@@ -50,15 +57,18 @@ impl Publisher {
     /// Keeps the znodes up to date. Returns if the session is closed.
     pub(crate) async fn run(&self, mut owns: watch::Receiver<BTreeMap<String, Own>>) -> Error {
         let mut backoff = Backoff::default();
+        let mut record = Record::default();
         loop {
-            match self.publish(&mut owns, &mut backoff).await {
-                error @ Error::NoSession { .. } => return error,
-                error => {
-                    tracing::debug!(
-                        target: TARGET,
-                        path = %self.directory, worker = self.worker, %error, "publishing again"
-                    );
-                }
+            let error = self.publish(&mut owns, &mut record, &mut backoff).await;
+            tracing::debug!(
+                target: TARGET,
+                path = %self.directory, worker = self.worker, %error, "publishing again"
+            );
+            match error {
+                Error::NoSession { .. } => return error,
+                Error::SessionOver { .. } => record = Record::default(),
+                // In the same session, the deletion of a dropped piece would meet its next create.
+                _ => {}
             }
             backoff.wait().await;
         }
@@ -68,37 +78,29 @@ impl Publisher {
     async fn publish(
         &self,
         owns: &mut watch::Receiver<BTreeMap<String, Own>>,
+        record: &mut Record,
         backoff: &mut Backoff,
     ) -> Error {
-        let mut published: Vec<Published> = Vec::new();
-        let mut pieces: Vec<Lines> = Vec::new();
         loop {
             let line = |(partition, own): (&String, &Own)| {
                 (partition.clone(), owned::word(own.token, own.since))
             };
             let lines = owns.borrow_and_update().iter().map(line).collect();
-            pieces = arrange(&pieces, lines);
-            for (index, lines) in pieces.iter().enumerate() {
+            record.pieces = arrange(&record.pieces, lines);
+            for (index, lines) in record.pieces.iter().enumerate() {
                 let piece = Piece {
-                    of: pieces.len(),
+                    of: record.pieces.len(),
                     note: self.address.clone(),
                     lines: lines.clone(),
                 };
                 let data = piece.text(OWNED);
-                let written = match published.get_mut(index) {
-                    Some(known) if known.data == data => continue,
-                    Some(known) => known.set(&self.session, data).await,
-                    None => {
-                        let created = self.create(index, data).await;
-                        created.map(|created| published.push(created))
-                    }
-                };
-                if let Err(error) = written {
+                let written = self.write(&mut record.published, index, data);
+                if let Err(error) = written.await {
                     return error;
                 }
             }
             *backoff = Backoff::default();
-            let Some(session) = published.first().map(|first| first.session) else {
+            let Some(session) = record.published.first().map(|first| first.session) else {
                 continue;
             };
             tokio::select! {
@@ -106,6 +108,29 @@ impl Publisher {
                 // The sender lives longer than this future.
                 _ = owns.changed() => {}
                 error = until_replaced(&self.session, session, &self.directory) => return error,
+            }
+        }
+    }
+
+    /// Writes a piece. Creates its znode if there is none.
+    async fn write(
+        &self,
+        published: &mut Vec<Published>,
+        index: usize,
+        data: Vec<u8>,
+    ) -> Result<(), Error> {
+        match published.get_mut(index) {
+            Some(known) if known.data == data => Ok(()),
+            Some(known) => match known.set(&self.session, data.clone()).await {
+                Err(error) if is_missing(&error) => {
+                    *known = self.create(index, data).await?;
+                    Ok(())
+                }
+                written => written,
+            },
+            None => {
+                published.push(self.create(index, data).await?);
+                Ok(())
             }
         }
     }
@@ -120,9 +145,19 @@ impl Publisher {
             created => stat.czxid == created,
         };
         let znode = NamedZnode::begin(&self.session, &path, is_own).await?;
-        // An earlier session of this worker may not have expired yet.
-        let create = znode.create_or_wait(&data, &self.acl, Directories::Persistent);
-        let stat = create.await?;
+        let mut backoff = Backoff::default();
+        let stat = loop {
+            // An earlier session of this worker may not have expired yet.
+            let create = znode.create_or_wait(&data, &self.acl, Directories::Persistent);
+            match create.await {
+                // If the znode were begun anew, the deletion of this one would meet its create.
+                Err(Error::Refused {
+                    refusal: Refusal::Throttled,
+                    ..
+                }) => backoff.wait().await,
+                created => break created?,
+            }
+        };
         created.store(stat.czxid, Ordering::Relaxed);
         Ok(Published {
             _znode: znode,
@@ -148,7 +183,7 @@ impl Published {
                     return Ok(());
                 }
                 Err(failure) => match failure.error {
-                    ServerError::OutcomeUnknown(_) => {}
+                    ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled) => {}
                     error => return Err(Error::at(self.path.as_str(), self.session, error)),
                 },
             }
@@ -156,6 +191,12 @@ impl Published {
             backoff.wait().await;
         }
     }
+}
+
+/// True if somebody has deleted the znode.
+fn is_missing(error: &Error) -> bool {
+    let no_node = |refusal: &Refusal| *refusal == Refusal::NoNode;
+    matches!(error, Error::Refused { refusal, .. } if no_node(refusal))
 }
 
 fn session_over(path: &NodePath, session: SessionId, reason: SessionEnd) -> Error {

@@ -20,7 +20,7 @@ use crate::leader::Leader;
 use crate::next_plans::{GIVE, OWN};
 use crate::own_plan::{OwnPlan, PlanOf};
 use crate::partition::Partition;
-use crate::pieces::Lines;
+use crate::pieces::{Lines, Unreadable};
 use crate::publisher::Publisher;
 use crate::recorded;
 use crate::retry::may_pass;
@@ -165,7 +165,9 @@ impl Assignment {
         let mut plan = keep(session, PlanOf::new(&layout.plan, &self.id));
         let known = plan.wait_for(Option::is_some).await;
         let known = known.ok().and_then(|known| known.clone());
-        if let Some(OwnPlan::Unreadable(path, problem)) = known.as_deref() {
+        // The leader writes over anything else.
+        if let Some(OwnPlan::Unreadable(path, problem @ Unreadable::Version(_))) = known.as_deref()
+        {
             return Err(recorded::unreadable(path, problem));
         }
         plan.mark_changed();

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_core::Error;
 
+use crate::ordered_futures::OrderedFutures;
 use crate::worker::Directive;
 
 /// The partitions of a worker. `begin` makes the future of one.
 pub(crate) struct Slots<B, F> {
     begin: B,
-    futures: FuturesUnordered<F>,
+    futures: OrderedFutures<F>,
     directives: BTreeMap<Arc<str>, watch::Sender<Directive>>,
     /// What the last plan says.
     planned: BTreeMap<Arc<str>, Directive>,
@@ -26,7 +26,7 @@ where
     pub(crate) fn new(begin: B) -> Slots<B, F> {
         Slots {
             begin,
-            futures: FuturesUnordered::new(),
+            futures: OrderedFutures::new(),
             directives: BTreeMap::new(),
             planned: BTreeMap::new(),
         }

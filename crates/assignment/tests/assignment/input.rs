@@ -135,6 +135,18 @@ async fn records_of_another_version_are_refused_by_a_worker_that_starts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn plan_that_somebody_has_overwritten_is_written_again_for_a_worker_that_starts() {
+    let mut fleet = fleet(2);
+    let administrator = fleet.simulation.administrator();
+    for path in ["/app", PATH, "/app/queues/plan", "/app/queues/plan/a"] {
+        let created = administrator.create(path, b"somebody was here", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn worker_keeps_what_it_owns_while_its_plan_is_missing_or_unreadable() {
     let mut fleet = fleet(4);
     fleet.start("a").await;

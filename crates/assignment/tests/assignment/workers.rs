@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_assignment::Partition;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_assignment::{AssignmentOperator, Partition};
+use zookeeper_recipes_simulation::{
+    Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
 
-use crate::support::{Fleet, LONG, PATH};
+use crate::support::{Fleet, Judge, LONG, PATH};
 
 fn fleet(partitions: usize) -> Fleet {
     Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
@@ -95,6 +97,55 @@ async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_ow
         moved.into_iter().all(|(_, worker)| worker == "d"),
         "{after:?}"
     );
+}
+
+/// Waits until the routing shows the owners.
+async fn shown(fleet: &Fleet) {
+    let session = fleet.session("client").await;
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let routing = operator.routing().await.expect("open");
+    let shown = |judge: &Judge| {
+        let routing = routing.borrow();
+        let shown = routing
+            .iter()
+            .map(|(id, owner)| (id.to_owned(), owner.worker.clone()));
+        shown.eq(judge.owners())
+    };
+    fleet.until("shown", shown).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_is_never_deleted_if_a_server_refuses_its_write_for_a_moment() {
+    let mut fleet = fleet(2);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let record = "/app/queues/owned/a";
+    let faults = fleet.simulation.faults();
+    let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Transact);
+    faults.inject(throttled.under(record));
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    shown(&fleet).await;
+    assert_eq!(faults.waiting(), 0, "the write was refused");
+    // A deletion can meet the next create, and then deletes what it has created.
+    let history = fleet.simulation.history();
+    let is_deletion =
+        |it: &Committed| matches!(&it.change, Change::Deleted { path } if path == record);
+    assert!(!history.iter().any(is_deletion));
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_that_somebody_deletes_is_there_again_after_the_next_change() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let administrator = fleet.simulation.administrator();
+    administrator
+        .delete("/app/queues/owned/a")
+        .expect("it is there");
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+    shown(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
