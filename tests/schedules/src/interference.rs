@@ -160,7 +160,9 @@ impl Drop for Withheld<'_> {
 
 pub(crate) fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
     setting.ledger.end_by_hand(session);
-    setting.beside.end_by_hand(session);
+    for beside in &setting.beside {
+        beside.end_by_hand(session);
+    }
     setting
         .ledger
         .remark(format!("somebody ends session {session}"));

@@ -4,6 +4,7 @@
 //! what breaks, who meddles. [`run`] runs one to its end, and reports which promises were not kept:
 //! each has a file under `invariants`. The same seed gives the same run again, to the last request.
 
+mod assignment;
 mod contender;
 mod crowd;
 mod exhaustive;

@@ -164,7 +164,7 @@ async fn resume(
 }
 
 /// How a process connects: with the servers' tick set.
-fn connect_options(setting: &Setting) -> ConnectOptions {
+pub(crate) fn connect_options(setting: &Setting) -> ConnectOptions {
     ConnectOptions::new()
         .connection_timeout(Duration::from_secs(5))
         .tick(setting.tick)

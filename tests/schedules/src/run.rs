@@ -144,7 +144,7 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
     Setting {
         recipe,
         ledger: ledgers[0].clone(),
-        beside: ledgers[1].clone(),
+        beside: ledgers[1..].to_vec(),
         quiet_from: Instant::now() + schedule.troubled,
         passes: schedule.passes,
         leaves: schedule.leaves,
@@ -358,7 +358,8 @@ async fn quiet(
     // Until then a request of a contender that has gone since may still be under way.
     sleep_until(setting.quiet_from + schedule.mends_within()).await;
     settles(ledger, patience, || {
-        let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside], is_calm);
+        let mut findings =
+            remains::of_contenders(simulation, &[ledger, &setting.beside[0]], is_calm);
         findings.extend(ledger.mistaken_observers(Duration::ZERO));
         findings
     })

@@ -14,8 +14,8 @@ use crate::schedule::Crowd;
 pub(crate) struct Setting {
     pub(crate) recipe: TestedRecipe,
     pub(crate) ledger: Arc<Ledger>,
-    /// The account of the lock that is acquired together with the recipe.
-    pub(crate) beside: Arc<Ledger>,
+    /// The accounts of the locks beside it, the first of which is acquired together with the recipe.
+    pub(crate) beside: Vec<Arc<Ledger>>,
     /// When things cease to go wrong, and everybody comes to an end.
     pub(crate) quiet_from: Instant,
     pub(crate) passes: Option<u32>,

@@ -3,7 +3,7 @@
 use zookeeper_recipes_suite::{LOCK_OF_A_POOL, TestedRecipe};
 
 use crate::run::{Report, Variant, run_as};
-use crate::{group, slots};
+use crate::{assignment, group, slots};
 
 /// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
 type Run = fn(u64, usize, &Variant) -> Report;
@@ -19,7 +19,7 @@ pub enum Subject {
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 10] = [
+    pub const ALL: [Subject; 11] = [
         Subject::Recipe(TestedRecipe::ALL[0]),
         Subject::Recipe(TestedRecipe::ALL[1]),
         Subject::Recipe(TestedRecipe::ALL[2]),
@@ -30,6 +30,7 @@ impl Subject {
         Subject::Recipe(LOCK_OF_A_POOL),
         Subject::Other("group", group::run),
         Subject::Other("once-per-slot", slots::run),
+        Subject::Other("assignment", assignment::run),
     ];
 
     /// The subject of this name.

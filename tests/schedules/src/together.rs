@@ -68,7 +68,7 @@ impl Contender<'_> {
         let mut holdings = Vec::new();
         for hold in holds.holds() {
             let (ledger, weight) = match hold.node_path().starts_with(BESIDE.path) {
-                true => (&setting.beside, 1),
+                true => (&setting.beside[0], 1),
                 false => (&setting.ledger, weight),
             };
             let holding = Holding::of_another(ledger, &self.who, weight, &hold.view());

@@ -50,8 +50,17 @@ fn the_job_of_each_slot_keeps_its_promises() {
 }
 
 #[test]
+fn the_assignment_keeps_its_promises() {
+    let figures = promises_are_kept("assignment");
+    assert!(
+        figures.guarded_writes > 0 && figures.deleted_by_hand > 0,
+        "{figures}"
+    );
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
-    for name in ["group", "once-per-slot"] {
+    for name in ["group", "once-per-slot", "assignment"] {
         let subject = Subject::named(name).expect("a subject of that name");
         for seed in 0..5 {
             let run = || subject.run(seed, 100_000, &Variant::default());

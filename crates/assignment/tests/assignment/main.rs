@@ -5,6 +5,5 @@ mod input;
 mod leaders;
 mod moves;
 mod restarts;
-mod schedules;
 mod support;
 mod workers;

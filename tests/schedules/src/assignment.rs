@@ -1,0 +1,139 @@
+//! Workers of an assignment: one seed, from its beginning to its end.
+//!
+//! Each partition has a ledger of its own, as a lock under test has: exclusion, tokens, order, and
+//! each loss before the deletion of the znode are judged for each of them.
+
+mod fleet;
+mod meddling;
+mod rest;
+mod worker;
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep_until};
+use zookeeper_recipes_simulation::Simulation;
+use zookeeper_recipes_suite::LOCK;
+
+use crate::ledger::Ledger;
+use crate::pairs;
+use crate::run::{Report, Variant, begin_guarded, in_a_world, observed, report};
+use crate::schedule::{Crowd, Schedule};
+use crate::setting::Setting;
+use fleet::{Fleet, PLACES};
+
+/// Runs one seed of the assignment.
+pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
+    in_a_world(|| async move {
+        let mut schedule = Schedule::draw(&LOCK, seed, trace_limit);
+        if variant.never_heals {
+            schedule.never_heal(seed);
+        }
+        for kind in &variant.without {
+            schedule.leave_out(*kind);
+        }
+        schedule.crowd = Crowd::default();
+        scenario(&schedule, Rng::with_seed(!seed)).await
+    })
+}
+
+async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
+    let simulation = Simulation::new(schedule.options.clone());
+    let places = PLACES.map(|place| (LOCK, place));
+    let ledgers = observed(&simulation, &places);
+    let first = ledgers[0].clone();
+    simulation.on_fault(move |fault| first.met(fault));
+    for place in PLACES {
+        begin_guarded(&simulation, place);
+    }
+    let setting = setting(schedule, &ledgers);
+    let fleet = Fleet::new(&simulation, schedule, setting, &ledgers, &mut rng);
+    simulation.faults().set_rates(schedule.rates.clone());
+    let workers = workers(&fleet, schedule, &mut rng);
+    let judged = async {
+        meddle(&fleet, schedule, rng).await;
+        fleet.judge(schedule).await;
+    };
+    tokio::select! {
+        biased;
+        _ = async { tokio::join!(biased; judged, workers) } => {}
+        text = simulation.exceeds_its_limits() => {
+            fleet.setting.ledger.violated("nothing continues without end", text);
+        }
+        () = fleet.until_broken() => {}
+    }
+    if fleet.is_clean() && schedule.lasting.is_none() {
+        fleet.leaves_nothing(schedule).await;
+    }
+    drop(fleet);
+    let mut report = report(&simulation, &ledgers);
+    // Each ledger counts each session.
+    report.figures.expired /= ledgers.len() as u64;
+    report
+}
+
+fn setting(schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
+    Setting {
+        recipe: LOCK,
+        ledger: ledgers[0].clone(),
+        beside: ledgers[1..].to_vec(),
+        quiet_from: Instant::now() + schedule.troubled,
+        passes: None,
+        leaves: false,
+        resizes: false,
+        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
+        longest_stay: schedule.options.session_timeout * 2,
+        tick: schedule.options.tick,
+        stays_long: schedule.stays_long,
+        neglects: None,
+        crowd: Crowd::default(),
+    }
+}
+
+/// All workers, to their ends. A worker that a fault hits for good has none. Their seeds are drawn
+/// at once.
+fn workers<'a>(
+    fleet: &'a Fleet<'a>,
+    schedule: &'a Schedule,
+    rng: &mut Rng,
+) -> impl Future + use<'a> {
+    let hit = (0..fleet.hit).map(crate::lasting_faults::LastingFaults::process);
+    let hit: Vec<_> = hit.map(|name| (name, rng.fork())).collect();
+    let names = fleet.workers.iter().cloned();
+    let healthy: Vec<_> = names.map(|name| (name, rng.fork())).collect();
+    let hit = join_all(
+        hit.into_iter()
+            .map(|(name, rng)| worker::run(fleet, schedule, name, rng)),
+    );
+    let healthy = join_all(
+        healthy
+            .into_iter()
+            .map(|(name, rng)| worker::run(fleet, schedule, name, rng)),
+    );
+    async move {
+        tokio::select! {
+            biased;
+            _ = healthy => {}
+            () = async { drop(hit.await); std::future::pending().await } => {}
+        }
+    }
+}
+
+/// Has things go wrong until the quiet begins.
+async fn meddle(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
+    let simulation = fleet.simulation;
+    let meddling = meddling::run(fleet, schedule, rng.fork());
+    let pairs = pairs::run(simulation, &fleet.setting, schedule, rng.fork());
+    let lasting = async {
+        if let Some(lasting) = &schedule.lasting {
+            lasting.happen(simulation).await;
+        }
+    };
+    let quiet = async {
+        sleep_until(fleet.setting.quiet_from).await;
+        simulation.faults().stop();
+        simulation.remark("from here on all is quiet");
+    };
+    tokio::join!(biased; meddling, pairs, lasting, quiet);
+}

@@ -1,0 +1,158 @@
+//! What others do meanwhile: operators with orders, and with a shell.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{sleep, sleep_until};
+use zookeeper_recipes_assignment::{AssignmentOperator, Partitions};
+use zookeeper_recipes_core::{Error, SessionId};
+use zookeeper_recipes_simulation::Administrator;
+
+use super::fleet::{Fleet, PARTITIONS, PATH};
+use crate::interference;
+use crate::process;
+use crate::schedule::{Interference, Schedule};
+
+/// Meddles until the quiet begins, and takes all orders back once no late request can repeat one.
+pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
+    let interference = schedule.interference;
+    let mut of_shell = rng.fork();
+    let shell = with_a_shell(fleet, interference, &mut of_shell);
+    let orders = async {
+        let process = fleet.simulation.process("operator");
+        let ensemble = process.ensemble();
+        process
+            .while_awake(async {
+                let session = process::open(&fleet.setting, "operator", &ensemble).await;
+                let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+                let ordered = async {
+                    while !fleet.setting.is_quiet() {
+                        let pause = Duration::from_millis(rng.u64(100..=8_000));
+                        fleet.setting.pause(pause).await;
+                        order(fleet, &operator, &mut rng).await?;
+                    }
+                    sleep_until(fleet.setting.quiet_from + schedule.mends_within()).await;
+                    take_back(fleet, &operator).await
+                };
+                if let Err(error) = ordered.await {
+                    let text = format!("{error:?}");
+                    let promise = "an order is given";
+                    fleet.setting.ledger.violated(promise, text);
+                }
+                session.close().await;
+            })
+            .await;
+    };
+    let shell = async {
+        tokio::select! {
+            biased;
+            () = sleep_until(fleet.setting.quiet_from) => {}
+            () = shell => {}
+        }
+    };
+    tokio::join!(biased; orders, shell);
+}
+
+async fn order(
+    fleet: &Fleet<'_>,
+    operator: &AssignmentOperator,
+    rng: &mut Rng,
+) -> Result<(), Error> {
+    let worker = &fleet.workers[rng.usize(..fleet.workers.len())];
+    let partition = PARTITIONS[rng.usize(..PARTITIONS.len())];
+    match rng.u8(..8) {
+        0 => operator.drain(worker).await,
+        1 => operator.undrain(worker).await,
+        2 => operator.pin(partition, worker).await,
+        3 => operator.unpin(partition).await,
+        4 => operator.freeze().await,
+        5 => operator.thaw().await,
+        6 => {
+            let some = PARTITIONS.into_iter().filter(|_| rng.u8(..4) > 0);
+            // No partitions are no good input.
+            let some = Partitions::named(some.chain([PARTITIONS[0]]).collect::<BTreeSet<_>>());
+            operator.set_partitions(some).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn take_back(fleet: &Fleet<'_>, operator: &AssignmentOperator) -> Result<(), Error> {
+    operator.thaw().await?;
+    operator.set_partitions(Fleet::partitions()).await?;
+    for worker in &fleet.workers {
+        operator.undrain(worker).await?;
+    }
+    for partition in PARTITIONS {
+        operator.unpin(partition).await?;
+    }
+    Ok(())
+}
+
+/// Deletes contenders, ends sessions, and writes or deletes plans, as the schedule has it.
+async fn with_a_shell(fleet: &Fleet<'_>, interference: Interference, rng: &mut Rng) {
+    let administrator = fleet.simulation.administrator();
+    loop {
+        sleep(Duration::from_millis(rng.u64(20..=2_000))).await;
+        match rng.u8(..8) {
+            0 if interference.deletes_contenders > 0 => delete(fleet, &administrator, rng),
+            1 if interference.ends_sessions > 0 => {
+                if let Some((_, session)) = some(&administrator, &["locks", "leader"], rng) {
+                    interference::end(fleet.simulation, &fleet.setting, session);
+                }
+            }
+            2 if interference.writes_to_contenders > 0 => {
+                if let Some((path, _)) = some(&administrator, &["plan"], rng) {
+                    fleet.remark(format!("somebody writes to {path}"));
+                    // It may be gone by now.
+                    let _ = administrator.set_data(&path, b"somebody was here");
+                }
+            }
+            3 if interference.makes_other_children > 0 => {
+                if let Some((path, _)) = some(&administrator, &["plan"], rng) {
+                    fleet.remark(format!("somebody deletes {path}"));
+                    let _ = administrator.delete(&path);
+                }
+            }
+            4 if interference.reaps_directories > 0 => drop(administrator.reap_containers()),
+            _ => {}
+        }
+    }
+}
+
+/// Deletes a contender for a partition or for the leadership.
+fn delete(fleet: &Fleet<'_>, administrator: &Administrator, rng: &mut Rng) {
+    let Some((path, _)) = some(administrator, &["locks", "leader"], rng) else {
+        return;
+    };
+    for ledger in fleet.ledgers {
+        if path.starts_with(ledger.place().path) {
+            ledger.delete_by_hand(&path);
+        }
+    }
+    fleet.remark(format!("somebody deletes {path}"));
+    // It may be gone by now.
+    let _ = administrator.delete(&path);
+}
+
+/// A znode without children below one of these directories, with its owner.
+fn some(
+    administrator: &Administrator,
+    directories: &[&str],
+    rng: &mut Rng,
+) -> Option<(String, SessionId)> {
+    let is_below = |path: &str| {
+        let rest = path.strip_prefix(PATH).and_then(|it| it.strip_prefix('/'));
+        let below = rest.and_then(|it| it.split_once('/'));
+        below.is_some_and(|(directory, _)| directories.contains(&directory))
+    };
+    let is_plan = |path: &str| path.starts_with(&format!("{PATH}/plan/"));
+    let tree = administrator.tree().into_iter();
+    let found = tree.filter(|node| is_below(&node.path));
+    let found = found.filter(|node| node.stat.ephemeral_owner != 0 || is_plan(&node.path));
+    let found: Vec<_> = found
+        .map(|node| (node.path, SessionId(node.stat.ephemeral_owner)))
+        .collect();
+    rng.choice(found)
+}

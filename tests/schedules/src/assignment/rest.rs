@@ -1,0 +1,197 @@
+//! What must be true once things have ceased to go wrong.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+use zookeeper_recipes_assignment::{AssignmentOperator, Owner, Routing};
+
+use super::fleet::{Fleet, PARTITIONS, PATH};
+use crate::findings::Findings;
+use crate::process;
+use crate::run::settles;
+use crate::schedule::Schedule;
+
+/// The longest pause of a worker whose work has returned early.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+impl Fleet<'_> {
+    /// Judges the fleet from the beginning of the quiet on, and ends it.
+    pub(crate) async fn judge(&self, schedule: &Schedule) {
+        let ledger = &*self.setting.ledger;
+        sleep_until(self.setting.quiet_from + schedule.mends_within()).await;
+        let patience = self.owned_within(schedule);
+        settles(ledger, patience, || self.without_owner(patience)).await;
+        self.comes_to_rest(schedule).await;
+        self.is_shown(schedule).await;
+        if self.workers.len() > 1 && schedule.lasting.is_none() && self.is_clean() {
+            self.survives_a_death(schedule).await;
+        }
+        self.ends.send_replace(true);
+    }
+
+    /// How long it takes at most until all partitions are owned, after the last fault has mended.
+    ///
+    /// A worker whose session is over opens another, as each contender does. The grace of a worker
+    /// that has vanished may begin again under another leader. Work that has returned early begins
+    /// again after a pause.
+    fn owned_within(&self, schedule: &Schedule) -> Duration {
+        let times = &self.times;
+        let planned = (times.grace + times.plan_interval) * 2 + times.warm;
+        schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE
+    }
+
+    /// How long all moves take at most, one after the other.
+    fn moved_within(&self, schedule: &Schedule) -> Duration {
+        let times = &self.times;
+        let one = times.plan_interval * 2
+            + times.warm
+            + times.next_within
+            + times.drain_at_most
+            + schedule.hands_on_within();
+        self.owned_within(schedule) + one * (2 * PARTITIONS.len()) as u32
+    }
+
+    /// How long nobody owns a partition whose worker dies, as the crate's documentation states it.
+    fn owned_after_a_death(&self, schedule: &Schedule) -> Duration {
+        let (options, times) = (&schedule.options, &self.times);
+        let session = options.session_timeout + options.tick * 2;
+        let drift = session * options.clock_drift / 1_000_000;
+        session
+            + drift
+            + times.grace
+            + times.plan_interval * 2
+            + times.warm
+            + schedule.hands_on_within()
+    }
+
+    fn without_owner(&self, patience: Duration) -> Findings {
+        let owners = self.owners();
+        let mut none = PARTITIONS.to_vec();
+        none.retain(|it| !owners.contains_key(it));
+        match none.is_empty() {
+            true => Findings::new(),
+            false => vec![(
+                "each partition is owned once things have ceased to go wrong",
+                format!("nobody owns {none:?} after {patience:?}: {owners:?}"),
+            )],
+        }
+    }
+
+    fn unbalanced(&self) -> Findings {
+        let owners = self.owners();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for worker in owners.values() {
+            *counts.entry(worker).or_default() += 1;
+        }
+        let (count, workers) = (PARTITIONS.len(), self.workers.len());
+        let fair = (count / workers)..=count.div_ceil(workers);
+        let of = |worker: &String| counts.get(&**worker).copied().unwrap_or_default();
+        let is_fair = self.workers.iter().all(|worker| fair.contains(&of(worker)));
+        match is_fair && owners.len() == count {
+            true => Findings::new(),
+            false => vec![("the partitions are balanced", format!("{owners:?}"))],
+        }
+    }
+
+    /// The partitions are balanced, and then no work begins or ends for a session timeout.
+    async fn comes_to_rest(&self, schedule: &Schedule) {
+        let last = Instant::now() + self.moved_within(schedule);
+        loop {
+            let stirs = self.stirs.load(Ordering::Relaxed);
+            sleep(schedule.options.session_timeout).await;
+            let stirred = self.stirs.load(Ordering::Relaxed) - stirs;
+            let unbalanced = self.unbalanced();
+            if (stirred == 0 && unbalanced.is_empty()) || !self.is_clean() {
+                return;
+            }
+            if Instant::now() >= last {
+                let text = format!("{stirred} in a session timeout; {unbalanced:?}");
+                let promise = "moves come to rest, and the partitions are balanced";
+                return self.setting.ledger.violated(promise, text);
+            }
+        }
+    }
+
+    /// The routing shows each owner.
+    async fn is_shown(&self, schedule: &Schedule) {
+        let process = self.simulation.process("router");
+        let session = process::open(&self.setting, "router", &process.ensemble()).await;
+        let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+        match operator.routing().await {
+            Ok(routing) => {
+                let wrong = || {
+                    let (shown, owners) = (shown(&routing.borrow()), self.owners());
+                    let is_so = shown.iter().map(|(id, worker)| (&**id, worker));
+                    match is_so.eq(owners.iter().map(|(id, worker)| (*id, worker))) {
+                        true => Findings::new(),
+                        false => vec![(
+                            "the routing shows each owner",
+                            format!("{shown:?}, and the owners are {owners:?}"),
+                        )],
+                    }
+                };
+                let patience = schedule.comes_through_within();
+                settles(&self.setting.ledger, patience, wrong).await;
+            }
+            Err(error) => {
+                let text = format!("{error:?}");
+                self.setting
+                    .ledger
+                    .violated("the routing can be read", text);
+            }
+        }
+        session.close().await;
+    }
+
+    /// A worker dies while nothing else goes wrong. Others own its partitions in time.
+    async fn survives_a_death(&self, schedule: &Schedule) {
+        let bound = self.owned_after_a_death(schedule);
+        let dead = &self.workers[0];
+        self.remark(format!("{dead} dies while nothing else goes wrong"));
+        self.dies.send_replace(Some(dead.clone()));
+        let began = Instant::now();
+        let owns = |owner: &String| owner != dead;
+        let owned = || {
+            let owners = self.owners();
+            owners.len() == PARTITIONS.len() && owners.values().all(owns)
+        };
+        while !owned() {
+            if began.elapsed() > bound {
+                let text = format!("after {bound:?}: {:?}", self.owners());
+                let promise = "the partitions of a dead worker are owned within the stated bound";
+                return self.setting.ledger.violated(promise, text);
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        self.setting.ledger.count_share(began.elapsed(), bound);
+    }
+
+    /// All workers have ended: nothing remains of them.
+    pub(crate) async fn leaves_nothing(&self, schedule: &Schedule) {
+        let ledger = &*self.setting.ledger;
+        settles(ledger, schedule.waits_at_most(), || {
+            let tree = self.simulation.administrator().tree().into_iter();
+            let left = tree.filter(|node| node.stat.ephemeral_owner != 0);
+            let left: Vec<String> = left.map(|node| node.path).collect();
+            let mut findings = Findings::new();
+            // Tasks of a process that was killed remain for ever.
+            let sessions = self.simulation.administrator().sessions();
+            if !sessions.is_empty() {
+                findings.push(("no session remains", format!("{sessions:?}")));
+            }
+            if !left.is_empty() {
+                findings.push(("no znode remains", format!("{left:?}")));
+            }
+            findings
+        })
+        .await;
+    }
+}
+
+/// The worker of each partition that the routing shows.
+fn shown(routing: &Routing) -> BTreeMap<String, String> {
+    let worker = |(id, owner): (&str, &Owner)| (id.to_owned(), owner.worker.clone());
+    routing.iter().map(worker).collect()
+}

@@ -1,0 +1,232 @@
+//! A worker: one life after the other under the same id, each of which ends in some way.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use zookeeper_recipes_assignment::{Assignment, Partition};
+use zookeeper_recipes_core::{Error, Session};
+use zookeeper_recipes_simulation::SimulatedProcess;
+
+use super::fleet::{Fleet, PATH};
+use crate::contender::{commit, guarded};
+use crate::holding::Holding;
+use crate::process::connect_options;
+use crate::schedule::Schedule;
+
+/// The interval between two looks of the work.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How a life of a worker ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// By `shutdown`.
+    Shutdown,
+    /// Its future is dropped.
+    Dropped,
+    /// Its session is closed.
+    Closed,
+    /// Its process is killed.
+    Killed,
+    /// By `shutdown`, at the end of the run.
+    Last,
+}
+
+/// Runs a worker to the end of its last life.
+///
+/// The process exists from the call on, before any fault can hit it.
+pub(crate) fn run<'a>(
+    fleet: &'a Fleet<'a>,
+    schedule: &'a Schedule,
+    name: String,
+    rng: Rng,
+) -> impl Future<Output = ()> + use<'a> {
+    let process = fleet.simulation.process(&name);
+    live(fleet, schedule, name, process, rng)
+}
+
+async fn live(
+    fleet: &Fleet<'_>,
+    schedule: &Schedule,
+    name: String,
+    mut process: SimulatedProcess,
+    mut rng: Rng,
+) {
+    sleep(Duration::from_millis(rng.u64(0..=1_000))).await;
+    for life in 0_u32.. {
+        let lasts = Duration::from_millis(rng.u64(1_000..=15_000));
+        let until = Instant::now() + lasts;
+        let endings = [
+            Ending::Shutdown,
+            Ending::Dropped,
+            Ending::Closed,
+            Ending::Killed,
+        ];
+        // A further life in another process would heal the fault that hits a process for good.
+        let is_hit = !fleet.workers.contains(&name);
+        let is_last = is_hit || until >= fleet.setting.quiet_from || rng.u8(..4) == 0;
+        let ending = match is_last {
+            true => Ending::Last,
+            false => endings[rng.usize(..endings.len())],
+        };
+        if let Some(pause) = schedule.returns {
+            process = process.with_return_after(pause);
+        }
+        let life = Life {
+            fleet,
+            who: format!("{name}.{life}"),
+            id: &name,
+            ending,
+            until,
+        };
+        let lived = process.while_awake(life.live(&process, rng.fork()));
+        match ending {
+            Ending::Last => {
+                tokio::select! {
+                    biased;
+                    () = fleet.until_dead(&name) => process.kill(),
+                    () = lived => {}
+                }
+                return;
+            }
+            Ending::Killed => {
+                tokio::select! {
+                    biased;
+                    () = sleep_until(until) => {}
+                    () = lived => {}
+                }
+                fleet.remark(format!("{name} is killed"));
+                process.kill();
+            }
+            _ => lived.await,
+        }
+        sleep(Duration::from_millis(rng.u64(0..=3_000))).await;
+        process = fleet.simulation.process(&name);
+    }
+}
+
+/// One life of a worker.
+struct Life<'a> {
+    fleet: &'a Fleet<'a>,
+    who: String,
+    id: &'a str,
+    ending: Ending,
+    until: Instant,
+}
+
+impl Life<'_> {
+    async fn live(&self, process: &SimulatedProcess, mut rng: Rng) {
+        let (fleet, options) = (self.fleet, connect_options(&self.fleet.setting));
+        fleet.remark(format!("{} begins, to end {:?}", self.who, self.ending));
+        let session = Session::open_in_background(process.ensemble(), options);
+        let session = session.expect("the options are good");
+        let partitions = Fleet::partitions();
+        let assignment =
+            Assignment::with_options(&session, PATH, partitions, self.id, fleet.options());
+        let assignment = assignment.expect("good input");
+        let seed = rng.u64(..);
+        let work = async |owned: Partition| -> Result<(), Infallible> {
+            let token = owned.fencing_token().get().unsigned_abs();
+            self.work(owned, Rng::with_seed(seed ^ token)).await;
+            Ok(())
+        };
+        let run = assignment.run(self.shutdown(), work);
+        let ended = match self.ending {
+            Ending::Dropped => timeout_at(self.until, run).await.unwrap_or_else(|_| {
+                let ledger = &fleet.setting.ledger;
+                ledger.count(|figures| figures.aborted += 1);
+                Ok(())
+            }),
+            Ending::Closed => {
+                let closed = session.clone();
+                let close = async {
+                    sleep_until(self.until).await;
+                    closed.close().await;
+                };
+                tokio::join!(biased; run, close).0
+            }
+            _ => run.await,
+        };
+        match ended {
+            Err(Error::NoSession { .. }) if self.ending == Ending::Closed => {}
+            Ok(()) => {}
+            Err(error) => {
+                let text = format!("{}: {error:?}", self.who);
+                let promise = "a worker runs until it is shut down";
+                fleet.setting.ledger.violated(promise, text);
+            }
+        }
+        fleet.remark(format!("{} has ended", self.who));
+        session.close().await;
+    }
+
+    async fn shutdown(&self) {
+        match self.ending {
+            Ending::Shutdown => sleep_until(self.until).await,
+            Ending::Last => {
+                let mut ends = self.fleet.ends.subscribe();
+                // The sender lives longer than this future.
+                let _ = ends.wait_for(|ends| *ends).await;
+            }
+            _ => pending().await,
+        }
+    }
+
+    /// Work of a random kind: it ends at once or slowly, ignores that it should, or returns early.
+    async fn work(&self, owned: Partition, mut rng: Rng) {
+        let fleet = self.fleet;
+        let Some(ledger) = fleet.ledger(owned.id()) else {
+            let text = format!("{} owns {}", self.who, owned.id());
+            let promise = "a partition that is not recorded is not owned";
+            return fleet.setting.ledger.violated(promise, text);
+        };
+        let begun = Begun::new(fleet);
+        let holding = Holding::of_another(ledger, &self.who, 1, &owned.view());
+        let kind = rng.u8(..8);
+        let early = Instant::now() + Duration::from_millis(rng.u64(1..20_000));
+        loop {
+            if !owned.is_held() {
+                let text = format!("{}: {:?}", self.who, owned.view());
+                ledger.violated("work on a partition is polled only while it is owned", text);
+            }
+            match kind {
+                0 if Instant::now() >= early && !fleet.setting.is_quiet() => break,
+                1 => {}
+                2 if owned.is_draining() => {
+                    sleep(Duration::from_millis(rng.u64(0..1_500))).await;
+                    break;
+                }
+                _ if owned.is_draining() => break,
+                _ => {}
+            }
+            if rng.u8(..20) == 0 {
+                let write = guarded(ledger.place(), &owned.view(), 1);
+                commit(ledger, &self.who, write, holding.number()).await;
+            }
+            match kind {
+                1 => sleep(LOOK).await,
+                // A timeout means that the work continues.
+                _ => drop(timeout(LOOK, owned.draining()).await),
+            }
+        }
+        drop(begun);
+    }
+}
+
+/// Work that has begun. Dropped, it has ended.
+struct Begun<'a>(&'a Fleet<'a>);
+
+impl<'a> Begun<'a> {
+    fn new(fleet: &'a Fleet<'a>) -> Begun<'a> {
+        fleet.stir();
+        Begun(fleet)
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.stir();
+    }
+}
