@@ -6,6 +6,8 @@ use anyhow::{Context, bail};
 use zookeeper_recipes_core::FencingToken;
 use zookeeper_recipes_testkit::history::History;
 
+use crate::owners::Owners;
+
 /// More than any number of contenders that share.
 const EVERYTHING: u64 = 1_000;
 
@@ -42,6 +44,12 @@ pub struct Report {
     pub companions: BTreeMap<String, BTreeSet<String>>,
     /// The contenders that each contender has listed.
     pub seen: BTreeMap<String, BTreeSet<String>>,
+    /// The worker of each partition that is owned now.
+    pub owners: BTreeMap<String, String>,
+    /// How often a worker has come to own a partition.
+    pub grants: usize,
+    /// How many pieces of work were done on partitions.
+    pub works: usize,
     /// The violations, in the order in which they happened.
     pub violations: Vec<String>,
 }
@@ -53,6 +61,7 @@ pub(crate) struct Judge {
     history: History,
     /// The number of each hold in the history, by the contender's name.
     numbers: BTreeMap<String, u64>,
+    owners: Owners,
 }
 
 impl Default for Judge {
@@ -61,6 +70,7 @@ impl Default for Judge {
             report: Report::default(),
             history: History::new(EVERYTHING),
             numbers: BTreeMap::new(),
+            owners: Owners::default(),
         }
     }
 }
@@ -99,18 +109,40 @@ impl Judge {
                 let seen = self.report.seen.entry(name.to_owned()).or_default();
                 seen.extend(contenders.iter().map(|&contender| contender.to_owned()));
             }
+            ["own", worker, partition, token] => {
+                let found = self.owners.own(worker, partition, token.parse()?);
+                self.report.violations.extend(found);
+                self.report.grants += 1;
+            }
+            ["works", worker, partition, token] => {
+                let found = self.owners.works(worker, partition, token.parse()?);
+                self.report.violations.extend(found);
+                self.report.works += 1;
+            }
+            ["free", worker, partition] => {
+                let found = self.owners.free(worker, partition);
+                self.report.violations.extend(found);
+            }
             _ => bail!("not understood: {line:?}"),
         }
+        self.report.owners = self.owners.now();
         Ok(())
     }
 
     /// Notes that a contender is no longer inside. The call returns whether the contender was
     /// inside.
     pub(crate) fn gone(&mut self, name: &str) -> bool {
+        self.change_owners(|owners| owners.gone(name));
         self.report.inside.retain(|entry| entry.name != name);
         let number = self.numbers.remove(name);
         number.map(|number| self.history.letting_go(number));
         number.is_some()
+    }
+
+    /// Changes who owns the partitions.
+    pub(crate) fn change_owners(&mut self, change: impl FnOnce(&mut Owners)) {
+        change(&mut self.owners);
+        self.report.owners = self.owners.now();
     }
 
     fn enter(&mut self, entry: Entry) -> anyhow::Result<()> {

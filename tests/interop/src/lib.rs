@@ -30,8 +30,18 @@
 //! | `sees <name> <contender>...` | inside, in every fifth turn from the first on: the contenders it lists |
 //! | `downgrade <name>` | before its write lock becomes a read lock |
 //! | `leave <name>` | before the release |
+//!
+//! Workers of an assignment (`src/bin/worker.rs`) report these lines:
+//!
+//! | line | when |
+//! |---|---|
+//! | `ready <worker>` | at the start |
+//! | `own <worker> <partition> <token>` | when its work on a partition begins |
+//! | `works <worker> <partition> <token>` | after a look at the hold, again and again |
+//! | `free <worker> <partition>` | when its work ends: before the release, or after the loss |
 
 mod judge;
+mod owners;
 mod program;
 mod referee;
 mod suite;
