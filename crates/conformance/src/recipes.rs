@@ -26,16 +26,19 @@ pub(crate) enum CheckedRecipe {
     Semaphore,
     /// A leader election.
     Election,
+    /// Partitions that are assigned to workers, which has promises of its own.
+    Assignment,
 }
 
 impl CheckedRecipe {
-    pub(crate) const ALL: [CheckedRecipe; 6] = [
+    pub(crate) const ALL: [CheckedRecipe; 7] = [
         CheckedRecipe::Lock,
         CheckedRecipe::SingleNodeLock,
         CheckedRecipe::ReadLock,
         CheckedRecipe::WriteLock,
         CheckedRecipe::Semaphore,
         CheckedRecipe::Election,
+        CheckedRecipe::Assignment,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -46,36 +49,45 @@ impl CheckedRecipe {
             CheckedRecipe::WriteLock => "write-lock",
             CheckedRecipe::Semaphore => "semaphore",
             CheckedRecipe::Election => "election",
+            CheckedRecipe::Assignment => "assignment",
         }
     }
 
-    /// The check of the recipe on these servers, in a directory of its own.
-    pub(crate) fn on(self, servers: &RunningEnsemble) -> Conformance<'_> {
-        let conformance = Conformance::new(servers, move |session, path| self.at(session, path));
+    /// The check of the recipe on these servers, in a directory of its own. `None` for the
+    /// assignment, which is no recipe of one hold.
+    pub(crate) fn on(self, servers: &RunningEnsemble) -> Option<Conformance<'_>> {
+        let of = |make: Make| Conformance::new(servers, make);
         let conformance = match self {
-            CheckedRecipe::SingleNodeLock => conformance.unordered(),
+            CheckedRecipe::Lock => {
+                of(|session, path| Box::new(made(ExclusiveLock::new(session, path))))
+            }
+            CheckedRecipe::SingleNodeLock => {
+                of(|session, path| Box::new(made(SingleNodeLock::new(session, path)))).unordered()
+            }
             CheckedRecipe::ReadLock => {
-                conformance.shared(|session, path| CheckedRecipe::WriteLock.at(session, path))
+                of(|session, path| Box::new(made(RwLock::new(session, path)).read().clone()))
+                    .shared(write_lock)
             }
-            CheckedRecipe::Semaphore => conformance.holders(PERMITS as usize),
-            _ => conformance,
-        };
-        conformance.directory(&format!("{}/{}", servers.directory(), self.name()))
-    }
-
-    /// The recipe at this path, which is below the path of the checked recipe.
-    fn at(self, session: &Session, path: &str) -> Box<dyn Recipe> {
-        match self {
-            CheckedRecipe::Lock => Box::new(made(ExclusiveLock::new(session, path))),
-            CheckedRecipe::SingleNodeLock => Box::new(made(SingleNodeLock::new(session, path))),
-            CheckedRecipe::ReadLock => Box::new(made(RwLock::new(session, path)).read().clone()),
-            CheckedRecipe::WriteLock => Box::new(made(RwLock::new(session, path)).write().clone()),
-            CheckedRecipe::Semaphore => Box::new(made(Semaphore::new(session, path, PERMITS))),
-            CheckedRecipe::Election => {
+            CheckedRecipe::WriteLock => of(write_lock),
+            CheckedRecipe::Semaphore => {
+                of(|session, path| Box::new(made(Semaphore::new(session, path, PERMITS))))
+                    .holders(PERMITS as usize)
+            }
+            CheckedRecipe::Election => of(|session, path| {
                 Box::new(made(LeaderElection::new(session, path, "conformance")))
-            }
-        }
+            }),
+            CheckedRecipe::Assignment => return None,
+        };
+        let directory = format!("{}/{}", servers.directory(), self.name());
+        Some(conformance.directory(&directory))
     }
+}
+
+/// Makes a recipe at this path, which is below the path of the checked recipe.
+type Make = fn(&Session, &str) -> Box<dyn Recipe>;
+
+fn write_lock(session: &Session, path: &str) -> Box<dyn Recipe> {
+    Box::new(made(RwLock::new(session, path)).write().clone())
 }
 
 fn made<R>(recipe: Result<R, InvalidInput>) -> R {

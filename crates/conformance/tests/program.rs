@@ -8,6 +8,10 @@ use tokio::process::Command;
 use zookeeper_recipes_protocol::{ConnectRequest, FRAME_HEADER};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+/// How many promises the assignment has.
+const OF_THE_ASSIGNMENT: usize = 4;
 
 async fn run(connect: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zkr-conformance"));
@@ -41,12 +45,46 @@ async fn every_recipe_conforms_beside_other_clients_and_nothing_is_left() {
     assert_eq!(output.status.code(), Some(0), "{outcomes:#?}");
     assert_eq!(
         promises(&outcomes, "kept").len(),
-        6 * 11 - 1,
+        6 * 11 - 1 + OF_THE_ASSIGNMENT,
         "{outcomes:#?}"
     );
     let skipped = promises(&outcomes, "skipped");
     assert_eq!(skipped, ["first come, first served"], "of the single znode");
     assert!(server.administrator().children("/app").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn assignment_conforms_on_apaches_server() {
+    let server = Server::start(ServerOptions::new()).await;
+    let server = server.expect("it starts");
+    let output = run(
+        &server.connect_string(),
+        &["--recipe", "assignment", "--json"],
+    )
+    .await;
+    let outcomes = outcomes(&output);
+    assert_eq!(promises(&outcomes, "kept").len(), OF_THE_ASSIGNMENT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_that_no_worker_may_lock_breaks_the_promises_of_the_assignment() {
+    const AUTH_FAILED: i32 = -102;
+    let server = EmbeddedServer::start().expect("it starts");
+    let proxy = Proxy::start(server.connect_string())
+        .await
+        .expect("it starts");
+    let path = "/zkr-conformance/assignment/balance/locks/3";
+    let create = Fault::on(Operation::Create).under(path).repeatedly();
+    proxy.fault(create.refused(AUTH_FAILED));
+    let output = run(&proxy.connect_string(), &["--recipe", "assignment"]).await;
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(76), "{text}");
+    let broken: Vec<&str> = text.lines().filter(|it| it.starts_with("BAD ")).collect();
+    assert_eq!(broken.len(), 1, "{text}");
+    assert!(
+        broken[0].contains("assignment: a worker that comes"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
