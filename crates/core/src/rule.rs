@@ -213,7 +213,8 @@ pub trait RuleHints: Send + Sync {
 
     /// True if this contender may have to [step back](Self::steps_back), whatever is behind it.
     ///
-    /// Without data, the answer says if any data of the directory could be a reason. If so, a
+    /// Return true, unless [`steps_back`](Self::steps_back) is false for every queue with this
+    /// data; with `None`, for every queue with any data. If the answer without data is true, a
     /// waiter reads the data when it begins to wait, and watches it. If the answer with that data
     /// is false, and the data has not changed, the waiter does not look behind it before it holds.
     ///

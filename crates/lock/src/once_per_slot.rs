@@ -32,7 +32,7 @@ use crate::recipe::ExclusiveLock;
 /// |---|---|
 /// | is ahead by `d`, less than a slot | a slot can begin up to `d` early. The other processes find it taken |
 /// | is behind by `d`, less than a slot | a slot begins up to `d` late, if no other process has begun it before |
-/// | is behind by a slot or more | this process runs nothing that another process has passed |
+/// | is behind by a slot or more | this process runs no slot at or before the recorded one |
 /// | is ahead by `n` slots | the job runs `n` slots early, once. The slots between are **not run**: each process finds them passed, until its own clock is beyond the recorded slot |
 ///
 /// The job of one slot can end right before the job of the next begins, if the one began late and

@@ -73,9 +73,14 @@
 //!
 //! * [What can go wrong](common::docs::failures): what a holder and a waiter see of each fault.
 //! * [Sharing a lock with other languages](common::docs::sharing).
-//! * [Holding without a read](common::docs::handoff): what passes between a release and the next
+//! * [Holding without a list](common::docs::handoff): what passes between a release and the next
 //!   hold.
+//! * [Fencing](common::docs::fencing): why the first write is a claim, with recipes for stores.
+//! * [Planned restarts](common::docs::restarts): how a process leaves its holds to the next one.
+//! * [Runtimes](common::docs::runtimes): synchronous code, `current_thread`, and work that blocks.
 //! * [The lease](common::docs::lease): why a holder knows of its loss in time.
+//! * [Servers](common::docs::servers): what a server must do, and how to check yours.
+//! * [The connection](common::docs::connection): why it is our own, and what it costs.
 //! * [Events and metrics](common::docs::events): what a service reports, and queries for a
 //!   dashboard.
 //!

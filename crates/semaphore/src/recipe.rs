@@ -255,9 +255,9 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `weight` is zero. Also if `weight` is above the number of permits, and
-    /// this semaphore has acquired nothing yet. Later another process may have raised the number,
-    /// so the acquisition checks the weight.
+    /// [`InvalidInput`] if `weight` is zero. Also if `weight` is above the number of permits that
+    /// [`new`](Self::new) was given, and this semaphore has acquired nothing yet. Otherwise another
+    /// process may have raised the number, so the acquisition checks the weight.
     pub fn permits(&self, weight: u32) -> Result<WeightedSemaphore, InvalidInput> {
         let agreement = self.one.agreement.clone();
         let rule = WithinPermits::by(&agreement, weight)?;
@@ -429,8 +429,8 @@ impl Semaphore {
     /// are held than the new number, no waiter holds until enough are released. A waiter that wants
     /// more permits than the new number fails with [`Error::InvalidInput`].
     ///
-    /// This value, a value that has acquired before, and a value of [`open`](Self::open) use the
-    /// new number from then on. Any other value must be made with the new number.
+    /// All values follow, in all processes, but one kind: a value of [`new`](Self::new) that was
+    /// made with another number and has not acquired yet fails.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -102,7 +102,10 @@ impl QueueOptions {
         self
     }
 
-    /// The access control list of the created znodes, directories included. It must not be empty.
+    /// The access control list of the created znodes. It must not be empty.
+    ///
+    /// Missing directories on the path get it, too. If recipes with other lists share a directory,
+    /// create the directory before.
     ///
     /// If releases are marked, the list's readers can read a contender's znode, and only its own
     /// session can write to it.
