@@ -148,6 +148,7 @@ mod routing;
 mod run;
 mod slots;
 mod status;
+mod status_watch;
 mod worker;
 
 pub use assignment::Assignment;

@@ -13,6 +13,7 @@ use crate::recorded;
 use crate::retry::may_pass;
 use crate::routing::{Routing, watch_routing};
 use crate::status::{AssignmentStatus, read_status};
+use crate::status_watch::watch_status;
 
 /// An operator of an assignment: a program that sees and directs the workers, and is none.
 ///
@@ -198,6 +199,52 @@ impl AssignmentOperator {
             drop(server);
             backoff.wait().await;
         }
+    }
+
+    /// Watches what [`status`](Self::status) reads.
+    ///
+    /// Returns when a server has answered. A task keeps the value up to date, until the last receiver
+    /// is dropped or the session is closed. If no server answers, the value stays as it was. A record
+    /// that cannot be read counts as missing.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the first value: a `sync` and the names of six directories, the partitions, and the data of each child | 14, and 1 for each child | 3 | 7, and 1 for each child |
+    /// | a change: the names, or the data of a child | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// The task continues in the next session.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use zookeeper_recipes_assignment::{AssignmentOperator, Session};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
+    /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
+    /// let mut status = operator.watch_status().await?;
+    /// operator.freeze().await?;
+    /// status.wait_for(|status| status.frozen).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn watch_status(&self) -> Result<watch::Receiver<AssignmentStatus>, Error> {
+        watch_status(&self.session, &self.layout).await
     }
 
     async fn order(&self, path: &NodePath, data: &[u8]) -> Result<(), Error> {

@@ -155,8 +155,11 @@ impl AssignmentOptions {
 
     /// How long an owner that should give a partition waits for the next owner to queue.
     ///
-    /// After this time the owner drains and releases the partition all the same. The time should be
-    /// longer than [`warm_at_most`](Self::warm_at_most).
+    /// After this time the owner drains and releases the partition all the same, with the reason
+    /// `nobody_came`. Nobody owns the partition then, until the next owner acquires its lock.
+    /// Otherwise a worker that an operator drains would keep its partitions for as long as the next
+    /// owner is there and does not acquire. The time should be longer than
+    /// [`warm_at_most`](Self::warm_at_most).
     pub fn next_within(mut self, limit: Duration) -> AssignmentOptions {
         self.next_within = limit;
         self

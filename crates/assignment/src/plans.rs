@@ -6,6 +6,7 @@ use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, CreateMode, Error, NodePath, Operation, ServerError};
 use zookeeper_recipes_election::Term;
 
+use crate::children::Children;
 use crate::own_plan::PLAN;
 use crate::pieces::{self, Lines, Piece, Unreadable, arrange, complete, parse_name};
 
@@ -144,6 +145,17 @@ impl Plans {
         }
         operations
     }
+}
+
+/// The plan of each worker, of the plans that are complete and can be read.
+pub(crate) fn lines_of(children: &Children) -> BTreeMap<String, Lines> {
+    let pieces = children.iter();
+    let pieces =
+        pieces.filter_map(|(name, data)| Some((name.clone(), Piece::parse(PLAN, data).ok()?)));
+    let whole = complete(pieces).into_iter();
+    whole
+        .map(|(worker, (_, pieces))| (worker, pieces.into_iter().flatten().collect()))
+        .collect()
 }
 
 fn own((partition, word): (&String, &String)) -> (String, String) {

@@ -10,6 +10,8 @@ use crate::layout::{FREEZE, Layout};
 use crate::member::MemberData;
 use crate::next_plans::OWN;
 use crate::owned::{Owner, owners};
+use crate::pieces::Lines;
+use crate::plan::PlannedPartition;
 use crate::plans::{NotRead, Plans};
 use crate::recorded::{self, Recorded, unreadable};
 
@@ -78,7 +80,7 @@ pub(crate) async fn read_status(
     let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
     let read = async |directory: &NodePath| read_children(server, directory).await.map_err(failed);
     let members = read(&layout.workers).await?;
-    let owners = owners(&read(&layout.owned).await?);
+    let owned = read(&layout.owned).await?;
     let orders = read(&layout.orders).await?;
     let drains = read(&layout.drains).await?;
     let pins = read(&layout.pins).await?;
@@ -99,39 +101,75 @@ pub(crate) async fn read_status(
         Err(NotRead::Server(error)) => return Err(failed(error)),
         Err(NotRead::OtherVersion(path, problem)) => return Err(unreadable(&path, &problem)),
     };
-    let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
-    for (worker, lines) in &plans {
-        let own = lines.iter().filter(|(_, word)| *word == OWN);
-        planned.extend(own.map(|(partition, _)| (partition, worker)));
-    }
-    let text = |data: &[u8]| String::from_utf8_lossy(data).trim().to_owned();
-    let partition = |(id, partition): (&String, &crate::PlannedPartition)| PartitionStatus {
-        id: id.clone(),
-        weight: partition.weight,
-        owner: owners.get(id).cloned(),
-        planned: planned.get(id).map(|worker| (*worker).clone()),
-        pinned: pins.get(id).map(|worker| text(worker)),
+    let parts = Parts {
+        members: &members,
+        owned: &owned,
+        orders: &orders,
+        drains: &drains,
+        pins: &pins,
+        partitions: &partitions,
+        plans: &plans,
     };
-    let ids: BTreeSet<&String> = members.keys().chain(plans.keys()).collect();
-    let worker = |id: &String| {
-        let member = members.get(id);
-        let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());
-        WorkerStatus {
-            id: id.clone(),
-            is_there: member.is_some(),
-            address: data.address,
-            capacity: data.capacity,
-            zone: data.zone,
-            drained: drains.contains_key(id),
-            owned: owners.values().filter(|owner| owner.worker == *id).count(),
-            planned: planned.values().filter(|worker| **worker == id).count(),
+    Ok(parts.status())
+}
+
+/// The parts that a status is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) members: &'a Children,
+    pub(crate) owned: &'a Children,
+    pub(crate) orders: &'a Children,
+    pub(crate) drains: &'a Children,
+    pub(crate) pins: &'a Children,
+    pub(crate) partitions: &'a BTreeMap<String, PlannedPartition>,
+    pub(crate) plans: &'a BTreeMap<String, Lines>,
+}
+
+impl Parts<'_> {
+    pub(crate) fn status(self) -> AssignmentStatus {
+        let Parts {
+            members,
+            owned,
+            orders,
+            drains,
+            pins,
+            partitions,
+            plans,
+        } = self;
+        let owners = owners(owned);
+        let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
+        for (worker, lines) in plans {
+            let own = lines.iter().filter(|(_, word)| *word == OWN);
+            planned.extend(own.map(|(partition, _)| (partition, worker)));
         }
-    };
-    Ok(AssignmentStatus {
-        partitions: partitions.iter().map(partition).collect(),
-        workers: ids.into_iter().map(worker).collect(),
-        frozen: orders.contains_key(FREEZE),
-    })
+        let text = |data: &[u8]| String::from_utf8_lossy(data).trim().to_owned();
+        let partition = |(id, partition): (&String, &PlannedPartition)| PartitionStatus {
+            id: id.clone(),
+            weight: partition.weight,
+            owner: owners.get(id).cloned(),
+            planned: planned.get(id).map(|worker| (*worker).clone()),
+            pinned: pins.get(id).map(|worker| text(worker)),
+        };
+        let ids: BTreeSet<&String> = members.keys().chain(plans.keys()).collect();
+        let worker = |id: &String| {
+            let member = members.get(id);
+            let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());
+            WorkerStatus {
+                id: id.clone(),
+                is_there: member.is_some(),
+                address: data.address,
+                capacity: data.capacity,
+                zone: data.zone,
+                drained: drains.contains_key(id),
+                owned: owners.values().filter(|owner| owner.worker == *id).count(),
+                planned: planned.values().filter(|worker| **worker == id).count(),
+            }
+        };
+        AssignmentStatus {
+            partitions: partitions.iter().map(partition).collect(),
+            workers: ids.into_iter().map(worker).collect(),
+            frozen: orders.contains_key(FREEZE),
+        }
+    }
 }
 
 /// The children of a directory, read once. Empty if there is no such directory.

@@ -1,8 +1,10 @@
 //! The whole terminal as a screen, which is brought back as it was.
 
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
+use std::time::Duration;
 
 use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crossterm::style::{Attribute, Print, SetAttribute};
 use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -12,6 +14,9 @@ use crossterm::{execute, queue};
 
 use crate::failure::Failure;
 use crate::plain_text::shown;
+
+/// The ages on the screen are drawn anew so often. That sends nothing.
+pub(crate) const AGES: Duration = Duration::from_secs(1);
 
 /// The lines that are no rows of the table: the headline, the header, the rest, the last line.
 const OTHER_LINES: u16 = 4;
@@ -114,4 +119,23 @@ fn dimensions() -> (u16, u16) {
 
 fn not_drawn(error: io::Error) -> Failure {
     Failure::internal("cannot draw on the terminal", error)
+}
+
+/// True if this key ends the program.
+pub(crate) fn ends_it(key: KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
+        KeyCode::Char('c') => control,
+        _ => false,
+    }
+}
+
+/// Resolves with the signal that ends the program, so that the terminal can be brought back.
+pub(crate) async fn ended_by_signal() -> i32 {
+    #[cfg(unix)]
+    if let Ok(mut signals) = crate::run::Signals::new() {
+        return signals.end().await;
+    }
+    std::future::pending().await
 }

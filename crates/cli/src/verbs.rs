@@ -17,6 +17,7 @@ pub(crate) mod resize;
 #[cfg(unix)]
 pub(crate) mod semaphore;
 pub(crate) mod watch;
+mod watch_assignment;
 pub(crate) mod who;
 
 use clap::{Command, Subcommand};

@@ -141,35 +141,8 @@ impl Assignment {
     }
 
     fn text(&self, status: &AssignmentStatus) -> String {
-        let AssignmentStatus {
-            partitions,
-            workers,
-            ..
-        } = status;
-        let count =
-            |is: fn(&PartitionStatus) -> bool| partitions.iter().filter(|it| is(it)).count();
-        let mut text = format!(
-            "{}: {} partitions, {} workers; {} without an owner, {} to move{}\n",
-            self.path,
-            partitions.len(),
-            workers.iter().filter(|worker| worker.is_there).count(),
-            count(|it| it.owner.is_none()),
-            count(PartitionStatus::moves),
-            if status.frozen { "; frozen" } else { "" },
-        );
-        let most = workers.iter().map(|it| it.owned).max().unwrap_or(0).max(1);
-        for worker in workers {
-            let bar = "#".repeat((worker.owned * BAR).div_ceil(most));
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "  {}  {bar} {} of {}{}",
-                worker.id.escape_debug(),
-                worker.owned,
-                worker.planned,
-                notes(worker),
-            );
-        }
+        let partitions = &status.partitions;
+        let mut text = overview(&self.path, status).join("\n") + "\n";
         let shown = if self.all { partitions.len() } else { SCREEN };
         for partition in partitions.iter().take(shown) {
             let _ = writeln!(text, "{}", line(partition));
@@ -182,6 +155,74 @@ impl Assignment {
             );
         }
         text
+    }
+}
+
+/// A line for all, and a bar for each worker.
+pub(crate) fn overview(path: &str, status: &AssignmentStatus) -> Vec<String> {
+    let (partitions, workers) = (&status.partitions, &status.workers);
+    let count =
+        |is: &dyn Fn(&PartitionStatus) -> bool| partitions.iter().filter(|it| is(it)).count();
+    let head = format!(
+        "{path}: {} partitions, {} workers; {} without an owner, {} to move{}",
+        partitions.len(),
+        workers.iter().filter(|worker| worker.is_there).count(),
+        count(&|it| it.owner.is_none()),
+        count(&PartitionStatus::moves),
+        if status.frozen { "; frozen" } else { "" },
+    );
+    let owned_by =
+        |it: &PartitionStatus, id: &str| it.owner.as_ref().is_some_and(|owner| owner.worker == id);
+    let loads = workers.iter().map(|worker| Load {
+        leave: count(&|it| it.moves() && owned_by(it, &worker.id)),
+        come: count(&|it| it.moves() && it.planned.as_deref() == Some(&worker.id)),
+        worker,
+    });
+    let loads: Vec<Load<'_>> = loads.collect();
+    let most = loads.iter().map(|it| it.worker.owned + it.come).max();
+    let width = workers.iter().map(|it| shown_id(it).chars().count()).max();
+    let (most, width) = (most.unwrap_or(0).max(1), width.unwrap_or(0));
+    let bars = loads
+        .iter()
+        .map(|it| it.line(most, width, partitions.len()));
+    std::iter::once(head).chain(bars).collect()
+}
+
+fn shown_id(worker: &WorkerStatus) -> String {
+    worker.id.escape_debug().to_string()
+}
+
+/// A worker, and how many of its partitions move.
+struct Load<'a> {
+    worker: &'a WorkerStatus,
+    /// Partitions that it owns and another worker should own.
+    leave: usize,
+    /// Partitions that it should own and does not.
+    come: usize,
+}
+
+impl Load<'_> {
+    /// The bar of a worker: `#` for what it owns and keeps, `-` for what leaves, `+` for what comes.
+    fn line(&self, most: usize, width: usize, all: usize) -> String {
+        let Load {
+            worker,
+            leave,
+            come,
+        } = self;
+        let part = |sign: &str, number: usize| sign.repeat((number * BAR).div_ceil(most));
+        let keeps = worker.owned.saturating_sub(*leave);
+        let bar = part("#", keeps) + &part("-", *leave) + &part("+", *come);
+        let mut line = format!(
+            "  {:width$}  {bar} {} of {all}",
+            shown_id(worker),
+            worker.owned
+        );
+        for (number, verb) in [(leave, "leave"), (come, "come")] {
+            if *number > 0 {
+                line += &format!(", {number} {verb}");
+            }
+        }
+        line + &notes(worker)
     }
 }
 
@@ -223,7 +264,8 @@ fn line(partition: &PartitionStatus) -> String {
     line
 }
 
-fn json_of(status: &AssignmentStatus) -> Value {
+/// The state as JSON.
+pub(crate) fn json_of(status: &AssignmentStatus) -> Value {
     let partition = |it: &PartitionStatus| {
         let owner = it.owner.as_ref().map(|owner| {
             json!({

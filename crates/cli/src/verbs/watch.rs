@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event, EventStream};
 use futures_util::future::{BoxFuture, FutureExt, select_all};
 use futures_util::stream::StreamExt;
+use tokio::sync::watch;
+use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentStatus};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch};
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
@@ -15,23 +17,22 @@ use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
 use crate::queue::{Picture, Row, Snapshot, now};
-use crate::screen::Screen;
-
-/// The ages on the screen are drawn anew so often. That sends nothing.
-const AGES: Duration = Duration::from_secs(1);
+use crate::screen::{AGES, Screen, ended_by_signal, ends_it};
+use crate::verbs::watch_assignment;
 
 /// The pause after a look that no server answered.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Show who holds and who waits, live.
 ///
-/// zkr watches the queue, does not poll, and draws the queue anew when it changes. `q` ends it.
+/// zkr watches the queue, does not poll, and draws the queue anew when it changes. Of an assignment
+/// of partitions it draws a bar for each worker. `q` ends it.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// The directory of a lock, a semaphore or an election.
+    /// The directory of a lock, a semaphore or an election, or the path of an assignment.
     path: String,
 
-    /// Print the queue at each change as a JSON object in a line, for programs.
+    /// Print the queue or the assignment at each change as a JSON object in a line, for programs.
     #[arg(long)]
     json: bool,
 }
@@ -48,21 +49,42 @@ impl Watch {
         let path = NodePath::new(&self.path)?;
         if self.json {
             let session = connection.open().await?;
-            let followed = follow(&session, &path).await;
+            let followed = match assignment_at(&session, &path).await? {
+                Some(mut status) => watch_assignment::follow(&mut status).await,
+                None => follow(&session, &path).await,
+            };
             close(session).await;
             return followed;
         }
         let mut screen = Screen::new()?;
         let session = connection.open().await?;
         let watched = async {
+            let status = assignment_at(&session, &path).await?;
             screen.enter()?;
-            watch(&session, &path, &mut screen).await
+            match status {
+                Some(mut status) => {
+                    watch_assignment::watch(&session, &path, &mut status, &mut screen).await
+                }
+                None => watch(&session, &path, &mut screen).await,
+            }
         };
         let watched = watched.await;
         drop(screen);
         close(session).await;
         watched
     }
+}
+
+/// The state of the assignment at this path. `None` if none is there now.
+async fn assignment_at(
+    session: &Session,
+    path: &NodePath,
+) -> Result<Option<watch::Receiver<AssignmentStatus>>, Failure> {
+    let status = AssignmentOperator::new(session, path)?
+        .watch_status()
+        .await?;
+    let is_there = !status.borrow().partitions.is_empty();
+    Ok(is_there.then_some(status))
 }
 
 /// Prints the queue at each change, until a signal comes or nobody reads.
@@ -194,22 +216,4 @@ async fn read(
 /// A watch that has seen the creation already.
 fn created() -> ServerWatch {
     std::future::ready(zookeeper_recipes_core::ensemble::Event::Created).boxed()
-}
-
-fn ends_it(key: KeyEvent) -> bool {
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
-        KeyCode::Char('c') => control,
-        _ => false,
-    }
-}
-
-/// Resolves with the signal that ends the program, so that the terminal can be brought back.
-async fn ended_by_signal() -> i32 {
-    #[cfg(unix)]
-    if let Ok(mut signals) = crate::run::Signals::new() {
-        return signals.end().await;
-    }
-    std::future::pending().await
 }

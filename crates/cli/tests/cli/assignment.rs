@@ -3,12 +3,14 @@
 use std::convert::Infallible;
 
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::oneshot;
 use zookeeper_recipes_assignment::{Assignment, Partition, Partitions};
 use zookeeper_recipes_core::Session;
-use zookeeper_recipes_suite::eventually;
+use zookeeper_recipes_suite::{eventually, in_time};
 
-use crate::support::Stage;
+use crate::pty::Terminal;
+use crate::support::{Stage, ended};
 
 const PATH: &str = "/queues";
 
@@ -97,4 +99,41 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
             .await
             .failed_with(64);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_draws_a_bar_for_each_worker_and_prints_each_change_for_programs() {
+    let stage = Stage::new();
+    let _a = start(&stage, "a").await;
+    let alone = || async { owned(&stage).await == [("a".to_owned(), 4)] };
+    eventually("owned", alone).await;
+    let zkr = env!("CARGO_BIN_EXE_zkr");
+    let (mut terminal, watch) = Terminal::start(&[zkr, "watch", PATH], &stage.connect);
+    let bar = |length: usize| "#".repeat(length);
+    terminal
+        .shows("/queues: 4 partitions, 1 workers; 0 without")
+        .await;
+    terminal.shows(&format!("a  {} 4 of 4", bar(40))).await;
+    let mut lines = stage.start(&["watch", PATH, "--json"]);
+    let mut lines = BufReader::new(lines.stdout.take().expect("a pipe")).lines();
+    let mut until = async |what: &str, is_so: fn(&Value) -> bool| loop {
+        let line = in_time(what, lines.next_line()).await;
+        let line = line.expect("it is read").expect("it watches");
+        if is_so(&serde_json::from_str(&line).expect("JSON")) {
+            return;
+        }
+    };
+    until("all owned", |it| it["workers"][0]["owned"] == 4).await;
+
+    let _b = start(&stage, "b").await;
+    terminal.shows(&format!("b  {} 2 of 4", bar(40))).await;
+    until("moved", |it| it["workers"][1]["owned"] == 2).await;
+    stage.run(&["assignment", PATH, "--freeze"]).await;
+    terminal.shows("; frozen").await;
+    stage.run(&["assignment", PATH, "--thaw"]).await;
+    stage.run(&["assignment", PATH, "--drain", "a"]).await;
+    terminal.shows("a   0 of 4, drained").await;
+    until("drained", |it| it["workers"][0]["drained"] == true).await;
+    terminal.types("q");
+    assert_eq!(ended(watch).await.code, Some(0));
 }
