@@ -375,7 +375,7 @@ impl ListedGrant {
 }
 
 /// Resolves when a server answers a request of the session.
-async fn session_lasts(live: &LiveSession) {
+pub(crate) async fn session_lasts(live: &LiveSession) {
     let mut backoff = Backoff::up_to(live.probe_interval);
     loop {
         let answered = match live.server() {
@@ -385,7 +385,8 @@ async fn session_lasts(live: &LiveSession) {
         match answered {
             Ok(_) => return,
             Err(ServerError::SessionOver(end)) => {
-                // The holds are lost with the session, and this task ends with it.
+                // The holds are lost with the session, and its attempts fail. The caller ends with
+                // it.
                 live.set_contact(Contact::Ended(end));
                 return std::future::pending().await;
             }

@@ -17,7 +17,7 @@ use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::other_waits::wait_by_other_strategy;
 use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue};
-use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_on};
+use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, deleted, look, wait_on};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::{Refusal, ServerError};
@@ -277,7 +277,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
             token: hold.token,
             known_alone: false,
         })),
-        _ => Err(queue.deleted(&path)),
+        _ => Err(deleted(queue, &path).await),
     }
 }
 

@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
-use crate::hold::grant::{Certainty, LossWatch, Watched};
+use crate::hold::grant::{Certainty, LossWatch, Watched, session_lasts};
 use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue, UNCOUNTED, rule_is_broken};
-use crate::retry::{Backoff, retry};
+use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
@@ -45,7 +45,9 @@ pub(crate) async fn look(
         let ordered = queue.in_order(listing).await?;
         let mut names = ordered.contenders.iter().map(Contender::name);
         let me = names.position(|it| it == queue.name(own.path()));
-        let me = me.ok_or_else(|| queue.deleted(own.path()))?;
+        let Some(me) = me else {
+            return Err(deleted(queue, own.path()).await);
+        };
         // If the turn came after the list, the list may lack one to step back for.
         if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
             break (ordered.contenders, ordered.data, me, is_only_child);
@@ -242,7 +244,7 @@ pub(crate) async fn wait_on(
             }
         }
         match watches.next().await {
-            Woken::OwnGone => return Err(deleted(queue, own).await),
+            Woken::OwnGone => return Err(deleted(queue, own.path()).await),
             Woken::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
@@ -276,20 +278,17 @@ async fn has_its_turn(
     match watches.look_at_own(&*queue.server) {
         Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
-        Certainty::Gone => Err(deleted(queue, own).await),
+        Certainty::Gone => Err(deleted(queue, own.path()).await),
     }
 }
 
-/// The error of a waiter whose znode is deleted.
+/// The error of a contender whose znode is deleted.
 ///
-/// The znode may have been deleted with its session. The server then reports the session's end
-/// a moment later.
-async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
-    let read = || queue.server.get(own.path());
-    match retry(ServerError::is_unknown, read).await {
-        Err(error @ ServerError::SessionOver(_)) => queue.failed(error),
-        _ => queue.deleted(own.path()),
-    }
+/// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt fails
+/// with the end of the session.
+pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
+    session_lasts(queue.live).await;
+    queue.deleted(path)
 }
 
 /// The outcome of setting the missing watches.
@@ -376,12 +375,12 @@ async fn watch_own(
                 znode: own.clone(),
             };
             if watched.gone(&stat).is_some() {
-                return Err(queue.deleted(own.path()));
+                return Err(deleted(queue, own.path()).await);
             }
             watches.own = Some(LossWatch::new(watched, Some(watch)));
             Ok(true)
         }
-        Err(error) if error.is(Refusal::NoNode) => Err(queue.deleted(own.path())),
+        Err(error) if error.is(Refusal::NoNode) => Err(deleted(queue, own.path()).await),
         Err(ServerError::OutcomeUnknown(_)) => Ok(false),
         Err(error) => Err(queue.failed(error)),
     }

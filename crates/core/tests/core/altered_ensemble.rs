@@ -59,6 +59,8 @@ pub(crate) struct Alterations {
     /// The server does not know the outcome of the first create below this path, and applies it after
     /// this time. It applies no later write before that.
     pub(crate) applies_late: Option<(&'static str, Duration)>,
+    /// Another session, once the reads of this one are answered in it, also after its end.
+    pub(crate) reads_in: Arc<Mutex<Option<Arc<dyn ServerSession>>>>,
     /// The server refuses each create of this path, as if the parent did not exist. The number counts
     /// these creates.
     pub(crate) lacks_parent_of: Option<(&'static str, Arc<AtomicU64>)>,
@@ -115,6 +117,12 @@ impl Drop for AlteredSession {
 }
 
 impl AlteredSession {
+    /// The session in which this one reads.
+    fn reader(&self) -> Arc<dyn ServerSession> {
+        let other = self.alterations.reads_in.lock().expect("no panic").clone();
+        other.unwrap_or_else(|| self.server.clone())
+    }
+
     /// The answer over the connection that this session reports.
     fn renumbered<'a>(&'a self, reply: Reply<'a, Exchange>) -> Reply<'a, Exchange> {
         if !self.alterations.reconnects_at_reads {
@@ -248,7 +256,11 @@ impl ServerSession for AlteredSession {
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.server.list(path)
+        let reader = self.reader();
+        match Arc::ptr_eq(&reader, &self.server) {
+            true => self.server.list(path),
+            false => async move { reader.list(path).await }.boxed(),
+        }
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
@@ -256,7 +268,11 @@ impl ServerSession for AlteredSession {
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.server.get(path)
+        let reader = self.reader();
+        match Arc::ptr_eq(&reader, &self.server) {
+            true => self.server.get(path),
+            false => async move { reader.get(path).await }.boxed(),
+        }
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {

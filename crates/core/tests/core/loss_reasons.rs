@@ -11,6 +11,7 @@ use zookeeper_recipes_simulation::{
     Administrator, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::First;
 
 const TICK: Duration = Duration::from_secs(2);
@@ -234,4 +235,64 @@ async fn guarded_write_names_the_reason_that_its_hold_has() {
     let lapsed = LossReason::LeaseElapsed;
     let is_lapse = matches!(&written, Err(Error::Lost { reason, .. }) if *reason == lapsed);
     assert!(is_lapse, "{written:?}");
+}
+
+/// The outcome of a waiter whose znode goes while its server still answers the reads of its session.
+async fn waiter_that_goes(by: impl FnOnce(&Administrator, &Session, &str)) -> Error {
+    let simulation = Simulation::new(SimulationOptions {
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    let holder = Session::open(simulation.ensemble("holder"), ConnectOptions::new()).await;
+    let holder = Queue::new(&holder.expect("a session opens"), "/locks/a", First);
+    let hold = holder.expect("a good path").acquire().await;
+    let hold = hold.expect("nobody is before it");
+    let other = simulation.ensemble("other").connect().await;
+    let alterations = Alterations::default();
+    let reads_in = alterations.reads_in.clone();
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("waiter"),
+        alterations,
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let waiting = tokio::spawn(async move { queue.acquire().await });
+    let own = loop {
+        sleep(MILLISECOND).await;
+        assert!(!waiting.is_finished(), "{waiting:?}");
+        let mut watches = administrator.watches().into_iter();
+        let own = watches.find(|it| it.process == "waiter" && it.path != hold.node_path());
+        if let Some(own) = own.filter(|it| it.path.starts_with("/locks/a/")) {
+            break own.path;
+        }
+    };
+    *reads_in.lock().expect("no panic") = Some(other.expect("a session opens"));
+    let began = Instant::now();
+    by(&administrator, &session, &own);
+    let outcome = timeout(TIMEOUT, waiting).await.expect("in time");
+    assert!(began.elapsed() < TIMEOUT / 10, "{:?}", began.elapsed());
+    outcome.expect("no panic").expect_err("its znode has gone")
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_session_expires_does_not_blame_another_client() {
+    let expire = |administrator: &Administrator, session: &Session, _: &str| {
+        administrator.expire(session.id().expect("it is open"));
+    };
+    let error = waiter_that_goes(expire).await;
+    let is_expiry =
+        matches!(&error, Error::SessionOver { reason, .. } if *reason == SessionEnd::Expired);
+    assert!(is_expiry, "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_znode_is_deleted_by_hand_says_so() {
+    let delete = |administrator: &Administrator, _: &Session, own: &str| {
+        administrator.delete(own).expect("it exists");
+    };
+    let error = waiter_that_goes(delete).await;
+    assert!(matches!(error, Error::ContenderDeleted { .. }), "{error:?}");
 }

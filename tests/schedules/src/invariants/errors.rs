@@ -50,9 +50,8 @@ pub(crate) fn at_failure(
     error: &Error,
 ) -> Findings {
     let justified = match error {
-        Error::ContenderDeleted { path, session } => {
-            state.history.disregards(path) || state.ended.contains_key(session)
-        }
+        // A session that is over is named so.
+        Error::ContenderDeleted { path, .. } => state.history.disregards(path),
         // A client that was cut off for too long knows better than the server.
         Error::SessionOver { reason, .. } => {
             matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
