@@ -41,6 +41,7 @@ impl Release {
             Release::NotPlanned => "not_planned",
             Release::End => "shutdown",
             Release::Worked => "work_returned",
+            Release::Lost(reason) if reason.is_own_close() => "closed",
             Release::Lost(_) => "lost",
         }
     }

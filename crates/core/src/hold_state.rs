@@ -168,3 +168,20 @@ pub enum LossReason {
     #[error("the hold is lost: its time limit has passed")]
     TimeLimit,
 }
+
+impl LossReason {
+    /// True if this process has closed the session of the hold, as at a planned end.
+    ///
+    /// So it is also if the runtime of the session has shut down. Such an end is reported below the
+    /// level of a warning, and does not count as a loss.
+    ///
+    /// ```
+    /// use zookeeper_recipes_core::{LossReason, SessionEnd};
+    ///
+    /// assert!(LossReason::Session(SessionEnd::Closed).is_own_close());
+    /// assert!(!LossReason::Session(SessionEnd::Expired).is_own_close());
+    /// ```
+    pub fn is_own_close(self) -> bool {
+        self == LossReason::Session(SessionEnd::Closed)
+    }
+}

@@ -111,7 +111,10 @@ async fn keep(
             }
             reason = hold.lost() => reason,
         };
-        tracing::warn!(target: "zookeeper_recipes", path = %member.path, %reason, "membership lost");
+        // Below, a closed session ends the membership with an event of its own.
+        if !reason.is_own_close() {
+            tracing::warn!(target: "zookeeper_recipes", path = %member.path, %reason, "membership lost");
+        }
         shown.send_replace(None);
         drop(hold);
         hold = tokio::select! {

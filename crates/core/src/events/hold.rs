@@ -1,4 +1,4 @@
-//! The events of a hold: `acquired`, `suspended`, `resumed`, `lost`, `released`.
+//! The events of a hold: `acquired`, `suspended`, `resumed`, `lost`, `ended by close`, `released`.
 //!
 //! A leader's hold says `leading` and `resigned` in place of `acquired` and `released`.
 
@@ -153,13 +153,21 @@ impl Drop for HoldRecord {
 impl Record {
     /// Reports that the hold was lost at this time by the ensemble's clock, unless it has ended.
     ///
-    /// If a loss was reported before, that one is named.
+    /// If a loss was reported before, that one is named. The own close of the session is no loss.
     pub(crate) fn lost(&self, reason: LossReason, at: Duration) {
         let Loss { reason, at, .. } = self.loss.report(reason, at);
         let held = at.saturating_sub(self.began_at);
         if !self.end(held) {
             return;
         }
+        if reason.is_own_close() {
+            self.report_end(held, "ended by close", "ended by close");
+        } else {
+            self.report_loss(reason, held);
+        }
+    }
+
+    fn report_loss(&self, reason: LossReason, held: Duration) {
         let Source {
             recipe,
             name,
@@ -183,13 +191,17 @@ impl Record {
 
     fn released(&self) {
         let held = self.began.elapsed();
-        if !self.end(held) {
-            return;
+        if self.end(held) {
+            self.report_end(held, "released", "resigned");
         }
+    }
+
+    /// Reports an end that is no loss. A leader's is reported as `of_leader`.
+    fn report_end(&self, held: Duration, event: &'static str, of_leader: &'static str) {
         let (path, token) = (&self.source.path, self.token.get());
         self.span.in_scope(|| match self.source.leads {
-            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
-            false => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
+            true => tracing::info!(target: TARGET, %path, token, ?held, "{of_leader}"),
+            false => tracing::debug!(target: TARGET, %path, token, ?held, "{event}"),
         });
         meter::count(RELEASED, Some(&self.source), None);
     }

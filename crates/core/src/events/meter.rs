@@ -79,7 +79,10 @@ pub fn describe_metrics() {
         "From the news that a contender before it has left to the hold"
     );
     describe_counter!(LOST, "Holds that were lost, by reason");
-    describe_counter!(RELEASED, "Holds that were released or dropped");
+    describe_counter!(
+        RELEASED,
+        "Holds that were released or dropped, or ended as their process closed the session"
+    );
     describe_histogram!(HELD, Unit::Seconds, "From the hold to its end");
     describe_counter!(OPENED, "ZooKeeper sessions that were opened");
     describe_counter!(RECONNECTS, "Reconnects within a ZooKeeper session");

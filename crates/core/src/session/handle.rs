@@ -310,6 +310,8 @@ impl Session {
     /// Closes the session, and waits until the server has confirmed it.
     ///
     /// All holds of the session are lost with [`SessionEnd::Closed`], and all its attempts fail.
+    /// Events and metrics report such a hold as ended, and not as lost:
+    /// [`LossReason::is_own_close`](crate::LossReason::is_own_close).
     ///
     /// If an attempt is not polled, the server keeps the session until the attempt is polled or
     /// dropped. The znodes of the session are then deleted one by one.

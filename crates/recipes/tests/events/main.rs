@@ -1,6 +1,7 @@
 //! The events and the metrics of one day of faults, compared with what happened.
 
 mod blocked;
+mod closing;
 mod day;
 mod log;
 #[cfg(feature = "metrics")]
