@@ -189,7 +189,14 @@ impl Keeper {
 
     /// Drops the probes and the proof. Returns a weak reference to the server side.
     pub(crate) fn end(self) -> Weak<dyn ServerSession> {
-        self.server
+        self.server.clone()
+    }
+}
+
+impl Drop for Keeper {
+    /// Warns of a block after which the session ends before the next tick.
+    fn drop(&mut self) {
+        self.warn_if_late(self.live.now());
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::Level;
-use zookeeper_recipes::{ConnectOptions, Session};
+use zookeeper_recipes::{ConnectOptions, ExclusiveLock, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
 use crate::ALONE;
@@ -36,22 +36,28 @@ async fn probed(session: &Session) {
     }
 }
 
+async fn open(server: &EmbeddedServer) -> Session {
+    let options = ConnectOptions::new().session_timeout(TIMEOUT).tick(TICK);
+    let session = Session::connect_with(&server.connect_string(), options).await;
+    session.expect("a session opens")
+}
+
+fn warnings_in(log: &Log) -> Vec<Line> {
+    let lines = log.lines().into_iter();
+    lines
+        .filter(|line| line.message == "runtime blocked")
+        .collect()
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
     let _alone = ALONE.lock().await;
     let log = Log::up_to(Level::WARN);
     let _listening = tracing::subscriber::set_default(log.clone());
     let server = server();
-    let options = ConnectOptions::new().session_timeout(TIMEOUT).tick(TICK);
-    let session = Session::connect_with(&server.connect_string(), options).await;
-    let session = session.expect("a session opens");
+    let session = open(&server).await;
     let tolerates = session.tolerates().expect("it is open");
-    let warnings = || -> Vec<Line> {
-        let lines = log.lines().into_iter();
-        lines
-            .filter(|line| line.message == "runtime blocked")
-            .collect()
-    };
+    let warnings = || warnings_in(&log);
     for times in 0..2 {
         probed(&session).await;
         thread::sleep(tolerates / 4);
@@ -67,4 +73,48 @@ async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
     assert_eq!(fields.get("session"), Some(&id));
     assert_eq!(fields.get("tolerates"), Some(&format!("{tolerates:?}")));
     session.close().await;
+}
+
+/// The hold is lost, so its release sends nothing. The close ends the session's task.
+#[tokio::test(flavor = "current_thread")]
+async fn block_right_before_the_release_and_the_close_is_warned_of_once() {
+    let _alone = ALONE.lock().await;
+    let log = Log::up_to(Level::WARN);
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let server = server();
+    for runs_before_the_close in [false, true] {
+        let session = open(&server).await;
+        let lock = ExclusiveLock::new(&session, "/blocked").expect("a good path");
+        let hold = lock.acquire().await.expect("free");
+        let before = warnings_in(&log).len();
+        thread::sleep(hold.remaining());
+        if runs_before_the_close {
+            hold.lost().await;
+            sleep(TIMEOUT / 10).await;
+        }
+        hold.release().await.expect_err("the lease has lapsed");
+        session.close().await;
+        let warned = warnings_in(&log).len() - before;
+        assert_eq!(warned, 1, "runs before the close: {runs_before_the_close}");
+    }
+}
+
+/// Nothing closes the session: its runtime is shut down.
+#[test]
+fn block_right_before_the_end_of_the_runtime_is_warned_of() {
+    let _alone = ALONE.blocking_lock();
+    let log = Log::up_to(Level::WARN);
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let server = server();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().expect("a runtime");
+    let _session = runtime.block_on(async {
+        let session = open(&server).await;
+        probed(&session).await;
+        thread::sleep(session.tolerates().expect("it is open"));
+        session
+    });
+    assert_eq!(warnings_in(&log).len(), 0);
+    drop(runtime);
+    assert_eq!(warnings_in(&log).len(), 1);
 }
