@@ -112,6 +112,15 @@ impl SimulationOptions {
     pub(crate) fn exists_asks_for_permission(&self) -> bool {
         self.version >= (3, 8, 4) && !((3, 9, 0)..(3, 9, 2)).contains(&self.version)
     }
+
+    /// True if the servers refuse a transaction as a whole if a mode in it is none of a create.
+    pub(crate) fn reads_create_modes_first(&self) -> bool {
+        self.version >= (3, 9, 0)
+    }
+
+    pub(crate) fn keeps_watch_modes_apart(&self) -> bool {
+        self.version >= (3, 9, 0)
+    }
 }
 
 impl Default for SimulationOptions {

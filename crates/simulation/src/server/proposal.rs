@@ -96,6 +96,9 @@ impl<'a> Proposal<'a> {
             let edit = self.edit(request, writer).map_err(Err)?;
             return Ok(vec![edit]);
         };
+        if self.options.reads_create_modes_first() && operations.iter().any(has_unreadable_mode) {
+            return Err(Err(ErrorCode::MarshallingError));
+        }
         let mut edits = Vec::new();
         for operation in operations {
             match self.operate(operation, writer) {
@@ -344,4 +347,16 @@ fn failed(count: usize, failed: usize, error: ErrorCode) -> ReplyBody {
         Ordering::Greater => ErrorCode::RuntimeInconsistency,
     };
     ReplyBody::Multi((0..count).map(|it| MultiResult::Error(code(it))).collect())
+}
+
+/// True for a create whose mode is unknown, or needs a time to live that the request has not.
+fn has_unreadable_mode(operation: &MultiOperation) -> bool {
+    match operation {
+        MultiOperation::Create(it)
+        | MultiOperation::Create2(it)
+        | MultiOperation::CreateContainer(it) => {
+            matches!(it.mode, CreateMode::Unknown(_)) || it.mode.is_ttl()
+        }
+        _ => false,
+    }
 }

@@ -10,7 +10,7 @@ use super::member::Member;
 use super::paths;
 use super::state::Servers;
 use super::tree::{Tree, Znode};
-use super::watches::{WatchKind, WatchMode, kinds_of};
+use super::watches::{WatchKind, WatchMode};
 use crate::wire::message::{Answer, Arriving};
 use crate::wire::network::ConnectionId;
 use crate::wire::request;
@@ -114,10 +114,11 @@ impl Servers {
                 return Ok(ReplyBody::AddWatch(ErrorCode::Ok));
             }
             RequestBody::RemoveWatches(it) | RequestBody::CheckWatches(it) => {
-                let kinds = kinds_of(it.kind).ok_or(ErrorCode::MarshallingError)?;
+                let of = watches.of_type(it.kind);
+                let of = of.ok_or(ErrorCode::MarshallingError)?;
                 let found = match request {
-                    RequestBody::RemoveWatches(_) => watches.remove(&it.path, kinds, id),
-                    _ => watches.contains(&it.path, kinds),
+                    RequestBody::RemoveWatches(_) => watches.remove(&it.path, of, id),
+                    _ => watches.contains(&it.path, of, id),
                 };
                 return found
                     .then_some(ReplyBody::Empty)

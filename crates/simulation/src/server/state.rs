@@ -12,6 +12,7 @@ use super::proposal::Outstanding;
 use super::session::{ServerEnd, SessionRecord};
 use super::transaction::{Origin, Transaction};
 use super::tree::Tree;
+use super::watches::Watches;
 use crate::engine::kernel::{Agenda, Kernel};
 use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::fault_met::FaultObserver;
@@ -82,8 +83,10 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) fn new(options: SimulationOptions) -> Servers {
         let count = options.servers.max(1);
+        let watches = Watches::with_modes_apart(options.keeps_watch_modes_apart());
         let member = |_| Member {
             linked: true,
+            watches: watches.clone(),
             ..Member::default()
         };
         Servers {

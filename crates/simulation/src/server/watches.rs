@@ -27,18 +27,62 @@ pub(crate) enum WatchMode {
     Recursive,
 }
 
-/// All watches: at most one of each kind for a path and a connection.
-///
-/// A persistent watch and one that fires once replace each other, as in the servers before 3.9
-/// (ZOOKEEPER-4466).
-#[derive(Debug, Default)]
+impl WatchMode {
+    const fn modes(self) -> Modes {
+        Modes(1 << self as u8)
+    }
+}
+
+/// The modes in which one client watches a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Modes(u8);
+
+impl Modes {
+    const ALL: Modes = Modes(0b111);
+
+    fn with(self, other: Modes) -> Modes {
+        Modes(self.0 | other.0)
+    }
+
+    fn without(self, other: Modes) -> Modes {
+        Modes(self.0 & !other.0)
+    }
+
+    fn has(self, other: Modes) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn is_recursive(self) -> bool {
+        self.has(WatchMode::Recursive.modes())
+    }
+}
+
+/// The watches that a request to remove watches, or to look for them, is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection {
+    kinds: &'static [WatchKind],
+    modes: Modes,
+}
+
+/// All watches, by path, kind and connection.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Watches {
-    tables: BTreeMap<(String, WatchKind), BTreeMap<ConnectionId, WatchMode>>,
+    tables: BTreeMap<(String, WatchKind), BTreeMap<ConnectionId, Modes>>,
     /// The number of recursive watches.
     recursive: usize,
+    /// True if a client can watch a path in several modes, as on servers since 3.9
+    /// (ZOOKEEPER-4466). On older servers the last mode replaces the earlier one.
+    keeps_modes_apart: bool,
 }
 
 impl Watches {
+    pub(super) fn with_modes_apart(keeps_modes_apart: bool) -> Watches {
+        Watches {
+            keeps_modes_apart,
+            ..Watches::default()
+        }
+    }
+
     pub(super) fn add(
         &mut self,
         path: &str,
@@ -47,46 +91,84 @@ impl Watches {
         mode: WatchMode,
     ) {
         let table = self.tables.entry((path.to_owned(), kind)).or_default();
-        let earlier = table.insert(connection, mode);
-        self.recursive += usize::from(mode == WatchMode::Recursive);
-        self.recursive -= usize::from(earlier == Some(WatchMode::Recursive));
+        let modes = table.entry(connection).or_default();
+        self.recursive -= usize::from(modes.is_recursive());
+        let earlier = if self.keeps_modes_apart {
+            *modes
+        } else {
+            Modes::default()
+        };
+        *modes = earlier.with(mode.modes());
+        self.recursive += usize::from(modes.is_recursive());
     }
 
-    /// Adds a watch of both kinds that stays when it has fired.
+    /// Adds a watch that stays when it has fired.
+    ///
+    /// A recursive watch needs no watch of the children: it sees the children themselves. Servers
+    /// before 3.9 set one, too.
     pub(super) fn add_persistent(&mut self, path: &str, connection: ConnectionId, mode: WatchMode) {
-        for kind in [WatchKind::Data, WatchKind::Children] {
-            self.add(path, kind, connection, mode);
+        self.add(path, WatchKind::Data, connection, mode);
+        if mode != WatchMode::Recursive || !self.keeps_modes_apart {
+            self.add(path, WatchKind::Children, connection, mode);
         }
     }
 
-    /// True if the path has a watch of these kinds.
-    ///
-    /// Any client may have set the watch: Apache's server does not compare it with the client that
-    /// asks.
-    pub(super) fn contains(&self, path: &str, kinds: &[WatchKind]) -> bool {
-        let mut keys = kinds.iter().map(|kind| (path.to_owned(), *kind));
-        keys.any(|key| self.tables.contains_key(&key))
+    /// The watches of this type. `None` if the server does not know the type.
+    pub(super) fn of_type(&self, watcher: WatcherType) -> Option<Selection> {
+        let both = &[WatchKind::Data, WatchKind::Children][..];
+        let (kinds, mode) = match watcher {
+            WatcherType::Data => (&both[..1], WatchMode::Once),
+            WatcherType::Children => (&both[1..], WatchMode::Once),
+            WatcherType::Persistent if self.keeps_modes_apart => (both, WatchMode::Persistent),
+            WatcherType::PersistentRecursive if self.keeps_modes_apart => {
+                (&both[..1], WatchMode::Recursive)
+            }
+            WatcherType::Any => {
+                let modes = Modes::ALL;
+                return Some(Selection { kinds: both, modes });
+            }
+            _ => return None,
+        };
+        let modes = match self.keeps_modes_apart {
+            true => mode.modes(),
+            false => Modes::ALL,
+        };
+        Some(Selection { kinds, modes })
     }
 
-    /// Removes a client's watches of these kinds. True if there was one.
-    pub(super) fn remove(
-        &mut self,
-        path: &str,
-        kinds: &[WatchKind],
-        connection: ConnectionId,
-    ) -> bool {
+    /// True if the path has one of these watches.
+    ///
+    /// Servers before 3.9 do not compare the client that has set the watch with the client that
+    /// asks.
+    pub(super) fn contains(&self, path: &str, of: Selection, connection: ConnectionId) -> bool {
+        of.kinds.iter().any(|kind| {
+            let table = self.tables.get(&(path.to_owned(), *kind));
+            table.is_some_and(|table| match self.keeps_modes_apart {
+                true => table.get(&connection).is_some_and(|it| it.has(of.modes)),
+                false => true,
+            })
+        })
+    }
+
+    /// Removes these watches of a client. True if there was one.
+    pub(super) fn remove(&mut self, path: &str, of: Selection, connection: ConnectionId) -> bool {
         let mut found = false;
-        for kind in kinds {
+        for kind in of.kinds {
             let key = (path.to_owned(), *kind);
             let Some(table) = self.tables.get_mut(&key) else {
                 continue;
             };
-            let removed = table.remove(&connection);
+            let Some(modes) = table.get_mut(&connection) else {
+                continue;
+            };
+            let earlier = *modes;
+            *modes = earlier.without(of.modes);
+            self.recursive -= usize::from(earlier.is_recursive() && !modes.is_recursive());
+            found |= earlier != *modes;
+            table.retain(|_, modes| *modes != Modes::default());
             if table.is_empty() {
                 self.tables.remove(&key);
             }
-            self.recursive -= usize::from(removed == Some(WatchMode::Recursive));
-            found |= removed.is_some();
         }
         found
     }
@@ -95,7 +177,7 @@ impl Watches {
         let recursive = &mut self.recursive;
         self.tables.retain(|_, table| {
             let removed = table.remove(&connection);
-            *recursive -= usize::from(removed == Some(WatchMode::Recursive));
+            *recursive -= usize::from(removed.is_some_and(Modes::is_recursive));
             !table.is_empty()
         });
     }
@@ -132,9 +214,12 @@ impl Watches {
         if let Some(table) = self.tables.get_mut(&key) {
             let seeing = table
                 .iter()
-                .filter(|(_, mode)| recursive || **mode != WatchMode::Recursive);
+                .filter(|(_, modes)| recursive || !modes.is_recursive());
             fired.extend(seeing.map(|(connection, _)| *connection));
-            table.retain(|_, mode| *mode != WatchMode::Once);
+            table.retain(|_, modes| {
+                *modes = modes.without(WatchMode::Once.modes());
+                *modes != Modes::default()
+            });
             if table.is_empty() {
                 self.tables.remove(&key);
             }
@@ -144,7 +229,7 @@ impl Watches {
             (above, _) = split(above);
             let table = self.tables.get(&(above.to_owned(), kind));
             let covering = table.into_iter().flatten();
-            let covering = covering.filter(|(_, mode)| **mode == WatchMode::Recursive);
+            let covering = covering.filter(|(_, modes)| modes.is_recursive());
             fired.extend(covering.map(|(connection, _)| *connection));
         }
         fired
@@ -155,15 +240,5 @@ impl Watches {
             let connections = table.keys();
             connections.map(move |connection| (path.as_str(), *kind, *connection))
         })
-    }
-}
-
-/// The kinds of watch that a request is about. `None` if servers before 3.9 do not know its type.
-pub(super) fn kinds_of(request: WatcherType) -> Option<&'static [WatchKind]> {
-    match request {
-        WatcherType::Data => Some(&[WatchKind::Data]),
-        WatcherType::Children => Some(&[WatchKind::Children]),
-        WatcherType::Any => Some(&[WatchKind::Data, WatchKind::Children]),
-        _ => None,
     }
 }

@@ -198,6 +198,8 @@ fn watches() -> impl Strategy<Value = RequestBody> {
             WatcherType::Children,
             WatcherType::Data,
             WatcherType::Any,
+            WatcherType::Persistent,
+            WatcherType::PersistentRecursive,
             WatcherType::Unknown(9),
         ])
     };
