@@ -29,6 +29,8 @@ pub(crate) async fn wait_by_other_strategy(
 /// Waits until the directory may have changed, and lists it.
 async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Result<Listing, Error> {
     until_parent_changes(watches, queue).await;
+    // Read before the watch is set, so that no later reconnect is missed.
+    let reconnects = queue.live.condition().reconnects;
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -47,7 +49,7 @@ async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Resu
     let Some(((names, watch), data)) = listed.map_err(|error| queue.failed(error))? else {
         return Ok(Listing::missing());
     };
-    watches.parent = Some(watch);
+    watches.parent = Some((watch, reconnects));
     let data = data.map(|(data, _, watch)| {
         watches.directory = Some(watch);
         data
@@ -57,11 +59,10 @@ async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Resu
 
 /// Waits for the watches on the directory, if they are set.
 async fn until_parent_changes(watches: &mut Watches, queue: &SessionQueue<'_>) {
-    let mut condition = queue.live.subscribe();
-    let reconnects = condition.borrow_and_update().reconnects;
-    let Some(watch) = watches.parent.take() else {
+    let Some((watch, reconnects)) = watches.parent.take() else {
         return;
     };
+    let mut condition = queue.live.subscribe();
     // A reconnect is a reason to look, because a watch on children can miss a change then.
     let reconnected = async {
         // An error means that the session is over, which ends the attempt.

@@ -419,8 +419,8 @@ pub(crate) struct Watches {
     /// False if the directory's data, as the watch on it was set, rules out a step back. `None` if
     /// the data was not read.
     may_step_back: Option<bool>,
-    /// On the directory's children.
-    pub(crate) parent: Option<Watch>,
+    /// On the directory's children, and the number of reconnects before it was set.
+    pub(crate) parent: Option<(Watch, u64)>,
     /// On the contenders that the waiter waits on, by name.
     contenders: BTreeMap<String, Watch>,
     /// The connection over which the last watch was set.

@@ -1,7 +1,7 @@
 //! An ensemble whose sessions do what no real one does at a wish, or call a test at a moment.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
     Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 
 type Function = Box<dyn FnOnce() + Send>;
 
@@ -43,6 +43,13 @@ impl fmt::Debug for Call {
 pub(crate) struct Alterations {
     /// Called before the next transaction is sent, as if the sending thread stood still.
     pub(crate) before_transaction: Call,
+    /// Called before the next probe is sent.
+    pub(crate) before_sync: Call,
+    /// True once the servers answer each list with the end of the session.
+    pub(crate) is_over: Arc<AtomicBool>,
+    /// The thread that gets the answer to a list with a watch stands still for this time. No event
+    /// of the watch comes.
+    pub(crate) misses_children_for: Option<Duration>,
     /// Called when the server side is dropped, before the session is closed.
     pub(crate) at_drop: Call,
     /// No event of the session's own znodes comes.
@@ -256,6 +263,9 @@ impl ServerSession for AlteredSession {
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
+        if self.alterations.is_over.load(Ordering::Relaxed) {
+            return ready(Err(ServerError::SessionOver(SessionEnd::Expired))).boxed();
+        }
         let reader = self.reader();
         match Arc::ptr_eq(&reader, &self.server) {
             true => self.server.list(path),
@@ -264,7 +274,17 @@ impl ServerSession for AlteredSession {
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        self.server.list_and_watch(path)
+        let list = self.server.list_and_watch(path);
+        let Some(late) = self.alterations.misses_children_for else {
+            return list;
+        };
+        async move {
+            let (names, watch) = list.await?;
+            tokio::time::sleep(late).await;
+            drop(watch);
+            Ok((names, std::future::pending().boxed()))
+        }
+        .boxed()
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
@@ -305,6 +325,7 @@ impl ServerSession for AlteredSession {
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
+        self.alterations.before_sync.make();
         self.renumbered(self.server.sync(path))
     }
 

@@ -26,6 +26,7 @@ mod memory;
 mod next_session;
 mod own_znode;
 mod owners;
+mod parent_watches;
 mod paths;
 mod probes;
 mod refusals;

@@ -1,0 +1,52 @@
+//! Waiters that watch the directory: [`WaitStrategy::Parent`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_core::{ConnectOptions, Queue, QueueOptions, Session, WaitStrategy};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{eventually, simulated_session};
+
+use crate::altered_ensemble::{Alterations, Altered};
+use crate::support::First;
+
+const LATE: Duration = Duration::from_secs(5);
+
+fn queue(session: &Session) -> Queue {
+    let options = QueueOptions::new().strategy(WaitStrategy::Parent);
+    Queue::with_options(session, "/locks/a", First, options).expect("a good path")
+}
+
+/// The thread stands still after the list. Meanwhile the connection breaks and returns.
+#[tokio::test(start_paused = true)]
+async fn reconnect_after_the_list_wakes_a_waiter_that_waits_later() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let holder = queue(&simulated_session(&simulation, "two").await);
+    let holds = holder.acquire().await.expect("nobody is before it");
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations: Alterations {
+            misses_children_for: Some(LATE),
+            ..Alterations::default()
+        },
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let waiter = queue(&session);
+    let waits = tokio::spawn(async move { waiter.acquire().await });
+    let administrator = simulation.administrator();
+    let is_watched = || {
+        administrator
+            .watches()
+            .iter()
+            .any(|it| it.path == "/locks/a")
+    };
+    eventually("the waiter watches", async || is_watched()).await;
+    simulation.process("one").disconnect();
+    eventually("it is suspended", async || !session.is_connected()).await;
+    session.wait_connected().await.expect("it reconnects");
+    holds.release().await.expect("it is held");
+    let woken = timeout(LATE * 4, waits).await.expect("it is woken");
+    assert!(woken.expect("no panic").expect("its turn").is_held());
+}
