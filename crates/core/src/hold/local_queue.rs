@@ -132,6 +132,11 @@ impl SharedTurns {
 
     /// Takes a turn that is free, or whose hold is lost with no waiter.
     fn take(self: &Arc<Self>, state: &mut State) -> Option<LocalTurn> {
+        // A waiter that gave up takes no turn.
+        let has_gone = |waiter: &oneshot::Sender<_>| waiter.is_closed();
+        while state.waiters.front().is_some_and(has_gone) {
+            state.waiters.pop_front();
+        }
         if state.is_taken && !(state.waiters.is_empty() && state.holder_is_lost()) {
             return None;
         }

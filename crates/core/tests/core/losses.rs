@@ -170,6 +170,23 @@ async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
     drop((kept, tried));
 }
 
+#[tokio::test(start_paused = true)]
+async fn try_takes_the_turn_of_a_lost_hold_behind_waiters_that_gave_up() {
+    let (simulation, session) = simulated().await;
+    let queue = local_queue(&session);
+    let kept = hold(&queue).await;
+    for _ in 0..3 {
+        let gave_up = queue.acquire_timeout(TIMEOUT).await.map(drop);
+        assert!(matches!(gave_up, Err(Error::DeadlineElapsed { .. })));
+    }
+    lapse(&simulation, "one", &kept).await;
+    session.wait_connected().await.expect("a server answers");
+    // The session deletes the znode of the lost hold.
+    sleep(TIMEOUT).await;
+    assert!(queue.try_acquire().await.expect("a look").is_some());
+    drop(kept);
+}
+
 /// Its session's runtime has no time for it.
 #[tokio::test(start_paused = true)]
 async fn loss_is_reported_in_time_though_the_session_is_blocked() {
