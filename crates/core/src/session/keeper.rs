@@ -69,6 +69,10 @@ impl Keeper {
                     // The answers to the probes of the earlier connection are lost. They must not
                     // keep the next one waiting.
                     self.probes.clear();
+                    // Neither must its proof. A proof that has no outcome yet goes over this one.
+                    if let Some(proved) = self.proof.as_mut().and_then(ready_now) {
+                        self.proved(proved);
+                    }
                     self.probe();
                 }
             }
@@ -104,17 +108,7 @@ impl Keeper {
         };
         tokio::select! {
             biased;
-            proved = proved => {
-                self.proof = None;
-                match proved {
-                    Ok(exchange) => {
-                        self.live.committed(exchange);
-                        self.update_contact();
-                    }
-                    // The next probe starts another proof.
-                    Err(error) => events::not_proven(self.live.id, &error),
-                }
-            }
+            proved = proved => self.proved(proved),
             answer = answer => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
@@ -124,6 +118,18 @@ impl Keeper {
                 }
             }
             _ = ticks.tick() => self.tick(),
+        }
+    }
+
+    fn proved(&mut self, proved: Result<Exchange, ServerError>) {
+        self.proof = None;
+        match proved {
+            Ok(exchange) => {
+                self.live.committed(exchange);
+                self.update_contact();
+            }
+            // The next probe starts another proof.
+            Err(error) => events::not_proven(self.live.id, &error),
         }
     }
 

@@ -94,3 +94,22 @@ async fn answer_over_a_broken_connection_is_no_contact() {
     keep(&mut keeper, live.probe_interval).await;
     assert_eq!(live.condition().contact, Contact::Suspended);
 }
+
+/// The outcome of the proof of the connection before comes with the news of the reconnect.
+#[tokio::test(start_paused = true)]
+async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
+    let answers_after = Duration::from_millis(100);
+    let (live, script) = Scripted::open(answers_after);
+    let server: Arc<dyn ServerSession> = script.clone();
+    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    keeper.handle_state(ConnectionState::Disconnected);
+    script.reconnect();
+    keeper.handle_state(ConnectionState::Connected);
+    keep(&mut keeper, answers_after / 2).await;
+    assert_eq!(script.proofs().len(), 1);
+    tokio::time::sleep(answers_after).await;
+    script.reconnect();
+    keeper.handle_state(ConnectionState::Connected);
+    keep(&mut keeper, answers_after * 3 / 2).await;
+    assert_eq!(live.condition().contact, Contact::Connected);
+}
