@@ -151,16 +151,18 @@ impl Supervisor {
                 () = keeper.handle_next() => {}
                 () = until_lapse(live) => {}
             }
-            open.granted.supervised(live.condition());
-            let changed = self.current.send_if_modified(|current| {
-                let now = match live.condition().contact {
-                    Contact::Suspended => SessionState::Suspended(live.id),
-                    Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id),
-                };
-                std::mem::replace(&mut current.state, now) != now
-            });
+            let condition = live.condition();
+            let (state, is_suspended) = match condition.contact {
+                Contact::Connected => (SessionState::Connected(live.id), false),
+                Contact::Suspended => (SessionState::Suspended(live.id), true),
+                // A request has found it over just now. Nothing resumes in a session that is over.
+                Contact::Ended(end) => break end,
+            };
+            open.granted.supervised(condition);
+            let changed = self
+                .current
+                .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
             if changed {
-                let is_suspended = live.condition().contact == Contact::Suspended;
                 events::suspended(live.id, is_suspended);
             }
         };

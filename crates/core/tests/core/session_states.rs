@@ -1,11 +1,18 @@
 //! What a session says of its connection, on a simulated ensemble.
 
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use zookeeper_recipes_core::ErrorKind;
+use futures_util::{FutureExt, StreamExt};
+use zookeeper_recipes_core::{ConnectOptions, Error, ErrorKind, Queue, Session, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
+use zookeeper_recipes_suite::{eventually, simulated_session};
+
+use crate::altered_ensemble::{Alterations, Altered};
+use crate::support::First;
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {
@@ -23,4 +30,51 @@ async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_c
     let over = session.wait_connected().await.expect_err("it is closed");
     assert!(!over.is_retryable() && !over.is_timeout(), "{over}");
     assert_eq!(over.kind(), ErrorKind::SessionOver);
+}
+
+/// Records the state of a session when it is woken. Another thread may look at that moment.
+struct AtWake {
+    session: Session,
+    state: Mutex<Option<SessionState>>,
+}
+
+impl Wake for AtWake {
+    fn wake(self: Arc<Self>) {
+        let state = self.session.state();
+        self.state.lock().expect("no panic").get_or_insert(state);
+    }
+}
+
+/// Another thread finds the session over while the session's own task is at work.
+#[tokio::test(start_paused = true)]
+async fn suspended_session_that_is_found_over_is_not_connected_again() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let alterations = Alterations::default();
+    let (before_sync, is_over) = (alterations.before_sync.clone(), alterations.is_over.clone());
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations,
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    simulation.faults().stop_member(0);
+    eventually("it is suspended", async || !session.is_connected()).await;
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    before_sync.set(move || {
+        is_over.store(true, Ordering::Relaxed);
+        let found = queue.contenders().boxed().now_or_never();
+        assert!(matches!(found, Some(Err(Error::SessionOver { .. }))));
+    });
+    let at_wake = Arc::new(AtWake {
+        session: session.clone(),
+        state: Mutex::default(),
+    });
+    let waker = Waker::from(at_wake.clone());
+    let mut connected = pin!(session.wait_connected());
+    let polled = connected.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let suspended = session.state();
+    eventually("it is over", async || session.state() != suspended).await;
+    let state = at_wake.state.lock().expect("no panic").take();
+    assert_eq!(state, Some(SessionState::Opening));
 }
