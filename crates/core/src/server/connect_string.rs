@@ -84,7 +84,12 @@ fn host_of(given: &str) -> Result<Host, String> {
         .strip_prefix('[')
         .and_then(|address| address.split_once(']'));
     let (name, port) = match bracketed {
-        Some((address, after)) => (address, after.strip_prefix(':').unwrap_or(after)),
+        Some((address, "")) => (address, ""),
+        // Without the colon it is no address in brackets, which is refused below.
+        Some((address, after)) => match after.strip_prefix(':') {
+            Some(port) => (address, port),
+            None => (given, ""),
+        },
         None => given.rsplit_once(':').unwrap_or((given, "")),
     };
     if given.contains('@') {

@@ -28,6 +28,8 @@ fn malformed_connect_string_is_refused_with_its_problem() {
         ("zk1 zk2", "separate hosts by commas"),
         ("zk1:port", "not a port"),
         ("zk1:0", "not a port"),
+        ("[::1]2181", "into brackets"),
+        ("[::1]]:2181", "into brackets"),
         ("zk1:70000", "not a port"),
         ("zk://zk1:2181", "zk://"),
         ("zk1/app,zk2", "before its last host"),
