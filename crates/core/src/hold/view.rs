@@ -555,6 +555,8 @@ async fn until<T, F: Future<Output = ()>>(
     let pause = live.probe_interval;
     loop {
         let changed = changed();
+        // A time limit that has passed needs no timer. The lease still does.
+        let limit = limit.filter(|limit| *limit > live.now());
         let remaining = remaining(live, limit);
         let mut news = pin!(async {
             tokio::select! {
