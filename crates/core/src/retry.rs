@@ -31,6 +31,7 @@ pub struct Backoff {
     longest: Duration,
     /// How many waits are left out before the first wait.
     left_out: u32,
+    has_waited: bool,
 }
 
 impl Default for Backoff {
@@ -46,6 +47,7 @@ impl Backoff {
             next: FIRST_WAIT.min(longest),
             longest,
             left_out: 0,
+            has_waited: false,
         }
     }
 
@@ -61,7 +63,7 @@ impl Backoff {
 
     /// True if no wait has begun yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.next == FIRST_WAIT.min(self.longest)
+        !self.has_waited
     }
 
     /// Waits before the next retry.
@@ -74,8 +76,13 @@ impl Backoff {
             self.left_out = left;
             return;
         }
+        self.has_waited = true;
         let wait = self.next;
         self.next = (wait * 2).min(self.longest);
         tokio::time::sleep(wait).await;
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/retry.rs"]
+mod tests;
