@@ -99,19 +99,25 @@ impl Queue {
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
-        Ok(Queue::of(session, &directory, rule, Ok(label), &options))
+        Ok(Queue::of(
+            session,
+            &directory,
+            rule,
+            (label, Ok(())),
+            &options,
+        ))
     }
 
     fn of(
         session: &Session,
         directory: &NodePath,
         rule: impl Rule + 'static,
-        label: Result<String, InvalidInput>,
+        (label, checked): (String, Result<(), InvalidInput>),
         options: &QueueOptions,
     ) -> Queue {
         let owner = options.data.as_deref().and_then(owner::in_data);
         let source = Source {
-            recipe: rule.hints().recipe(&rule.label()),
+            recipe: rule.hints().recipe(&label),
             name: options.name.clone(),
             path: directory.clone(),
             owner: owner.map_or_else(|| session.owner().into(), Into::into),
@@ -121,7 +127,7 @@ impl Queue {
             session: session.clone(),
             directory: directory.clone(),
             rule: Arc::new(rule),
-            label,
+            label: checked.map(|()| label),
             local: options.local.map(LocalQueue::new),
             options: options.clone(),
             source: Arc::new(source),
@@ -137,13 +143,13 @@ impl Queue {
     /// kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let label = rule.label().into_owned();
-        let label = check_label(&rule, &label).map(|_| label);
+        let checked = check_label(&rule, &label).map(drop);
         let shared = &self.shared;
         Queue::of(
             &shared.session,
             &shared.directory,
             rule,
-            label,
+            (label, checked),
             &shared.options,
         )
     }

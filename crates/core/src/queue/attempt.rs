@@ -256,7 +256,8 @@ async fn create_contender<'q>(
 /// True if an earlier process has left a hold for the next attempt.
 fn inherits(queue: &SessionQueue<'_>) -> bool {
     let inherited = &queue.open.inherited;
-    inherited.has(&queue.shared.directory, &queue.shared.rule.label())
+    let label = queue.shared.label();
+    label.is_ok_and(|label| inherited.has(&queue.shared.directory, label))
 }
 
 /// The place of a hold that an earlier process has left to this one.

@@ -337,8 +337,8 @@ fn holds(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool
 
 pub(crate) const UNCOUNTED: &str = "does not count the contenders that it creates";
 
-pub(crate) fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
-    InvalidInput::new("rule with the label", rule.label(), problem)
+pub(crate) fn rule_is_broken(label: &str, problem: &str) -> InvalidInput {
+    InvalidInput::new("rule with the label", label, problem)
 }
 
 /// Refuses a label that cannot name a znode, or that the rule does not count.
@@ -348,16 +348,16 @@ pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, Invali
     let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
     if let Err(error) = NodePath::new(&format!("/{name}")) {
         let problem = format!("cannot name a znode: {error}");
-        return Err(rule_is_broken(rule, &problem));
+        return Err(rule_is_broken(label, &problem));
     }
     if name.contains('/') {
         return Err(rule_is_broken(
-            rule,
+            label,
             "cannot name a znode: the label contains '/'",
         ));
     }
     match Contender::parse(&name, |label| rule.counts(label)) {
         Some(_) => Ok(name),
-        None => Err(rule_is_broken(rule, UNCOUNTED)),
+        None => Err(rule_is_broken(label, UNCOUNTED)),
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn look(
         }
         Verdict::Wait { .. } => {
             let problem = "waits on no contender, or on a contender that is not before it";
-            Err(rule_is_broken(rule, problem).into())
+            Err(rule_is_broken(queue.shared.label()?, problem).into())
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let label = queue.shared.label()?;
     let name = format!("{}{next}", Identity::random().name(label));
     let newcomer = queue.contender(&name);
-    contenders.push(newcomer.ok_or_else(|| rule_is_broken(rule, UNCOUNTED))?);
+    contenders.push(newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?);
     Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)
 }
 
@@ -127,7 +127,7 @@ fn decide(
 ) -> Result<Verdict, InvalidInput> {
     match contenders.split_last() {
         Some((me, before)) => rule.decide(&QueueView::new(before, me, data)),
-        None => Err(rule_is_broken(rule, UNCOUNTED)),
+        None => Err(rule_is_broken(&rule.label(), UNCOUNTED)),
     }
 }
 

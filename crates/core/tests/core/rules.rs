@@ -2,6 +2,8 @@
 //! sent.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Rule, Verdict};
@@ -89,4 +91,40 @@ async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(hold.is_held());
     hold.release().await.expect("it is released");
+}
+
+/// Counts how often its label is read.
+#[derive(Clone, Debug, Default)]
+struct CountsReads(Arc<AtomicUsize>);
+
+impl Rule for CountsReads {
+    fn label(&self) -> Cow<'_, str> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        First.label()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        First.counts(label)
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn label_is_read_once_for_each_queue() {
+    let simulation = Simulation::new(Default::default());
+    let session = simulated_session(&simulation, "a").await;
+    let rule = CountsReads::default();
+    let reads = rule.0.clone();
+    let queue = Queue::new(&session, "/locks/a", rule.clone()).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    assert!(queue.try_acquire().await.expect("a look").is_none());
+    hold.release().await.expect("it is held");
+    let tried = queue.try_acquire().await.expect("a look");
+    assert!(tried.is_some());
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    drop((tried, queue.by(rule)));
+    assert_eq!(reads.load(Ordering::Relaxed), 2);
 }
