@@ -276,7 +276,8 @@ impl Hold {
     /// * [`Error::Lost`] if the hold is lost before the server answers. The work under the hold may
     ///   not have been protected to its end. The znode is deleted in the background.
     /// * [`Error::SessionOver`] if the session ends before the server answers.
-    /// * [`Error::Refused`] if the server does not delete the znode.
+    /// * [`Error::Refused`] if the server does not delete the znode. The deletion is repeated in the
+    ///   background, with a pause that grows to the session timeout.
     ///
     /// After each of these errors nothing is left to do: the znode is deleted with the session at
     /// the latest.

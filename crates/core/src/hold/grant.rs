@@ -116,9 +116,11 @@ impl Grant {
                 }),
             },
         };
+        if !matches!(removed, Err(ServerError::Refused(_))) {
+            self.owned.settle();
+        }
         let removed = removed.map_err(|error| Error::at(path, live.id, error));
         live.note_end(&removed);
-        self.owned.settle();
         removed
     }
 }

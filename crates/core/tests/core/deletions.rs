@@ -245,6 +245,29 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
         }
     }
     assert_eq!(crowd.standing(), [standing]);
+    let everything = [Acl::new(Permission::ALL, AuthId::anyone())];
+    administrator
+        .set_acl(directory, &everything)
+        .expect("it exists");
+    crowd.assert_all_are_deleted().await;
+}
+
+/// As after a drop: an operator may correct the access control list.
+#[tokio::test(start_paused = true)]
+async fn release_of_a_single_znode_that_is_refused_is_repeated() {
+    let crowd = Crowd::new(0, 1).await;
+    let administrator = crowd.simulation.administrator();
+    let lock = SingleNodeLock::new(&crowd.session, "/locks/single").expect("a good path");
+    let hold = lock.acquire().await.expect("it is free");
+    let closed = [Acl::new(Permission::READ, AuthId::anyone())];
+    let earlier = administrator.set_acl("/locks", &closed).expect("it exists");
+    let refused = hold.release().await;
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert_eq!(crowd.standing(), ["/locks/single"]);
+    administrator
+        .set_acl("/locks", &earlier)
+        .expect("it exists");
+    crowd.assert_all_are_deleted().await;
 }
 
 #[tokio::test(start_paused = true)]
