@@ -80,7 +80,9 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::Connect { .. } => (Exit::Unavailable, "; check --connect and the servers"),
         Error::Refused { refusal, .. } => of_refusal(refusal),
         Error::DeadlineElapsed { .. } => (Exit::TimedOut, ""),
-        Error::ContenderDeleted { .. } | Error::Lost { .. } => (Exit::Lost, ""),
+        Error::ContenderDeleted { .. } | Error::ContenderWritten { .. } | Error::Lost { .. } => {
+            (Exit::Lost, "")
+        }
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => {
             (Exit::Unavailable, "; try again")
         }

@@ -92,6 +92,22 @@ pub enum Error {
         session: SessionId,
     },
 
+    /// Another client wrote to the contender's znode while the contender waited.
+    ///
+    /// The access control list of the znode does not stop ZooKeeper's super user. The contender
+    /// behind takes such a write for a release, so the place in the queue is lost, as with
+    /// [`ContenderDeleted`](Self::ContenderDeleted).
+    #[error(
+        "{path}: another client wrote to this znode, so the place in the queue is lost \
+         (session {session})"
+    )]
+    ContenderWritten {
+        /// The path of the contender's znode.
+        path: String,
+        /// The session of the contender.
+        session: SessionId,
+    },
+
     /// The session is over. All its holds are lost, and all its attempts fail.
     #[error("{path}: session {session} is over: {reason}")]
     SessionOver {
@@ -194,6 +210,7 @@ impl Error {
         match self {
             Error::Connect { .. }
             | Error::ContenderDeleted { .. }
+            | Error::ContenderWritten { .. }
             | Error::DeadlineElapsed { .. }
             | Error::Disconnected { .. }
             | Error::OutcomeUnknown { .. } => true,

@@ -172,7 +172,7 @@ impl LeaderElection {
     /// # Errors
     ///
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// After each of these errors no znode of this campaign remains in the queue.

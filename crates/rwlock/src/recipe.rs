@@ -183,7 +183,7 @@ impl ReadLock {
     /// # Errors
     ///
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// After each of these errors nothing stays in the queue.

@@ -151,6 +151,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::OtherRecipe { .. } => "other_recipe",
         Error::DeadlineElapsed { .. } => "deadline_elapsed",
         Error::ContenderDeleted { .. } => "contender_deleted",
+        Error::ContenderWritten { .. } => "contender_written",
         Error::SessionOver {
             reason: SessionEnd::Expired,
             ..

@@ -337,6 +337,9 @@ impl ListedGrant {
     }
 
     /// Waits for the loss watch, and reports the fate of the znode.
+    ///
+    /// Deletes a znode that another client has written to. A lost hold must not keep other
+    /// contenders waiting.
     async fn report(self, mut loss_watch: LossWatch) {
         let gone = loss_watch.gone().await;
         let at = self.znode.live().now();
@@ -358,6 +361,10 @@ impl ListedGrant {
             // The session reports its end.
             HoldState::Lost(_) if fate == Fate::Unexplained => {}
             _ => self.fate.report(fate, at),
+        }
+        // The process's own release writes to the znode, too.
+        if gone == Gone::Written && !self.znode.is_being_deleted() {
+            self.znode.remove_in_background(());
         }
     }
 
@@ -426,7 +433,7 @@ pub(crate) enum Certainty {
     Certain,
     /// The watch is not set, and is about to be set again.
     Doubtful,
-    Gone,
+    Gone(Gone),
 }
 
 /// The znode that a loss watch watches, and the server that reports its events.
@@ -479,7 +486,7 @@ impl LossWatch {
     /// What the session's events until now say of the znode.
     pub(crate) fn look(&mut self) -> Certainty {
         match ready_now(self.gone()) {
-            Some(_) => Certainty::Gone,
+            Some(gone) => Certainty::Gone(gone),
             None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
             None => Certainty::Doubtful,
         }

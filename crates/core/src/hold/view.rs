@@ -276,6 +276,7 @@ pub(crate) enum Fate {
     Deleted,
     /// The znode is deleted, and no server has said in time if the session has ended.
     Unexplained,
+    /// Another client has written to the znode, so the znode is being deleted.
     Written,
     /// The lease has lapsed, so the znode is being deleted.
     Lapsed,

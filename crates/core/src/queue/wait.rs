@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
-use crate::hold::grant::{Certainty, LossWatch, Watched, session_lasts};
+use crate::hold::grant::{Certainty, Gone, LossWatch, Watched, session_lasts};
 use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue, UNCOUNTED, rule_is_broken};
@@ -244,7 +244,7 @@ pub(crate) async fn wait_on(
             }
         }
         match watches.next().await {
-            Woken::OwnGone => return Err(deleted(queue, own.path()).await),
+            Woken::OwnGone(gone) => return Err(place_lost(queue, own.path(), gone).await),
             Woken::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
@@ -278,7 +278,7 @@ async fn has_its_turn(
     match watches.look_at_own(&*queue.server) {
         Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
-        Certainty::Gone => Err(deleted(queue, own.path()).await),
+        Certainty::Gone(gone) => Err(place_lost(queue, own.path(), gone).await),
     }
 }
 
@@ -289,6 +289,17 @@ async fn has_its_turn(
 pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
     session_lasts(queue.live).await;
     queue.deleted(path)
+}
+
+/// The error of a waiter whose znode is not its own any more.
+async fn place_lost(queue: &SessionQueue<'_>, path: &str, gone: Gone) -> Error {
+    match gone {
+        Gone::Deleted => deleted(queue, path).await,
+        Gone::Written => Error::ContenderWritten {
+            path: path.to_owned(),
+            session: queue.live.id,
+        },
+    }
 }
 
 /// The outcome of setting the missing watches.
@@ -374,8 +385,8 @@ async fn watch_own(
                 server: queue.server.clone(),
                 znode: own.clone(),
             };
-            if watched.gone(&stat).is_some() {
-                return Err(deleted(queue, own.path()).await);
+            if let Some(gone) = watched.gone(&stat) {
+                return Err(place_lost(queue, own.path(), gone).await);
             }
             watches.own = Some(LossWatch::new(watched, Some(watch)));
             Ok(true)
@@ -432,7 +443,7 @@ pub(crate) struct Watches {
 }
 
 enum Woken {
-    OwnGone,
+    OwnGone(Gone),
     /// The directory's data has changed.
     Directory,
     /// The queue must be listed.
@@ -459,7 +470,7 @@ impl Watches {
             self.connection.is_some() && self.connection == server.connection();
         match self.own.as_mut().map(LossWatch::look) {
             Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
-            Some(Certainty::Gone) => Certainty::Gone,
+            Some(Certainty::Gone(gone)) => Certainty::Gone(gone),
             _ => Certainty::Doubtful,
         }
     }
@@ -487,7 +498,7 @@ impl Watches {
         let woken = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;
-            _ = own => return Woken::OwnGone,
+            gone = own => return Woken::OwnGone(gone),
             _ = directory => None,
             (event, index, _) = other => Some((event, index)),
         };

@@ -151,7 +151,7 @@ impl Waiter {
     }
 }
 
-/// The attempt has ended because its znode was deleted, or written to by another.
+/// The attempt has ended because its znode was deleted.
 fn assert_deleted(case: impl Debug, outcome: &Result<Hold, Error>) {
     assert!(
         matches!(outcome, Err(Error::ContenderDeleted { .. })),
@@ -246,14 +246,18 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
             .set_data(&waiter.own, b"")
             .expect("it is written");
         // A write alone is enough if nobody else can write.
-        if woken_by == WokenBy::Deletion {
+        let is_written = woken_by == WokenBy::Release;
+        if !is_written {
             waiter.delete();
         }
         administrator
             .delete(waiter.hold.node_path())
             .expect("it is deleted");
         let outcome = waiter.waiting.await.expect("no panic");
-        assert_deleted(seed, &outcome);
+        match outcome {
+            Err(Error::ContenderWritten { .. }) if is_written => {}
+            outcome => assert_deleted(seed, &outcome),
+        }
     }
 }
 
@@ -279,7 +283,62 @@ async fn waiter_whose_znode_is_written_to_learns_it() {
         .expect("it is written");
     let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
     let outcome = outcome.expect("in time").expect("no panic");
-    assert_deleted("the waiter", &outcome);
+    let written =
+        matches!(&outcome, Err(Error::ContenderWritten { path, .. }) if *path == waiter.own);
+    assert!(written, "{outcome:?}");
+}
+
+/// The super user writes to it before it is watched.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_znode_is_written_to_at_once_learns_it() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
+    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let children = || administrator.children(PATH).into_iter();
+    let own = loop {
+        let mut others = children().map(|name| format!("{PATH}/{name}"));
+        match others.find(|path| path != hold.node_path()) {
+            Some(own) => break own,
+            None => sleep(Duration::from_micros(10)).await,
+        }
+    };
+    assert!(
+        administrator
+            .watches()
+            .iter()
+            .all(|watch| watch.path != own)
+    );
+    administrator.set_data(&own, b"").expect("it is written");
+    let outcome = timeout(Duration::from_secs(1), waiting).await;
+    let outcome = outcome.expect("in time").expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::ContenderWritten { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// Its owner keeps it.
+#[tokio::test(start_paused = true)]
+async fn hold_that_is_lost_by_a_write_bars_nobody() {
+    let waiter = Waiter::new(0, WokenBy::Release).await;
+    let administrator = waiter.simulation.administrator();
+    let written = administrator.set_data(waiter.hold.node_path(), b"");
+    written.expect("it is written");
+    assert_eq!(waiter.hold.lost().await, LossReason::Written);
+    let next = timeout(SESSION_TIMEOUT / 6, waiter.waiting).await;
+    let next = next.expect("it is handed off").expect("no panic");
+    next.expect("its turn").release().await.expect("it is held");
+    let (third, _) = queue(&waiter.simulation, "third", WokenBy::Release).await;
+    let third = timeout(SESSION_TIMEOUT / 6, third.acquire()).await;
+    assert!(
+        third
+            .expect("nobody is before it")
+            .expect("its turn")
+            .is_held()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,11 +521,15 @@ async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(Duration::from_secs(1)).await;
     let administrator = simulation.administrator();
+    // The holder is lost, and cannot delete its znode.
+    let closed = [Acl::new(Permission::READ, AuthId::anyone())];
+    let earlier = administrator.set_acl(PATH, &closed).expect("it exists");
     administrator
         .set_data(hold.node_path(), b"")
         .expect("it is written");
     sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());
+    administrator.set_acl(PATH, &earlier).expect("it exists");
     drop(hold);
     drop(waiting.await.expect("no panic").expect("its turn"));
 }
