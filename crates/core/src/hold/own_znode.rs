@@ -343,9 +343,9 @@ impl OwnZnode {
             Kind::Sought(directory, identity) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
                 // was created.
-                let paths = searches.own_paths(live, directory.as_str(), identity);
-                for path in paths.await? {
-                    deletions.delete(live, &path.into(), false).await?;
+                let nodes = searches.own_nodes(live, directory.as_str(), identity);
+                for node in nodes.await? {
+                    deletions.delete(live, &node.path.into(), false).await?;
                 }
             }
             Kind::Named(named) => {

@@ -67,7 +67,7 @@ impl Searches {
         Ok(zip(paths, nodes).filter_map(created).collect())
     }
 
-    /// The paths of the znodes of this identity, read after a commit.
+    /// The paths of the znodes of this identity, of any owner, read after a commit.
     ///
     /// The directory is empty for the root. The look is sent after the call, and a session's writes
     /// are applied in their order. So the list shows the znode of each create whose outcome is
@@ -76,7 +76,7 @@ impl Searches {
     ///
     /// Sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or shares those
     /// of other callers.
-    pub(crate) async fn own_paths(
+    async fn own_paths(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         directory: &str,

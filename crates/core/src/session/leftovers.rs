@@ -1,6 +1,7 @@
 //! The znodes that a process may leave in a session, and their deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::zip;
 use std::sync::Arc;
 
 use futures_util::future::{FutureExt, join_all};
@@ -108,7 +109,7 @@ async fn paths_left(
     }
 }
 
-/// Deletes the znodes of a directory whose paths begin with these prefixes.
+/// Deletes the session's znodes in a directory whose paths begin with these prefixes.
 ///
 /// The directory is empty for the root.
 async fn delete_sought(
@@ -125,7 +126,14 @@ async fn delete_sought(
         let before = prefixes.range(..=path.as_str()).next_back();
         before.is_some_and(|prefix| path.starts_with(prefix))
     });
-    let deletions = own.map(|path| async move { if_there(server.delete(&path).await) });
+    let paths: Vec<String> = own.collect();
+    let nodes = server.get_each(&paths).await?;
+    let own = zip(paths, nodes).filter(|(_, node)| {
+        let owner = node.as_ref().map(|(_, stat)| stat.ephemeral_owner);
+        // Two copies of one virtual machine may draw the same identities.
+        owner == Some(server.id().0)
+    });
+    let deletions = own.map(|(path, _)| async move { if_there(server.delete(&path).await) });
     let deleted: Result<Vec<_>, _> = join_all(deletions).await.into_iter().collect();
     deleted.map(drop)
 }

@@ -71,3 +71,31 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own(
     let hold = hold.expect("no panic").expect("its turn");
     assert_eq!(hold.node_path(), created[1]);
 }
+
+/// The attempt does not know if its create was applied, and deletes what may be its own.
+#[tokio::test(start_paused = true)]
+async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
+    for closes in [false, true] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let administrator = simulation.administrator();
+        let made = administrator.create("/lock", b"", CreateMode::Persistent);
+        made.expect("an empty tree takes it");
+        let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
+        let mut attempt = Box::pin(queue.acquire());
+        while created(&simulation).len() < 2 {
+            let given_up = timeout(Duration::from_micros(10), &mut attempt).await;
+            assert!(given_up.is_err(), "another is before it");
+        }
+        match closes {
+            // The session deletes the znodes of an attempt that is not polled.
+            true => timeout(TIME, queue.session().clone().close())
+                .await
+                .expect("in time"),
+            false => drop(attempt),
+        }
+        sleep(TIME).await;
+        let left = administrator.children("/lock").into_iter();
+        let left: Vec<String> = left.map(|name| format!("/lock/{name}")).collect();
+        assert_eq!(left, created(&simulation)[..1], "{closes}");
+    }
+}
