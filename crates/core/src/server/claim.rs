@@ -25,7 +25,9 @@ impl Drop for Claim {
     }
 }
 
-/// Claims the session by the ticket at this path. No other claimant has this name.
+/// Claims the session by the ticket at this path, with the claimant's name.
+///
+/// An earlier call with this name may have claimed the session. It has failed, and holds nothing.
 ///
 /// # Errors
 ///

@@ -50,14 +50,16 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
     /// Takes over a session that another process has [left open](ServerSession::detach).
     ///
-    /// The future resolves once a server has confirmed the session, and this process has claimed
-    /// it. If the future is dropped before, the session stays open. By default, the session is
-    /// refused.
+    /// The future resolves once a server has confirmed the session. If the future is dropped
+    /// before, the session stays open. Two processes may do so: [`Session::resume`] claims the
+    /// session after that. By default, the session is refused.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if the session has expired, or another process has claimed it.
-    fn resume(&self, _: LeftOpen) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+    /// [`ServerError::SessionOver`] if the session has expired.
+    ///
+    /// [`Session::resume`]: crate::Session::resume
+    fn resume(&self, _: Resumable) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed()
     }
 
@@ -244,17 +246,6 @@ pub struct Exchange {
     ///
     /// `None` if another connection may have carried one of them.
     pub connection: Option<u64>,
-}
-
-/// A session that a process has left open for another process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOpen {
-    /// What the servers ask for.
-    pub session: Resumable,
-    /// The path of an ephemeral znode of the session, whose data has the version 0.
-    ///
-    /// One process sets the data at this version, and has claimed the session.
-    pub ticket: String,
 }
 
 /// The id of a ZooKeeper session. It prints as in ZooKeeper's own tools.

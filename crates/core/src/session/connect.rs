@@ -12,9 +12,11 @@ use crate::invalid_input::InvalidInput;
 use crate::live::lease::{Beginning, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
 use crate::retry::{Backoff, retry};
-use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
+use crate::server::claim::claim;
+use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
+use crate::session::detached_session::DetachedSession;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {
@@ -29,6 +31,19 @@ impl From<InvalidInput> for NotOpened {
             error: error.into(),
             final_end: Some(SessionEnd::InvalidOptions),
         }
+    }
+}
+
+/// Why no session was opened, or why the session that was opened is of no use.
+#[derive(Debug)]
+enum Failure {
+    Server(ServerError),
+    Input(InvalidInput),
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Failure {
+        Failure::Server(error)
     }
 }
 
@@ -56,7 +71,7 @@ impl Opener {
     /// Opens a session within the connection timeout, or resumes one that was left open.
     pub(crate) async fn open(
         &self,
-        left: Option<&LeftOpen>,
+        left: Option<&DetachedSession>,
     ) -> Result<Arc<OpenSession>, NotOpened> {
         let Opener {
             ensemble, options, ..
@@ -76,30 +91,23 @@ impl Opener {
         };
         let mut seen = ServerError::outcome_unknown("no server answered");
         let connecting = self.connect(left, &mut seen);
-        let (beginning, server) = match timeout(options.connection_timeout, connecting).await {
+        let connected = timeout(options.connection_timeout, connecting).await;
+        let (beginning, server, terms) = match connected {
             Ok(Ok(connected)) => connected,
-            Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
+            Ok(Err(Failure::Input(error))) => return Err(error.into()),
+            Ok(Err(Failure::Server(ServerError::Refused(Refusal::BadArguments(problem))))) => {
                 let problem = format!("cannot be used: {problem}");
                 let error = InvalidInput::new("connect string", ensemble.address(), problem);
                 return Err(error.into());
             }
-            Ok(Err(ServerError::SessionOver(end))) => {
+            Ok(Err(Failure::Server(ServerError::SessionOver(end)))) => {
                 let is_final = end != SessionEnd::Expired || left.is_some();
                 let final_end = is_final.then_some(end);
                 return Err(failed(ServerError::SessionOver(end), final_end));
             }
-            Ok(Err(error)) => return Err(failed(error, None)),
+            Ok(Err(Failure::Server(error))) => return Err(failed(error, None)),
             Err(_) => return Err(failed(seen, None)),
         };
-        let granted = server.timeout();
-        if granted < SHORTEST_TIMEOUT {
-            let problem = format!(
-                "the servers grant a session timeout of {granted:?}, and no lease can be kept with \
-                 less than {SHORTEST_TIMEOUT:?}"
-            );
-            return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
-        }
-        let terms = terms(&**ensemble, options, granted)?;
         server.limit_requests(options.jute_maxbuffer);
         let live = LiveSession::new(
             ensemble.clone(),
@@ -112,10 +120,32 @@ impl Opener {
         Ok(OpenSession::new(Arc::new(live)))
     }
 
-    /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
+    /// Opens a session, or resumes and claims one that was left open.
     async fn connect(
         &self,
-        left: Option<&LeftOpen>,
+        left: Option<&DetachedSession>,
+        seen: &mut ServerError,
+    ) -> Result<(Beginning, Arc<dyn ServerSession>, Terms), Failure> {
+        let (beginning, server) = self.ask(left, seen).await?;
+        let terms = terms(&*self.ensemble, &self.options, server.timeout());
+        let Some(left) = left else {
+            return Ok((beginning, server, terms?));
+        };
+        if terms.is_err() {
+            // Another call, with other options, may resume the session.
+            server.detach();
+        }
+        let terms = terms?;
+        let claimant = left.claimant.take(&*self.ensemble);
+        let server = claim(server, &left.ticket, &claimant.name).await?;
+        claimant.use_up();
+        Ok((beginning, server, terms))
+    }
+
+    /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
+    async fn ask(
+        &self,
+        left: Option<&DetachedSession>,
         seen: &mut ServerError,
     ) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
         let ensemble = &self.ensemble;
@@ -123,7 +153,10 @@ impl Opener {
         loop {
             let asked_at = ensemble.now();
             let (beginning, connecting) = match left {
-                Some(left) => (Beginning::Resumed(asked_at), ensemble.resume(left.clone())),
+                Some(left) => (
+                    Beginning::Resumed(asked_at),
+                    ensemble.resume(left.session.clone()),
+                ),
                 None if ensemble.opens_sessions() => {
                     (Beginning::Opened(asked_at), ensemble.connect())
                 }
@@ -165,7 +198,14 @@ fn terms(
     ensemble: &dyn Ensemble,
     options: &ConnectOptions,
     granted: Duration,
-) -> Result<Terms, InvalidInput> {
+) -> Result<Terms, Failure> {
+    if granted < SHORTEST_TIMEOUT {
+        let problem = format!(
+            "the servers grant a session timeout of {granted:?}, and no lease can be kept with \
+             less than {SHORTEST_TIMEOUT:?}"
+        );
+        return Err(ServerError::Refused(Refusal::Other(problem)).into());
+    }
     let Some(tick) = options.tick else {
         let may_be_raised = !ensemble.opens_sessions() || granted > options.session_timeout;
         return Ok(Terms::without_tick(granted, may_be_raised));
@@ -175,7 +215,8 @@ fn terms(
         return Ok(terms);
     }
     let problem = format!("is more than half of the session timeout, {granted:?}");
-    Err(InvalidInput::new("tick", format!("{tick:?}"), problem))
+    let error = InvalidInput::new("tick", format!("{tick:?}"), problem);
+    Err(Failure::Input(error))
 }
 
 #[cfg(test)]

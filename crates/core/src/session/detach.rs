@@ -12,9 +12,9 @@ use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::retry::retry;
 use crate::server::checks::open_acl;
-use crate::server::ensemble::{CreateMode, LeftOpen, ServerSession};
+use crate::server::ensemble::{CreateMode, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::session::detached_session::{DetachedSession, LeftHold};
+use crate::session::detached_session::{Claimant, DetachedSession, LeftHold};
 use crate::session::handle::Session;
 use crate::session::leftovers::Leftovers;
 
@@ -99,13 +99,14 @@ impl Session {
             }
         };
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
-        let left = LeftOpen { session, ticket };
         let mut leftovers = others(&open, &holds).paths;
         leftovers.retain(|path| may_be_left.paths.contains(path) || may_be_created_late(path));
         Ok(DetachedSession {
-            left,
+            session,
+            ticket,
             holds,
             leftovers,
+            claimant: Claimant::default(),
         })
     }
 

@@ -1,12 +1,13 @@
 //! What one process leaves to another: a session, and the holds in it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
+use crate::server::ensemble::{Ensemble, Resumable, SessionId};
+use crate::sync::lock;
 
 /// The first line of the text. The number changes with the form.
 const FORM: &str = "zookeeper-recipes detached session 2\n";
@@ -22,10 +23,68 @@ const END: &str = "\nend\n";
 /// holds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DetachedSession {
-    pub(crate) left: LeftOpen,
+    pub(crate) session: Resumable,
+    /// The path of an ephemeral znode of the session, whose data has the version 0.
+    ///
+    /// One process sets the data at this version, and has claimed the session.
+    pub(crate) ticket: String,
     pub(crate) holds: Vec<LeftHold>,
     /// The paths of znodes that may exist, and that nobody needs.
     pub(crate) leftovers: Vec<Arc<str>>,
+    pub(crate) claimant: Claimant,
+}
+
+/// The name by which a call claims the session, kept for the next call with the same value.
+///
+/// A call that has failed may have claimed the session without an answer. The next call then
+/// recognises the claim. The text of the value does not have the name, so another process does not
+/// recognise it.
+#[derive(Clone, Default)]
+pub(crate) struct Claimant(Arc<Mutex<Option<String>>>);
+
+impl Claimant {
+    /// Takes the name of the last call that has failed. If there is none, draws one.
+    ///
+    /// Two calls at once have different names.
+    pub(crate) fn take(&self, ensemble: &dyn Ensemble) -> ClaimantName<'_> {
+        let kept = lock(&self.0).take();
+        ClaimantName {
+            name: kept.unwrap_or_else(|| ensemble.identity().prefix()),
+            claimant: self,
+            is_used_up: false,
+        }
+    }
+}
+
+/// The claimant is not part of the value: two values are equal if their texts are.
+impl PartialEq for Claimant {
+    fn eq(&self, _: &Claimant) -> bool {
+        true
+    }
+}
+
+impl Eq for Claimant {}
+
+/// The name of one call. If it is dropped before it is used up, the next call gets it.
+pub(crate) struct ClaimantName<'a> {
+    pub(crate) name: String,
+    claimant: &'a Claimant,
+    is_used_up: bool,
+}
+
+impl ClaimantName<'_> {
+    /// Notes that the call has the session. No later call may recognise its claim.
+    pub(crate) fn use_up(mut self) {
+        self.is_used_up = true;
+    }
+}
+
+impl Drop for ClaimantName<'_> {
+    fn drop(&mut self) {
+        if !self.is_used_up {
+            *lock(&self.claimant.0) = Some(std::mem::take(&mut self.name));
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +97,7 @@ pub(crate) struct LeftHold {
 impl DetachedSession {
     /// The id of the session.
     pub fn session_id(&self) -> SessionId {
-        SessionId(self.left.session.session_id)
+        SessionId(self.session.session_id)
     }
 
     /// The paths of the holders' znodes.
@@ -53,12 +112,12 @@ impl DetachedSession {
             session_id,
             last_zxid,
             password,
-        } = &self.left.session;
+        } = &self.session;
         let password: Vec<String> = password.iter().map(u8::to_string).collect();
         let password = password.join(",");
         let mut lines = vec![
             format!("session {session_id} {last_zxid} {password}"),
-            format!("ticket {}", self.left.ticket),
+            format!("ticket {}", self.ticket),
         ];
         lines.extend(self.holds.iter().map(|LeftHold { path, token }| {
             format!("hold {} {} {path}", token.get(), token.turn())
@@ -113,11 +172,12 @@ fn read(text: &str) -> Option<DetachedSession> {
             _ => return None,
         }
     }
-    let left = LeftOpen { session, ticket };
     Some(DetachedSession {
-        left,
+        session,
+        ticket,
         holds,
         leftovers,
+        claimant: Claimant::default(),
     })
 }
 

@@ -52,12 +52,16 @@ impl Session {
     ///
     /// # Errors, panics
     ///
-    /// Those of [`connect_with`](Self::connect_with). After [`Error::Connect`], this may be called
-    /// again.
+    /// Those of [`connect_with`](Self::connect_with). After an error the session stays open until
+    /// its timeout, and this may be called again.
+    ///
+    /// Call it again with the same value. After [`Error::Connect`], the servers may have given the
+    /// session to the first call. A process that reads the text again then opens a new session.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the session stays open until its timeout, or is closed.
+    /// If the future is dropped, the session stays open until its timeout. This may be called again
+    /// with the same value.
     pub async fn resume(
         connect_string: &str,
         options: ConnectOptions,
@@ -79,7 +83,7 @@ impl Session {
         detached: &DetachedSession,
     ) -> Result<Session, Error> {
         let opener = Opener::new(ensemble, options)?;
-        let open = match opener.open(Some(&detached.left)).await {
+        let open = match opener.open(Some(detached)).await {
             Ok(open) => open,
             Err(NotOpened {
                 final_end: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
@@ -106,7 +110,7 @@ fn delete_leftovers(open: &OpenSession, detached: &DetachedSession) {
         paths: detached.leftovers.clone(),
         ..Leftovers::default()
     };
-    leftovers.paths.push(detached.left.ticket.as_str().into());
+    leftovers.paths.push(detached.ticket.as_str().into());
     let deletion = async move { leftovers.delete_all(&server).await };
     open.live.in_background(deletion);
 }

@@ -54,6 +54,11 @@ async fn resume(simulation: &Simulation, detached: &DetachedSession) -> Result<S
     Session::resume_in(simulation.ensemble("second"), options(), detached).await
 }
 
+/// As another process reads it.
+fn copy(detached: &DetachedSession) -> DetachedSession {
+    DetachedSession::from_secret(&detached.to_secret()).expect("it is whole")
+}
+
 /// The form of the secret, with a password of three bytes.
 const SECRET: &str = "zookeeper-recipes detached session 2
 session -7 1099511627776 0,255,16
@@ -330,4 +335,78 @@ async fn hold_is_released_if_the_attempt_that_takes_it_is_dropped() {
     assert!(taken.is_err(), "no answer can come so soon");
     sleep(DELAY * 10).await;
     assert_eq!(administrator.children(PATH), [""; 0]);
+}
+
+/// The claim of a session would be lost with the process that is given the option.
+#[tokio::test(start_paused = true)]
+async fn option_that_does_not_fit_the_servers_costs_no_hold() {
+    let simulation = simulation();
+    let detached = left(&simulation).await;
+    let misfit = ConnectOptions::new().tick(TIMEOUT * 2 / 3);
+    let refused = Session::resume_in(simulation.ensemble("second"), misfit, &detached).await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+    let session = resume(&simulation, &copy(&detached))
+        .await
+        .expect("an answer");
+    assert_eq!(session.id(), Some(detached.session_id()));
+    let taken = queue(&session, PATH).try_acquire().await;
+    assert!(taken.expect("an answer").is_some());
+}
+
+/// The servers commit the claim, and the answer comes too late for the first call.
+#[tokio::test(start_paused = true)]
+async fn second_call_takes_the_session_that_the_first_one_has_claimed() {
+    for is_dropped in [false, true] {
+        let simulation = simulation();
+        let detached = left(&simulation).await;
+        let late = Fault::new(FaultKind::ReplyLate(TIMEOUT / 2)).on(RequestKind::Transact);
+        simulation.faults().inject(late.of_process("second"));
+        let ensemble = simulation.ensemble("second");
+        let briefly = match is_dropped {
+            true => options(),
+            false => options().connection_timeout(DELAY * 10),
+        };
+        let call = Session::resume_in(ensemble.clone(), briefly, &detached);
+        match timeout(DELAY * 15, call).await {
+            Err(_) => assert!(is_dropped, "it is dropped"),
+            Ok(resumed) => assert!(matches!(resumed, Err(Error::Connect { .. })), "{resumed:?}"),
+        }
+        assert_eq!(simulation.faults().waiting(), 0, "the claim was sent");
+        let session = Session::resume_in(ensemble, options(), &detached).await;
+        let session = session.expect("an answer");
+        assert_eq!(session.id(), Some(detached.session_id()), "{is_dropped}");
+        let hold = queue(&session, PATH).try_acquire().await;
+        let hold = hold.expect("an answer").expect("it is left");
+        // Neither a later call nor another process has it, too.
+        for detached in [detached.clone(), copy(&detached)] {
+            // Otherwise the second process takes its session back before the third one has an answer.
+            simulation.process("second").partition(DELAY * 10);
+            let third = Session::resume_in(simulation.ensemble("third"), options(), &detached);
+            let third = third.await.expect("an answer");
+            assert_ne!(third.id(), session.id(), "{is_dropped}");
+        }
+        sleep(TIMEOUT).await;
+        assert_eq!(hold.state(), HoldState::Held);
+    }
+}
+
+/// The claim of a first process has no answer.
+#[tokio::test(start_paused = true)]
+async fn another_process_does_not_take_a_session_whose_claim_has_no_answer() {
+    let simulation = simulation();
+    let detached = left(&simulation).await;
+    let late = Fault::new(FaultKind::ReplyLate(TIMEOUT / 2)).on(RequestKind::Transact);
+    simulation.faults().inject(late.of_process("second"));
+    let briefly = options().connection_timeout(DELAY * 10);
+    let resumed = Session::resume_in(simulation.ensemble("second"), briefly, &detached).await;
+    assert!(matches!(resumed, Err(Error::Connect { .. })), "{resumed:?}");
+    let other = copy(&detached);
+    let third = Session::resume_in(simulation.ensemble("third"), options(), &other).await;
+    let third = third.expect("an answer");
+    assert_ne!(third.id(), Some(detached.session_id()));
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    assert_eq!(second.id(), Some(detached.session_id()));
 }
