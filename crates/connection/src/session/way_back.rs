@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// No shorter pause keeps the process busy with looks.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// 100 years. No clock overflows by two such pauses, and no session lasts for one.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Where a session is on its way back.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(crate) enum Step {
 impl WayBack {
     pub(crate) fn new(pause: Option<Duration>) -> WayBack {
         WayBack {
-            pause: pause.map(|pause| pause.max(SHORTEST)),
+            pause: pause.map(|pause| pause.clamp(SHORTEST, LONGEST)),
             present: None,
             lost: None,
             step: Step::Nothing,

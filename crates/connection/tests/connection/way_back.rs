@@ -62,6 +62,20 @@ fn session_returns_to_the_host_that_it_has_lost() {
 }
 
 #[test]
+fn session_that_returns_after_an_endless_pause_stays() {
+    for pause in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
+        let mut world = World::returning_after(pause, 7);
+        let first = host(&world);
+        world.close_connection();
+        world.settle();
+        world.until(World::is_connected);
+        assert_ne!(host(&world), first);
+        world.pass(10 * AWAY);
+        assert_eq!(world.looks.len(), 0);
+    }
+}
+
+#[test]
 fn session_that_has_lost_no_host_looks_for_none() {
     let mut world = World::returning(7);
     world.pass(10 * AWAY);

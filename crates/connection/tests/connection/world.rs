@@ -142,9 +142,14 @@ impl World {
 
     /// A world whose session is open, and returns to a host whose connection broke.
     pub(crate) fn returning(seed: u64) -> World {
+        World::returning_after(AWAY, seed)
+    }
+
+    /// As [`returning`](Self::returning), with this pause.
+    pub(crate) fn returning_after(pause: Duration, seed: u64) -> World {
         let mut world = World::new(Config {
             seed,
-            return_after: Some(AWAY),
+            return_after: Some(pause),
             ..config(3)
         });
         world.until(World::is_connected);

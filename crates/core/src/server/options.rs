@@ -126,7 +126,7 @@ impl ConnectOptions {
     /// Off by default: after the death of a member its sessions stay at the others. With this
     /// option they return, so that the sessions are spread as before. The session looks for the
     /// lost member after one to two pauses, at random, and again after each look in vain. The
-    /// pause is at least one second; minutes are usual.
+    /// pause is at least one second; minutes are usual. `Duration::MAX` never returns.
     ///
     /// The session and its holds are kept. The member gets the id and the password of the session,
     /// as after each reconnect, and nothing expires:
