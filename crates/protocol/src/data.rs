@@ -148,9 +148,13 @@ impl Acl {
 
 impl Stat {
     /// When the znode was created, by the clock of the server that led then.
+    ///
+    /// A time before 1970 is returned as the beginning of 1970. A time after the year 9999 is
+    /// returned as the end of that year, because not every system has a value for it.
     pub fn created(&self) -> SystemTime {
+        const LATEST: u64 = 253_402_300_799_999;
         let milliseconds = u64::try_from(self.ctime).unwrap_or_default();
-        UNIX_EPOCH + Duration::from_millis(milliseconds)
+        UNIX_EPOCH + Duration::from_millis(milliseconds.min(LATEST))
     }
 
     /// True if the server did not send the metadata.
@@ -258,6 +262,25 @@ mod tests {
         assert_eq!(some.to_string(), "read, admin");
         assert!(Permission::ALL.has(some));
         assert!(!some.has(Permission::WRITE));
+    }
+
+    #[test]
+    fn time_of_creation_is_one_that_every_system_has() {
+        const LATEST: i64 = 253_402_300_799_999;
+        for (ctime, milliseconds) in [
+            (i64::MIN, 0),
+            (-1, 0),
+            (1_500, 1_500),
+            (LATEST, LATEST.unsigned_abs()),
+            (i64::MAX, LATEST.unsigned_abs()),
+        ] {
+            let stat = Stat {
+                ctime,
+                ..Stat::default()
+            };
+            let created = UNIX_EPOCH + Duration::from_millis(milliseconds);
+            assert_eq!(stat.created(), created, "{ctime}");
+        }
     }
 
     #[test]

@@ -4,6 +4,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zookeeper_recipes_core::{FencingToken, InvalidInput, NodePath};
 
+/// The end of the year 9999 in milliseconds since 1970. No record begins later.
+///
+/// Each system has a time for it. A later one in the data would keep the job from running for good.
+const LATEST: u64 = 253_402_300_799_999;
+
 /// The last slot for which a job has begun, over all processes.
 ///
 /// As text: the beginning of the slot in milliseconds since 1970, the state, the fencing token and
@@ -81,6 +86,9 @@ impl SlotRecord {
 fn parse(text: &str) -> Option<SlotRecord> {
     let mut words = text.splitn(4, ' ');
     let start = words.next()?.parse().ok()?;
+    if start > LATEST {
+        return None;
+    }
     let word = words.next()?;
     let states = [SlotState::Begun, SlotState::Failed, SlotState::Done];
     let state = states.into_iter().find(|state| state.word() == word)?;
@@ -114,7 +122,15 @@ mod tests {
     #[test]
     fn other_data_is_refused_with_its_path() -> Result<(), InvalidInput> {
         let path = NodePath::new("/job")?;
-        for data in ["5", "1 gone 2 me", "x done 2 me", "1 done x me", "1 done 2"] {
+        for data in [
+            "5",
+            "1 gone 2 me",
+            "x done 2 me",
+            "1 done x me",
+            "1 done 2",
+            "253402300800000 done 2 me",
+            "18446744073709551615 done 2 me",
+        ] {
             let refused = SlotRecord::read(data.as_bytes(), &path).expect_err("no record");
             assert!(refused.to_string().contains("/job"), "{refused}");
         }
