@@ -47,9 +47,11 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
     let session = simulated_session(&simulation, "p").await;
     let paths = ["/a", "/b", "/c", "/d", "/e"];
     // The contenders of all meet no directory, then five containers are asked for.
-    let last = Fault::new(FaultKind::RequestLost)
-        .on(RequestKind::Create)
-        .nth(10);
+    // No container is answered before the last create breaks the connection.
+    let fault = |kind| Fault::new(kind).on(RequestKind::Create);
+    let slow = fault(FaultKind::ReplyLate(SECOND)).nth(6);
+    simulation.faults().inject(slow);
+    let last = fault(FaultKind::RequestLost).nth(10);
     simulation.faults().inject(last);
     let all = join_all(paths.iter().map(|path| works(&session, path)));
     timeout(20 * SECOND, all).await.expect("they work in time");
