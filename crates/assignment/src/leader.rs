@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,6 +20,9 @@ use crate::options::AssignmentOptions;
 use crate::owned;
 use crate::plans::{NotRead, Plans};
 use crate::recorded::{RecordAt, Recorded};
+
+/// 100 years. A longer grace is this one, because no clock may overflow by it.
+const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What a worker needs to lead.
 #[derive(Clone, Debug)]
@@ -179,7 +183,8 @@ impl Leader {
         let now = Instant::now();
         gone.retain(|worker, _| left.contains(worker));
         for worker in left {
-            gone.entry(worker).or_insert(now + self.options.grace);
+            let grace = self.options.grace.min(LONGEST_GRACE);
+            gone.entry(worker).or_insert(now + grace);
         }
         let awaited = gone.iter().filter(|(_, end)| **end > now);
         view.awaited = awaited.clone().map(|(worker, _)| worker.clone()).collect();

@@ -121,6 +121,7 @@ impl AssignmentOptions {
     ///
     /// A worker that starts again under the same id within this time owns the same partitions. The
     /// time begins when the leader notices the absence, and begins again under another leader.
+    /// With `Duration::MAX` no other worker ever gets these partitions.
     pub fn grace(mut self, grace: Duration) -> AssignmentOptions {
         self.grace = grace;
         self

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_assignment::AssignmentOptions;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::Fleet;
+use crate::support::{Fleet, LONG};
 
 /// A fleet of twenty workers that is restarted. Returns the most owners that a partition had after
 /// the first.
@@ -74,4 +74,22 @@ async fn worker_that_is_gone_for_longer_than_the_grace_loses_its_partitions() {
         "{:?}",
         began.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_grace_keeps_the_partitions_of_a_worker_that_is_gone() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let mut fleet = Fleet::new(simulation, 6);
+    fleet.options = AssignmentOptions::new().grace(Duration::MAX);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+    let before = fleet.judge.owners();
+    fleet.end("c").await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(fleet.judge.owners().len(), 4);
+    fleet.start("c").await;
+    fleet.balanced(&["a", "b", "c"]).await;
+    assert_eq!(fleet.judge.owners(), before);
 }
