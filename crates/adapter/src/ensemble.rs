@@ -14,7 +14,8 @@ use crate::session::ClientSession;
 
 /// The ensemble of a client that the caller has connected. It has one session, and opens no other.
 ///
-/// The ensemble does not open a new ZooKeeper session when the client's session is over.
+/// The ensemble does not open a new ZooKeeper session when the client's session is over. A session
+/// timeout and credentials are options of the client. A `Session` refuses them for this ensemble.
 ///
 /// # The end of the session
 ///

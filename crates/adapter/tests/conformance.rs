@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
+use zookeeper_recipes_core::ensemble::{ConnectionOptions, ServerSession};
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, InvalidInput, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
 };
@@ -32,6 +32,14 @@ struct NewClients {
 }
 
 impl Ensemble for NewClients {
+    /// Each client has the session timeout of the suite already.
+    fn with_options(
+        &self,
+        _: &ConnectionOptions,
+    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
+        Ok(None)
+    }
+
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
             let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);

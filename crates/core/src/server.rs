@@ -3,6 +3,7 @@
 pub(crate) mod checks;
 pub(crate) mod claim;
 pub(crate) mod connect_string;
+pub(crate) mod connection_options;
 pub mod ensemble;
 pub(crate) mod error;
 pub(crate) mod options;

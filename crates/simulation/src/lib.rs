@@ -38,6 +38,10 @@
 //! # numbers_are_given_out_under_the_lock();
 //! ```
 //!
+//! The [`ConnectOptions`](zookeeper_recipes_core::ConnectOptions) of the session count as over TCP:
+//! its session timeout, its tick, its credentials. If they set no session timeout, that of
+//! [`SimulationOptions`] counts. TLS is not simulated.
+//!
 //! # When things go wrong
 //!
 //! On tokio's paused clock an hour passes in a moment. A process can be cut off, put to sleep or

@@ -32,7 +32,7 @@ pub struct SimulationOptions {
     pub seed: u64,
     /// The number of servers. The first one leads at the beginning.
     pub servers: usize,
-    /// The session timeout that clients ask for.
+    /// The session timeout that clients ask for, unless the options of their session set one.
     pub session_timeout: Duration,
     /// The shortest timeout that a session gets: the server's `minSessionTimeout`, or two ticks.
     pub min_session_timeout: Option<Duration>,

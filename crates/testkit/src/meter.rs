@@ -33,10 +33,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionOptions, ConnectionState, CreateMode, Created, Ensemble, Event,
+    Exchange, Operation, Outcome, Reply, Resumable, ServerSession, SessionId, Stat,
+    TransactionError, Watch,
 };
-use zookeeper_recipes_core::{Identity, ServerError};
+use zookeeper_recipes_core::{Identity, InvalidInput, ServerError};
 
 /// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,6 +199,15 @@ impl MeteredEnsemble {
 }
 
 impl Ensemble for MeteredEnsemble {
+    fn with_options(
+        &self,
+        options: &ConnectionOptions,
+    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
+        let meter = self.meter.clone();
+        let metered = |ensemble| Arc::new(MeteredEnsemble { ensemble, meter }) as Arc<dyn Ensemble>;
+        Ok(self.ensemble.with_options(options)?.map(metered))
+    }
+
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         Box::pin(async move {
             let server = self.ensemble.connect().await?;

@@ -9,7 +9,7 @@ use crate::path::NodePath;
 const PORT: u16 = 2181;
 
 /// A connect string that is well formed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConnectString {
     /// The connect string without spaces around its hosts.
     pub(crate) text: String,

@@ -27,6 +27,8 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 
 use crate::contender::Identity;
+use crate::invalid_input::InvalidInput;
+pub use crate::server::connection_options::ConnectionOptions;
 pub use crate::server::error::SessionEnd;
 use crate::server::error::{Refusal, ServerError};
 pub use crate::server::request_limit::RequestLimit;
@@ -47,6 +49,24 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     ///
     /// If the future is dropped while the server opens a session, that session ends by its timeout.
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
+
+    /// This ensemble, with sessions that are opened with these options, too.
+    ///
+    /// A [`Session`] asks for it once, before its first session. `None` if the sessions of this
+    /// ensemble are opened with them already. By default, options for connections are refused.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the ensemble cannot use one of the options: see
+    /// [`ConnectionOptions::refuse`].
+    ///
+    /// [`Session`]: crate::Session
+    fn with_options(
+        &self,
+        options: &ConnectionOptions,
+    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
+        options.refuse().map(|()| None)
+    }
 
     /// Takes over a session that another process has [left open](ServerSession::detach).
     ///

@@ -7,12 +7,16 @@ use zookeeper_recipes_connection::{Host, Tcp};
 
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
+use crate::server::connection_options::ConnectionOptions;
 use crate::server::request_limit;
 
 /// The shortest session timeout that leaves a lease any time.
 pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The options of a session: timeouts, the servers' tick, the owner and credentials.
+///
+/// They count for a session that is [opened](crate::Session::open) with a simulated ensemble, too.
+/// If no session timeout is set, that of the simulation counts. TLS is not simulated.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,13 +30,11 @@ pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 #[must_use]
 pub struct ConnectOptions {
-    pub(crate) session_timeout: Duration,
+    pub(crate) connections: ConnectionOptions,
     pub(crate) connection_timeout: Duration,
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
     pub(crate) jute_maxbuffer: usize,
-    pub(crate) return_after: Option<Duration>,
-    auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
@@ -41,13 +43,11 @@ impl ConnectOptions {
     /// The default: both timeouts are 10 seconds, and there are no credentials.
     pub fn new() -> ConnectOptions {
         ConnectOptions {
-            session_timeout: Duration::from_secs(10),
+            connections: ConnectionOptions::default(),
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,
             jute_maxbuffer: request_limit::USUAL,
-            return_after: None,
-            auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -59,7 +59,7 @@ impl ConnectOptions {
     /// timeout is short, a dead holder's lock goes to the next contender soon. If the timeout is
     /// long, a holder keeps its lock on a slow network or a busy machine.
     pub fn session_timeout(mut self, timeout: Duration) -> ConnectOptions {
-        self.session_timeout = timeout;
+        self.connections.session_timeout = Some(timeout);
         self
     }
 
@@ -157,7 +157,7 @@ impl ConnectOptions {
     /// let options = ConnectOptions::new().return_after(Duration::from_secs(300));
     /// ```
     pub fn return_after(mut self, pause: Duration) -> ConnectOptions {
-        self.return_after = Some(pause);
+        self.connections.return_after = Some(pause);
         self
     }
 
@@ -166,7 +166,8 @@ impl ConnectOptions {
     /// The method may be called several times. Digest credentials without a colon are refused when
     /// the session is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
-        self.auth
+        self.connections
+            .auth
             .push((scheme.to_owned(), credentials.as_ref().to_owned()));
         self
     }
@@ -192,17 +193,21 @@ impl ConnectOptions {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
         let too_long = || format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
-        let given = format!("{:?}", self.session_timeout);
-        if self.session_timeout < SHORTEST_TIMEOUT {
+        let timeout = self.connections.asked_timeout();
+        let given = format!("{timeout:?}");
+        if timeout < SHORTEST_TIMEOUT {
             let problem =
                 format!("is too short to keep a session: the least is {SHORTEST_TIMEOUT:?}");
             return Err(InvalidInput::new("session timeout", given, problem));
         }
-        if self.session_timeout > LONGEST {
+        if timeout > LONGEST {
             return Err(InvalidInput::new("session timeout", given, too_long()));
         }
         let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
-        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
+        let mut digests = self
+            .credentials()
+            .iter()
+            .filter(|(scheme, _)| scheme == "digest");
         if !digests.all(|(_, credentials)| is_pair(credentials)) {
             let problem = "needs credentials of the form user:password";
             return Err(InvalidInput::new("scheme", "digest", problem));
@@ -211,7 +216,7 @@ impl ConnectOptions {
             check_service(owner)?;
         }
         request_limit::check_option(self.jute_maxbuffer)?;
-        for (scheme, credentials) in &self.auth {
+        for (scheme, credentials) in self.credentials() {
             request_limit::check_credentials(self.jute_maxbuffer, scheme, credentials)?;
         }
         let Some(tick) = self.tick else { return Ok(()) };
@@ -233,11 +238,11 @@ impl ConnectOptions {
             .is_some_and(|tls| tls.has_client_certificate());
         #[cfg(not(feature = "tls"))]
         let shows_certificate = false;
-        self.auth.is_empty() && !shows_certificate
+        self.credentials().is_empty() && !shows_certificate
     }
 
     pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
-        &self.auth
+        &self.connections.auth
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -271,11 +276,11 @@ impl fmt::Debug for ConnectOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ConnectOptions")
-            .field("session_timeout", &self.session_timeout)
+            .field("session_timeout", &self.connections.session_timeout)
             .field("connection_timeout", &self.connection_timeout)
             .field("tick", &self.tick)
             .field("owner", &self.owner)
-            .field("return_after", &self.return_after)
+            .field("return_after", &self.connections.return_after)
             .finish_non_exhaustive()
     }
 }

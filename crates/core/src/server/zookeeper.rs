@@ -13,7 +13,9 @@ use zookeeper_recipes_connection::{
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
-use crate::server::ensemble::{AuthId, Ensemble, Resumable, ServerSession, SessionId};
+use crate::server::ensemble::{
+    AuthId, ConnectionOptions, Ensemble, Resumable, ServerSession, SessionId,
+};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::scope::Scope;
@@ -125,13 +127,13 @@ impl ZookeeperEnsemble {
         }
         let config = Config {
             hosts: self.connect_string.hosts.len(),
-            session_timeout: self.options.session_timeout,
+            session_timeout: self.options.connections.asked_timeout(),
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
             resume: resume.cloned(),
             removals: self.removals.clone(),
-            return_after: self.options.return_after,
+            return_after: self.options.connections.return_after,
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(self.surroundings.task(driver.boxed()));
@@ -269,6 +271,29 @@ impl fmt::Debug for ZookeeperEnsemble {
 }
 
 impl Ensemble for ZookeeperEnsemble {
+    fn with_options(
+        &self,
+        options: &ConnectionOptions,
+    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
+        let with = |options| ZookeeperEnsemble {
+            connect_string: self.connect_string.clone(),
+            surroundings: self.surroundings.clone(),
+            network: self.network.clone(),
+            obstacle: Mutex::default(),
+            options,
+            own_credentials: self.own_credentials.clone(),
+            removals: self.removals.clone(),
+            identity_refused: AtomicBool::new(false),
+        };
+        let connections = self.options.connections.and(options);
+        if connections == self.options.connections {
+            return Ok(None);
+        }
+        let mut both = self.options.clone();
+        both.connections = connections;
+        Ok(Some(Arc::new(with(both))))
+    }
+
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move { Ok(Arc::new(self.open_identified(None).await?) as _) }.boxed()
     }

@@ -61,6 +61,9 @@ impl Opener {
         options: ConnectOptions,
     ) -> Result<Opener, InvalidInput> {
         options.check()?;
+        let ensemble = ensemble
+            .with_options(&options.connections)?
+            .unwrap_or(ensemble);
         Ok(Opener {
             ensemble,
             options,
@@ -207,7 +210,8 @@ fn terms(
         return Err(ServerError::Refused(Refusal::Other(problem)).into());
     }
     let Some(tick) = options.tick else {
-        let may_be_raised = !ensemble.opens_sessions() || granted > options.session_timeout;
+        let may_be_raised =
+            !ensemble.opens_sessions() || granted > options.connections.asked_timeout();
         return Ok(Terms::without_tick(granted, may_be_raised));
     };
     let terms = Terms::with_tick(granted, tick);

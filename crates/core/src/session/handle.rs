@@ -168,6 +168,10 @@ impl Session {
 
     /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one. The
     /// errors, panics and cancel safety are the same.
+    ///
+    /// The options are added to those of the ensemble. A session timeout that is set here replaces
+    /// the ensemble's, and credentials are added. An ensemble that connects in another way refuses
+    /// both as [`Error::InvalidInput`], such as that of a client which the user has connected.
     pub async fn open(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,

@@ -14,6 +14,7 @@ mod limits;
 mod members_that_are_stopped;
 mod servers;
 mod servers_restarted_with_other_settings;
+mod session_options;
 mod sessions;
 mod support;
 mod watches;

@@ -1,0 +1,69 @@
+//! The options of the connections of a session.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::invalid_input::InvalidInput;
+
+/// The session timeout that is asked for if the user sets none.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a user sets for the connections of a session: its timeout, credentials, and a move back.
+///
+/// The part of [`ConnectOptions`](crate::ConnectOptions) that the
+/// [`Ensemble`](crate::Ensemble::with_options) applies.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    pub(crate) session_timeout: Option<Duration>,
+    pub(crate) return_after: Option<Duration>,
+    pub(crate) auth: Vec<(String, Vec<u8>)>,
+}
+
+impl ConnectionOptions {
+    /// The session timeout that a session asks for.
+    pub(crate) fn asked_timeout(&self) -> Duration {
+        self.session_timeout.unwrap_or(USUAL_TIMEOUT)
+    }
+
+    /// These options, and those of `others`, which count first. Credentials are added.
+    pub(crate) fn and(&self, others: &ConnectionOptions) -> ConnectionOptions {
+        let mut auth = self.auth.clone();
+        let new = others.auth.iter().filter(|each| !self.auth.contains(each));
+        auth.extend(new.cloned());
+        ConnectionOptions {
+            session_timeout: others.session_timeout.or(self.session_timeout),
+            return_after: others.return_after.or(self.return_after),
+            auth,
+        }
+    }
+
+    /// Refuses each option that is set, for an ensemble that connects with options of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if an option is set.
+    pub fn refuse(&self) -> Result<(), InvalidInput> {
+        let (option, value) = if let Some(timeout) = self.session_timeout {
+            ("session timeout", format!("{timeout:?}"))
+        } else if let Some((scheme, _)) = self.auth.first() {
+            ("credentials of the scheme", scheme.clone())
+        } else if let Some(pause) = self.return_after {
+            ("return_after", format!("{pause:?}"))
+        } else {
+            return Ok(());
+        };
+        let problem = "cannot be used: this ensemble connects with options of its own";
+        Err(InvalidInput::new(option, value, problem))
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for ConnectionOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectionOptions")
+            .field("session_timeout", &self.session_timeout)
+            .field("return_after", &self.return_after)
+            .finish_non_exhaustive()
+    }
+}

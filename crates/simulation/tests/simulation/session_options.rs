@@ -1,0 +1,112 @@
+//! The options of a session count on a simulated ensemble as over TCP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::{
+    Acl, AuthId, CreateMode, Ensemble, Permission, Reply, ServerSession,
+};
+use zookeeper_recipes_core::{ConnectOptions, Error, NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+const SHORT: Duration = Duration::from_secs(4);
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn open(simulation: &Simulation, options: ConnectOptions) -> Session {
+    let opened = Session::open(simulation.ensemble("one"), options).await;
+    opened.expect("a session opens")
+}
+
+async fn create_for_its_creator(session: &Session, path: &str) -> Result<(), ServerError> {
+    let at = NodePath::new(path).expect("a good path");
+    let server = session.server(&at).await.expect("it is open");
+    let acl = [Acl::new(Permission::ALL, AuthId::authed())];
+    let created = server.create(path, b"", CreateMode::Persistent, &acl);
+    created.await.map(drop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_timeout_of_the_session_counts_before_that_of_the_simulation() {
+    let simulation = Simulation::default();
+    let short = open(&simulation, ConnectOptions::new().session_timeout(SHORT)).await;
+    assert_eq!(short.timeout(), Some(SHORT));
+    let usual = open(&simulation, ConnectOptions::new()).await;
+    let of_the_simulation = SimulationOptions::default().session_timeout;
+    assert_eq!(usual.timeout(), Some(of_the_simulation));
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_after_an_expiry_has_the_same_options() {
+    let simulation = Simulation::default();
+    let options = ConnectOptions::new().session_timeout(SHORT);
+    let session = open(&simulation, options.auth("digest", "one:secret")).await;
+    let first = session.id().expect("it is open");
+    simulation.administrator().expire(first);
+    while session.id().is_none_or(|id| id == first) {
+        sleep(SECOND).await;
+    }
+    assert_eq!(session.timeout(), Some(SHORT));
+    let created = create_for_its_creator(&session, "/second").await;
+    created.expect("it shows its credentials");
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_of_the_session_are_shown_to_the_servers() {
+    let simulation = Simulation::default();
+    let options = ConnectOptions::new().auth("digest", "one:secret");
+    let one = open(&simulation, options).await;
+    let created = create_for_its_creator(&one, "/own").await;
+    created.expect("it has credentials");
+    let (_, stat) = {
+        let path = NodePath::new("/own").expect("a good path");
+        let server = one.server(&path).await.expect("it is open");
+        server.get("/own").await.expect("its creator may read it")
+    };
+    assert_eq!(stat.version, 0);
+    let two = open(&simulation, ConnectOptions::new()).await;
+    let path = NodePath::new("/own").expect("a good path");
+    let server = two.server(&path).await.expect("it is open");
+    let read = server.get("/own").await;
+    assert!(read.is_err_and(|error| error.is(Refusal::NoAuth)));
+}
+
+/// An ensemble that connects with options of its own.
+#[derive(Debug)]
+struct Fixed(Arc<dyn Ensemble>);
+
+impl Ensemble for Fixed {
+    fn connect(&self) -> Reply<'_, Arc<dyn ServerSession>> {
+        self.0.connect()
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn address(&self) -> String {
+        self.0.address()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ensemble_that_cannot_use_an_option_refuses_it_at_once() {
+    let simulation = Simulation::default();
+    let new = ConnectOptions::new;
+    for (options, named) in [
+        (new().session_timeout(SHORT), "session timeout \"4s\""),
+        (new().auth("digest", "one:secret"), "digest"),
+        (new().return_after(60 * SECOND), "return_after"),
+    ] {
+        let fixed = || Arc::new(Fixed(simulation.ensemble("one")));
+        let refused = Session::open(fixed(), options.clone()).await;
+        let error = refused.expect_err("it is refused");
+        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(named) && !text.contains("secret"), "{text}");
+        let refused = Session::open_in_background(fixed(), options);
+        refused.expect_err("it is refused");
+    }
+    let opened = Session::open(Arc::new(Fixed(simulation.ensemble("one"))), new()).await;
+    opened.expect("nothing is refused");
+}
