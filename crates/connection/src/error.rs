@@ -1,4 +1,6 @@
 //! Why a connection broke, why a session ended, and why a request has no reply.
+//!
+//! The text of an error has that of its cause. So the cause is not its source.
 
 use std::io;
 use std::sync::Arc;
@@ -29,14 +31,14 @@ pub enum End {
 #[non_exhaustive]
 pub enum Break {
     /// The host name has no address.
-    #[error("{0}")]
-    NoAddress(#[source] Arc<io::Error>),
+    #[error(transparent)]
+    NoAddress(Arc<io::Error>),
     /// The connection could not be encrypted. Nothing but the TLS handshake was sent.
     #[error("TLS: {0}")]
-    Tls(#[source] Arc<io::Error>),
+    Tls(Arc<io::Error>),
     /// The network reported an error.
-    #[error("{0}")]
-    Io(#[source] Arc<io::Error>),
+    #[error(transparent)]
+    Io(Arc<io::Error>),
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
@@ -79,10 +81,10 @@ pub enum Break {
     WatchesRefused(ErrorCode),
     /// The length of a frame is negative or above the limit.
     #[error("the server sent {0}")]
-    Frame(#[from] FrameError),
+    Frame(FrameError),
     /// A frame is no reply to the request that it answers.
     #[error("the server sent a reply that cannot be decoded: {0}")]
-    Reply(#[from] DecodeError),
+    Reply(DecodeError),
     /// A reply answers another request than the oldest one.
     #[error("the server sent a reply to request {found}, and request {expected} came before it")]
     OutOfOrder {
@@ -94,6 +96,18 @@ pub enum Break {
     /// A reply came, and no request waited for one.
     #[error("the server sent a reply to request {0}, and no request waits for one")]
     NotAsked(i32),
+}
+
+impl From<FrameError> for Break {
+    fn from(error: FrameError) -> Break {
+        Break::Frame(error)
+    }
+}
+
+impl From<DecodeError> for Break {
+    fn from(error: DecodeError) -> Break {
+        Break::Reply(error)
+    }
 }
 
 impl From<io::Error> for Break {
@@ -130,8 +144,8 @@ pub enum RequestError {
     },
     /// The reply cannot be decoded. The request only reads, so nothing was changed.
     #[error("the server sent a reply that cannot be decoded: {0}")]
-    Unreadable(#[source] DecodeError),
+    Unreadable(DecodeError),
     /// The connection broke after the request was sent. The server may or may not have applied it.
     #[error("no reply came: {0}")]
-    Broken(#[source] Break),
+    Broken(Break),
 }

@@ -32,8 +32,8 @@ pub enum Error {
         address: String,
         /// How long the hosts were tried.
         tried_for: Duration,
-        /// Why each host cannot be reached, if this is known.
-        #[source]
+        /// Why each host cannot be reached, if this is known. It is in the text of this error, so it
+        /// is not its source.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 

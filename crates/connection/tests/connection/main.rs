@@ -8,6 +8,7 @@ mod world;
 mod closing;
 mod credentials;
 mod cuts;
+mod errors;
 mod handshake;
 mod hostile;
 mod hosts;

@@ -251,15 +251,8 @@ impl fmt::Display for Unreachable {
     }
 }
 
-impl std::error::Error for Unreachable {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let mut obstacles = self.hosts.iter().map(|(_, obstacle)| obstacle);
-        match obstacles.find_map(Option::as_ref)? {
-            Break::NoAddress(error) | Break::Io(error) | Break::Tls(error) => Some(&**error),
-            other => Some(other),
-        }
-    }
-}
+/// Its text has the errors of the hosts, so they are not its source.
+impl std::error::Error for Unreachable {}
 
 impl fmt::Debug for ZookeeperEnsemble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

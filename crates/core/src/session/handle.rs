@@ -93,8 +93,8 @@ impl Session {
     ///   with `start_paused`: timeouts would pass before a server can answer.
     /// * [`Error::Connect`] at once if no host name has an address.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
-    ///   source of the error names each host, and says if the host refuses connections, cannot be
-    ///   reached, or accepts connections but opens no session.
+    ///   error names each host, and says if the host refuses connections, cannot be reached, or
+    ///   accepts connections but opens no session.
     /// * [`Error::MissingChroot`] if the chroot does not exist.
     ///
     /// # Panics

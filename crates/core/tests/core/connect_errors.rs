@@ -1,12 +1,16 @@
 //! Connecting: what keeps a session from being opened is said, with the host.
 
-use std::error::Error as _;
 use std::io::{self, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Session};
+use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError,
+    Session, SessionEnd,
+};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -21,6 +25,62 @@ async fn refused(connect_string: &str, options: ConnectOptions) -> (Error, Durat
     (opened.expect_err("no session"), began.elapsed())
 }
 
+/// A report with the sources of an error repeats nothing.
+fn assert_says_each_cause_once(error: &dyn std::error::Error) {
+    if let Some(source) = error.source() {
+        let (text, of_source) = (error.to_string(), source.to_string());
+        assert!(!text.contains(&of_source), "{text} repeats {of_source}");
+        assert_says_each_cause_once(source);
+    }
+}
+
+#[test]
+fn no_error_repeats_its_source() {
+    let cause = || Arc::new(io::Error::other(io::Error::other("the cause")));
+    let session = SessionId(1);
+    let path = || "/locks/a".to_owned();
+    let reason = LossReason::Session(SessionEnd::Expired);
+    let invalid = NodePath::new("no slash").expect_err("no path");
+    let refusals = [
+        Refusal::TooLong(invalid.clone()),
+        Refusal::BadArguments("the cause".to_owned()),
+        Refusal::UnreadableReply("the cause".to_owned()),
+        Refusal::Other("the cause".to_owned()),
+    ];
+    for error in [
+        Error::InvalidInput(invalid),
+        Error::Connect {
+            address: "zk1:2181".to_owned(),
+            tried_for: SECOND,
+            cause: cause(),
+        },
+        Error::Lost {
+            path: path(),
+            session,
+            reason,
+        },
+        Error::SessionOver {
+            path: path(),
+            session,
+            reason: SessionEnd::Expired,
+        },
+        Error::OutcomeUnknown {
+            path: path(),
+            session,
+            cause: cause(),
+        },
+    ] {
+        assert_says_each_cause_once(&error);
+    }
+    for refusal in refusals {
+        assert_says_each_cause_once(&refusal);
+        assert_says_each_cause_once(&ServerError::Refused(refusal));
+    }
+    assert_says_each_cause_once(&ServerError::SessionOver(SessionEnd::Expired));
+    assert_says_each_cause_once(&ServerError::OutcomeUnknown(cause()));
+    assert_says_each_cause_once(&Ended::Lost(reason));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn host_that_nobody_knows_is_named_before_the_connection_timeout() {
     let patience = 60 * SECOND;
@@ -30,11 +90,7 @@ async fn host_that_nobody_knows_is_named_before_the_connection_timeout() {
     assert!(matches!(error, Error::Connect { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("nowhere.invalid: "), "{text}");
-    let cause = error.source().and_then(|cause| cause.source());
-    assert!(
-        cause.is_some_and(|cause| cause.is::<io::Error>()),
-        "{error:?}"
-    );
+    assert_says_each_cause_once(&error);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,6 +106,7 @@ async fn port_at_which_nobody_listens_is_named_with_the_cause() {
         let text = error.to_string();
         assert!(text.contains(&format!("{address}: ")), "{text}");
         assert!(text.contains("refused"), "{text}");
+        assert_says_each_cause_once(&error);
     }
 }
 
