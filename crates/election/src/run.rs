@@ -55,7 +55,7 @@ impl LeaderElection {
     /// | `work` returns `Ok` | resigns, and campaigns again behind the other candidates |
     /// | `work` returns an error | resigns, and returns [`RunError::Work`] |
     /// | `work` panics | resigns in the background, and passes the panic on |
-    /// | `shutdown` resolves | drops the work, resigns, and returns `Ok` |
+    /// | `shutdown` resolves | drops the work, resigns, and returns `Ok`: see [below](#drain-at-the-shutdown) |
     ///
     /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
     /// as long after each further one, up to a second.
@@ -77,6 +77,30 @@ impl LeaderElection {
     /// |---|---|---|---|
     /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2 or 3, and more to wait | 1 or 4 |
     /// | on standby, or a successor is named: those of [`asked_to_resign`](Leadership::asked_to_resign) | 1 or more | 1 or more | 1 |
+    ///
+    /// # Drain at the shutdown
+    ///
+    /// `run` polls the work until `shutdown` resolves. So if work that is under way should finish
+    /// first, let `shutdown` wait for it. The leadership is held meanwhile, and a loss still drops
+    /// the work:
+    ///
+    /// ```
+    /// # use tokio::sync::watch;
+    /// # use zookeeper_recipes_election::{LeaderElection, RunError, Term};
+    /// # async fn serve(term: Term, drain: watch::Receiver<bool>) -> std::io::Result<()> { Ok(()) }
+    /// # async fn example(election: LeaderElection, sigterm: impl Future<Output = ()>)
+    /// #     -> Result<(), RunError<std::io::Error>> {
+    /// let (draining, _) = watch::channel(false);
+    /// let shutdown = async {
+    ///     sigterm.await;
+    ///     draining.send_replace(true); // `serve` takes no further request, and returns later
+    ///     draining.closed().await; // it has dropped its receiver
+    /// };
+    /// election.run(shutdown, async |term| serve(term, draining.subscribe()).await).await
+    /// # }
+    /// ```
+    ///
+    /// Bound the wait in `shutdown` by a time limit if the process must end.
     ///
     /// # Errors
     ///

@@ -1,0 +1,53 @@
+//! The end of a leader's work at the shutdown, on a simulated ensemble.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_election::{LeaderElection, Term};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+/// Much longer than a session lives.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn election(simulation: &Simulation, id: &str) -> LeaderElection {
+    let session = simulated_session(simulation, id).await;
+    LeaderElection::new(&session, "/leader", id).expect("a good path")
+}
+
+/// A shutdown that waits for the work lets it finish what it has begun, and hold meanwhile.
+#[tokio::test(start_paused = true)]
+async fn work_ends_by_itself_if_the_shutdown_waits_for_it() {
+    const REQUEST: Duration = Duration::from_secs(5);
+    let simulation = Simulation::new(SimulationOptions::default());
+    let leading = election(&simulation, "one").await;
+    let waiting = election(&simulation, "two").await;
+    let (draining, _) = watch::channel(false);
+    let shutdown = async {
+        // In the middle of the second request.
+        sleep(REQUEST + REQUEST / 2).await;
+        draining.send_replace(true);
+        draining.closed().await;
+    };
+    let mut held = Vec::new();
+    let serve = async |term: Term| {
+        let drain = draining.subscribe();
+        while !*drain.borrow() {
+            sleep(REQUEST).await;
+            held.push(term.is_held());
+        }
+        Ok::<_, Infallible>(())
+    };
+    let ran = timeout(LONG, leading.run(shutdown, serve)).await;
+    ran.expect("in time").expect("nothing fails");
+    assert_eq!(
+        held,
+        [true, true],
+        "both requests are finished under the hold"
+    );
+    let next = timeout(REQUEST, waiting.acquire()).await;
+    let next = next.expect("the first has resigned").expect("it leads");
+    next.release().await.expect("it is held");
+}
