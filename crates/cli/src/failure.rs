@@ -102,7 +102,10 @@ fn of_session(reason: SessionEnd) -> (Exit, &'static str) {
 
 fn of_refusal(refusal: &Refusal) -> (Exit, &'static str) {
     match refusal {
-        Refusal::NoAuth | Refusal::InvalidAcl => (
+        Refusal::NoAuth
+        | Refusal::NoPermission(_)
+        | Refusal::NoCredentials
+        | Refusal::InvalidAcl => (
             Exit::NoPermission,
             "; give credentials that may, by --credentials-file or ZKR_CREDENTIALS",
         ),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::SessionId;
+use crate::server::ensemble::{Permission, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 /// The error of an operation of a recipe, such as a failed attempt to acquire.
@@ -49,7 +49,8 @@ pub enum Error {
     /// The server refused the request. Nothing was changed.
     #[error("{path}: {refusal} (session {session})")]
     Refused {
-        /// The path of the znode.
+        /// The path of the znode. For [`Refusal::NoPermission`] the znode that does not grant it,
+        /// which is the parent of a znode to create or to delete.
         path: String,
         /// The session that sent the request.
         session: SessionId,
@@ -230,6 +231,31 @@ impl Error {
     /// True if the caller's deadline has passed.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Error::DeadlineElapsed { .. })
+    }
+
+    /// The error of an attempt that could not create the znode at this path in this session.
+    ///
+    /// As [`at`](Self::at), but if the permission is missing, the error names the parent and the
+    /// permission that the parent does not grant.
+    pub(crate) fn at_create(path: &str, session: SessionId, error: ServerError) -> Error {
+        Error::at_child(path, session, error, Permission::CREATE)
+    }
+
+    /// As [`at_create`](Self::at_create), for the deletion of the znode at this path.
+    pub(crate) fn at_delete(path: &str, session: SessionId, error: ServerError) -> Error {
+        Error::at_child(path, session, error, Permission::DELETE)
+    }
+
+    fn at_child(path: &str, session: SessionId, error: ServerError, needs: Permission) -> Error {
+        if !error.is(Refusal::NoAuth) {
+            return Error::at(path, session, error);
+        }
+        let parent = match path.trim_end_matches('/').rsplit_once('/') {
+            Some((parent, _)) if !parent.is_empty() => parent,
+            _ => "/",
+        };
+        let refusal = Refusal::NoPermission(needs);
+        Error::at(parent, session, ServerError::Refused(refusal))
     }
 
     /// The error of an attempt whose request failed at this path in this session.

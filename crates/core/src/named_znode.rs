@@ -246,7 +246,10 @@ impl NamedZnode {
                     self.create_parent(acl, kind).await?;
                     pause_if_missing.wait().await;
                 }
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => {
+                    let session = self.open.live.id;
+                    return Err(Error::at_create(self.path.as_str(), session, error));
+                }
             }
         }
     }

@@ -119,7 +119,7 @@ impl Grant {
         if !matches!(removed, Err(ServerError::Refused(_))) {
             self.owned.settle();
         }
-        let removed = removed.map_err(|error| Error::at(path, live.id, error));
+        let removed = removed.map_err(|error| Error::at_delete(path, live.id, error));
         live.note_end(&removed);
         removed
     }

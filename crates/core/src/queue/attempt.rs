@@ -246,7 +246,7 @@ async fn create_contender<'q>(
                     }
                 }
             }
-            Err(error) => return Err(Error::at(path(), queue.live.id, error)),
+            Err(error) => return Err(Error::at_create(&path(), queue.live.id, error)),
         };
         owned.set_path(&node.path, marks);
         return Ok((owned, node, asked));

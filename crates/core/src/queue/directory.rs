@@ -80,7 +80,7 @@ impl MissingDirectory<'_> {
                 Err(ServerError::OutcomeUnknown(_)) => {
                     unknown.another(live, path.as_str(), sent).await?;
                 }
-                Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
+                Err(error) => return Err(Error::at_create(path.as_str(), server.id(), error)),
             }
         }
         Ok(())

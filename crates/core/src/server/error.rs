@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zookeeper_recipes_protocol::Permission;
+
 use crate::invalid_input::InvalidInput;
 
 /// Why a session is over.
@@ -99,9 +101,22 @@ pub enum Refusal {
     /// The znode has children.
     #[error("the znode has children")]
     NotEmpty,
-    /// The access control list forbids the request.
+    /// The access control list forbids the request: see also [`NoPermission`](Self::NoPermission).
     #[error("no permission: the znode's access control list forbids it")]
     NoAuth,
+    /// The access control list of the znode does not grant this permission to the session.
+    ///
+    /// A request that creates or deletes a znode needs a permission of its parent.
+    /// [`Error::Refused`](crate::Error::Refused) names the parent then.
+    #[error("no permission: the znode's access control list does not grant `{0}` to this session")]
+    NoPermission(Permission),
+    /// The access control list of the request has the scheme `auth`, which stands for the
+    /// credentials of the session, and the session has none. The request was not sent.
+    #[error(
+        "the access control list names the creator by the scheme `auth`, and the session has no \
+         credentials: set `ConnectOptions::auth`"
+    )]
+    NoCredentials,
     /// The access control list of the request is empty or not valid.
     #[error("the access control list is empty or not valid here")]
     InvalidAcl,

@@ -60,9 +60,10 @@ impl Scope {
     /// make the server accept it, but no later session can show that identity.
     pub(crate) fn check_acl(&self, acl: &[Acl]) -> Result<(), Refusal> {
         let by_creator = |entry: &Acl| &*entry.id.scheme == "auth";
-        match acl.is_empty() || (self.is_anonymous && acl.iter().any(by_creator)) {
-            true => Err(Refusal::InvalidAcl),
-            false => Ok(()),
+        match acl.iter().any(by_creator) {
+            true if self.is_anonymous => Err(Refusal::NoCredentials),
+            false if acl.is_empty() => Err(Refusal::InvalidAcl),
+            _ => Ok(()),
         }
     }
 

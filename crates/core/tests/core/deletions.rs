@@ -239,7 +239,10 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
     let standing = holds[50].node_path().to_owned();
     for (at, outcome) in outcomes(release(holds)).await.into_iter().enumerate() {
         match (at, outcome) {
-            (50, Err(Error::Refused { refusal, .. })) => assert_eq!(refusal, Refusal::NoAuth),
+            (50, Err(Error::Refused { refusal, path, .. })) => {
+                assert_eq!(refusal, Refusal::NoPermission(Permission::DELETE));
+                assert_eq!(path, directory);
+            }
             (50, outcome) => panic!("{outcome:?}"),
             (_, outcome) => outcome.expect("it is released"),
         }

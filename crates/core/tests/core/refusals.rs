@@ -8,7 +8,8 @@ use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{CreateMode, Error, Queue, Refusal, values};
+use zookeeper_recipes_core::{CreateMode, Error, Queue, QueueOptions, Recipe, Refusal, values};
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -64,6 +65,59 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     sleep(Duration::from_secs(5)).await;
     assert_eq!(asked_for(&simulation), before);
     assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+}
+
+/// The parent's access control list permits to create a child. That of the child does not exist.
+#[tokio::test(start_paused = true)]
+async fn znode_without_permission_is_named_and_not_the_one_to_create() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    let mode = CreateMode::Persistent;
+    administrator.create("/p", b"", mode).expect("it is free");
+    let created = administrator.create_with_acl("/p/locks", b"", mode, &read_only);
+    created.expect("it is free");
+    let session = simulated_session(&simulation, "one").await;
+    let queue = |path| Queue::new(&session, path, crate::support::First).expect("a good path");
+    let single = |path| SingleNodeLock::new(&session, path).expect("a good path");
+    let attempts: [(&str, Box<dyn Recipe>); 4] = [
+        ("a contender", Box::new(queue("/p/locks"))),
+        ("its directory", Box::new(queue("/p/locks/b"))),
+        ("the parent of that", Box::new(queue("/p/locks/b/c"))),
+        ("a single znode", Box::new(single("/p/locks/b"))),
+    ];
+    for (created, recipe) in attempts {
+        let error = recipe.acquire().await.expect_err("no permission");
+        let Error::Refused { path, refusal, .. } = &error else {
+            panic!("{created}: {error:?}");
+        };
+        assert_eq!(path, "/p/locks", "{created}");
+        assert_eq!(*refusal, Refusal::NoPermission(Permission::CREATE));
+        let text = error.to_string();
+        assert!(text.starts_with("/p/locks: no permission: "), "{text}");
+        assert!(text.contains("`create`"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let acl = [Acl::new(Permission::ALL, AuthId::authed())];
+    let options = QueueOptions::new().acl(acl);
+    let queue = Queue::with_options(&session, "/locks/a", crate::support::First, options);
+    let error = queue.expect("a good path").acquire().await;
+    let error = error.expect_err("it has no credentials");
+    let Error::Refused { refusal, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(*refusal, Refusal::NoCredentials);
+    let text = error.to_string();
+    assert!(
+        text.contains("no credentials: set `ConnectOptions::auth`"),
+        "{text}"
+    );
+    assert_eq!(simulation.counters().requests(RequestKind::Create), 0);
 }
 
 #[test]

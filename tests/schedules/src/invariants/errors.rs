@@ -88,7 +88,7 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
 pub(crate) fn is_said(state: &State, refusal: &Refusal) -> bool {
     match refusal {
         Refusal::Throttled => true,
-        Refusal::NoAuth => state.withholds,
+        Refusal::NoAuth | Refusal::NoPermission(_) => state.withholds,
         _ => false,
     }
 }
