@@ -73,7 +73,9 @@ mod rule;
 mod single_node;
 
 pub use locks::Locks;
-pub use once_per_slot::{Again, OncePerSlot, OncePerSlotOptions, SlotRecord, SlotRun, SlotState};
+pub use once_per_slot::{
+    Again, OncePerSlot, OncePerSlotOptions, Slot, SlotRecord, SlotRun, SlotState,
+};
 pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;

@@ -70,13 +70,13 @@ use crate::recipe::ExclusiveLock;
 /// use std::time::Duration;
 /// use zookeeper_recipes_lock::{OncePerSlot, Session};
 ///
-/// # async fn write_report() -> std::io::Result<()> { Ok(()) }
+/// # async fn write_report(day: std::time::SystemTime) -> std::io::Result<()> { Ok(()) }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
 /// let day = Duration::from_secs(24 * 60 * 60);
 /// let job = OncePerSlot::new(&session, "/jobs/report", day)?;
-/// match job.run(|_| write_report()).await? {
+/// match job.run(|slot| write_report(slot.start())).await? {
 ///     Some(written) => written?,
 ///     None => println!("another process has this day's report"),
 /// }
@@ -183,6 +183,25 @@ pub struct SlotRun {
     job: OncePerSlot,
 }
 
+/// The slot that a job runs in, and a view of the hold under which it runs.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    start: SystemTime,
+    hold: HoldView,
+}
+
+impl Slot {
+    /// When the slot begins, by the clock of this process. Each run of one slot has the same.
+    pub fn start(&self) -> SystemTime {
+        self.start
+    }
+
+    /// A view of the hold under which the job runs.
+    pub fn hold(&self) -> &HoldView {
+        &self.hold
+    }
+}
+
 impl OncePerSlot {
     /// A job for slots of this length, which begin at midnight of UTC. The call sends nothing.
     ///
@@ -219,7 +238,7 @@ impl OncePerSlot {
         })
     }
 
-    /// Runs the job, unless the slot is taken: `None`.
+    /// Runs the job, unless the slot is taken: `None`. The job gets its [`Slot`].
     ///
     /// If another process holds and its run may fail, the call waits for it. If the slot is taken
     /// for certain, the call does not wait.
@@ -249,7 +268,7 @@ impl OncePerSlot {
     /// During the wait as for [`ExclusiveLock::acquire`]. During the job: [`Error::Lost`].
     pub async fn run<T, E, F>(
         &self,
-        job: impl FnOnce(HoldView) -> F,
+        job: impl FnOnce(Slot) -> F,
     ) -> Result<Option<Result<T, E>>, Error>
     where
         F: Future<Output = Result<T, E>>,
@@ -257,7 +276,10 @@ impl OncePerSlot {
         let Some(run) = self.begin().await? else {
             return Ok(None);
         };
-        let job = job(run.hold.view());
+        let job = job(Slot {
+            start: run.start(),
+            hold: run.hold.view(),
+        });
         match run.hold.run_until_lost(job).await {
             Ok(Ok(done)) => run.done().await.map(|()| Some(Ok(done))),
             Ok(Err(failure)) => run.failed().await.map(|()| Some(Err(failure))),

@@ -144,6 +144,26 @@ async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn job_gets_the_slot_that_it_runs_in() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let clock = Clock::at(0);
+    let job = job(&simulation, "one", &clock, Again::Never).await;
+    for slot in 1..3 {
+        // The job begins in the middle of its slot.
+        clock.set(slot * 3_600 + 1_800);
+        let ran = job.run(async |slot| {
+            assert!(slot.hold().is_held());
+            Ok::<_, ()>(slot.start())
+        });
+        let ran = ran.await.expect("the session lives");
+        let recorded = job.recorded().await.expect("the session lives");
+        let start = recorded.map(|recorded| recorded.start);
+        assert_eq!(start, Some(clock.now() - Duration::from_secs(1_800)));
+        assert_eq!(ran.and_then(Result::ok), start);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_job_begins_again_if_that_is_wanted() {
     for (again, repeats) in [
         (Again::Never, false),

@@ -139,7 +139,7 @@ pub use zookeeper_recipes_lock as lock;
 #[doc(inline)]
 pub use zookeeper_recipes_lock::{
     Again, ExclusiveLock, LockOptions, Locks, OncePerSlot, OncePerSlotOptions, SingleNodeLock,
-    SingleNodeOptions, SlotRecord, SlotRun, SlotState,
+    SingleNodeOptions, Slot, SlotRecord, SlotRun, SlotState,
 };
 #[cfg(feature = "rwlock")]
 #[doc(inline)]

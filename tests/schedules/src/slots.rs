@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use zookeeper_recipes_core::{Error, HoldView, Refusal, Session, SessionEnd};
-use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotRun};
+use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, Slot, SlotRun};
 use zookeeper_recipes_simulation::{Change, Committed};
 
 use crate::run::{Report, Variant};
@@ -292,10 +292,10 @@ async fn work_and_end(judge: &Judge, who: &str, run: SlotRun, rng: &mut Rng) {
 /// Runs the job by one call.
 async fn run_whole(judge: &Judge, who: &str, job: &OncePerSlot, rng: &mut Rng) {
     let is_good = rng.bool();
-    let work = async |hold: HoldView| {
-        judge.begins(who, &hold);
+    let work = async |slot: Slot| {
+        judge.begins(who, slot.hold());
         judge.trial.pause(rng, 2_000).await;
-        judge.ends(&hold);
+        judge.ends(slot.hold());
         is_good.then_some(()).ok_or(())
     };
     if let Err(error) = job.run(work).await {
@@ -311,10 +311,10 @@ async fn once_more(judge: &Judge, who: &str, job: &OncePerSlot) {
         if recorded.is_some_and(|record| record.slot > now && record.state == "done") {
             return;
         }
-        let work = async |hold: HoldView| {
-            judge.begins(who, &hold);
+        let work = async |slot: Slot| {
+            judge.begins(who, slot.hold());
             sleep(Duration::from_millis(10)).await;
-            judge.ends(&hold);
+            judge.ends(slot.hold());
             Ok::<(), ()>(())
         };
         if let Err(error) = job.run(work).await {
