@@ -38,6 +38,22 @@ const LONGEST_ID: usize = 200;
 ///
 /// A znode has at most about 32 KiB. The rest of a longer plan is in `plan/<worker>#1` and so on.
 ///
+/// # Limits
+///
+/// | | limit |
+/// |---|---|
+/// | partitions | 100,000. [`Partitions`] with more are refused. |
+/// | locks that a worker enters at once | 64, with a create and a list each: at most 128 requests are outstanding. A worker that waits for a predecessor has entered. |
+/// | partitions with an owner that move at once | [`AssignmentOptions::max_moves`] |
+///
+/// # Memory
+///
+/// | | of each worker |
+/// |---|---|
+/// | the worker: its session, the group, the election | 135 KiB |
+/// | each partition that the worker owns: its future, its lock and its hold | 8 KiB |
+/// | each partition of the assignment, owned or not: its name, its weight and its zone | 0.16 KiB |
+///
 /// # Example
 ///
 /// ```

@@ -28,6 +28,11 @@ use crate::status_watch::watch_status;
 ///
 /// An order costs one request, and the create of its directories if they are missing.
 ///
+/// A call repeats a request that had no answer. The servers may apply the first request later than
+/// the repeated one. So an order that was taken back can come back, and an order that was given
+/// again can vanish: an order is not guarded against a late request of an earlier session.
+/// [`status`](Self::status) shows the orders that count. Repeat the call if it shows another order.
+///
 /// # Example
 ///
 /// ```

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join};
 use futures_util::stream::StreamExt;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionState};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
@@ -25,7 +25,7 @@ use crate::publisher::Publisher;
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::slots::Slots;
-use crate::worker::{Directive, Worker};
+use crate::worker::{Directive, ENTRIES, Worker};
 
 /// The time that a session has, if none is open.
 const NO_SESSION: Duration = Duration::from_secs(10);
@@ -115,6 +115,7 @@ impl Assignment {
             options: self.options.clone(),
             reporter: self.reporter.clone(),
             owns,
+            entries: Arc::new(Semaphore::new(ENTRIES)),
         };
         let publisher = self.publisher();
         let mut publish = publisher.run(owned).boxed();

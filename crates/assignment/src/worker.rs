@@ -5,7 +5,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::watch;
+use futures_util::future::FutureExt;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Backoff, Error, FencingToken, Hold, LossReason, NodePath, Session};
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
@@ -22,6 +23,9 @@ const SHORT_WORK: Duration = Duration::from_secs(10);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause after work that was short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How many locks a worker enters at once: a create and a list of each are outstanding.
+pub(crate) const ENTRIES: usize = 64;
 
 /// What a worker should do with a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub(crate) struct Worker {
     pub(crate) options: AssignmentOptions,
     pub(crate) owns: Owns,
     pub(crate) reporter: Reporter,
+    /// A permit for each lock that the worker enters.
+    pub(crate) entries: Arc<Semaphore>,
 }
 
 /// Why the work on a partition has ended.
@@ -74,7 +80,7 @@ impl Worker {
             let hold = tokio::select! {
                 biased;
                 () = until_not_owned(&mut directive) => return Ok(id),
-                hold = self.acquire(&id, &path) => hold?,
+                hold = self.acquire(&id, &path).boxed() => hold?,
             };
             let (token, began) = (hold.fencing_token(), Instant::now());
             let since = SystemTime::now();
@@ -119,6 +125,7 @@ impl Worker {
             .name(self.options.name.clone())
             .data(self.id.as_bytes())
             .acl(self.options.acl.clone())
+            .entries(self.entries.clone())
             .after_session_loss(AfterSessionLoss::QueueAnew);
         let lock = ExclusiveLock::with_options(&self.session, path.as_str(), options)?;
         if let Some(warm) = &self.options.warm {
@@ -156,7 +163,8 @@ impl Worker {
             hold: hold.view(),
             draining: is_draining,
         };
-        let until_done = async {
+        // If the future were moved, it would take its bytes twice, for each partition.
+        let until_done = pin!(async {
             let mut work = pin!(work(partition));
             let release = tokio::select! {
                 // The work is not polled once it should drain.
@@ -168,7 +176,7 @@ impl Worker {
             self.reporter.draining(id, release);
             self.drain(id, work).await;
             WorkEnd::Drained(release)
-        };
+        });
         hold.run_until_lost(until_done).await
     }
 
@@ -206,7 +214,7 @@ impl Worker {
                             Ok(()) => continue,
                             Err(_) => return Release::End,
                         },
-                        next = timeout(limit, self.until_next_waits(hold)) => {
+                        next = timeout(limit, self.until_next_waits(hold).boxed()) => {
                             return match next {
                                 Ok(()) => Release::Given,
                                 Err(_) => Release::NobodyCame,

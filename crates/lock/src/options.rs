@@ -13,5 +13,6 @@ recipe_options! {
     ///     .after_session_loss(AfterSessionLoss::QueueAnew);
     /// ```
     pub struct LockOptions = QueueOptions::new().local(0);
-    strategy, name, data, acl, directories, after_session_loss, mark_release, local, at_most
+    strategy, name, data, acl, directories, after_session_loss, mark_release, local, at_most,
+    entries
 }

@@ -134,6 +134,26 @@ async fn work_without_a_limit_keeps_its_partition_until_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn waiters_for_many_partitions_do_not_bar_one_another_from_the_queues() {
+    let mut fleet = fleet(160);
+    fleet.options = AssignmentOptions::new()
+        .drain_without_limit()
+        .max_moves(160);
+    start_stubborn(&mut fleet, "a").await;
+    fleet.balanced(&["a"]).await;
+    fleet.start("b").await;
+    fleet.until("to be given", |_| gives(&fleet) == 80).await;
+    // More than the locks that a worker enters at once, and none of them is released.
+    let waiters = || {
+        let tree = fleet.simulation.administrator().tree();
+        let contender = |path: &str| path.contains("/locks/") && path.contains("-lock-");
+        let contenders = tree.iter().filter(|node| contender(&node.path));
+        contenders.count() - 160
+    };
+    fleet.until("in the queues", |_| waiters() == 80).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_more_partitions_move_at_once_than_may() {
     let mut fleet = fleet(24);
     fleet.options = AssignmentOptions::new().max_moves(3);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_assignment::{AssignmentOperator, Partition};
 use zookeeper_recipes_simulation::{
-    Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+    Change, Committed, Fault, FaultKind, Limits, RequestKind, Simulation, SimulationOptions,
 };
 
 use crate::support::{Fleet, Judge, LONG, PATH};
@@ -197,4 +197,24 @@ async fn work_that_returns_early_is_begun_again_after_a_pause() {
     // Eight pauses that double from 20 ms, less at most a half.
     let least: Duration = (0..8).map(|it| Duration::from_millis(10 << it)).sum();
     assert!(began.elapsed() > least, "{:?}", began.elapsed());
+}
+
+/// The worker enters 64 locks at once. Each entry has a create and a list. The other requests are
+/// those of the session, the election and the plans.
+#[tokio::test(start_paused = true)]
+async fn start_with_many_partitions_sends_a_bounded_number_of_requests_at_once() {
+    let mut limits = Limits::default();
+    limits.outstanding = 2 * 64 + 50;
+    let options = SimulationOptions {
+        limits,
+        ..SimulationOptions::default()
+    };
+    let mut fleet = Fleet::new(Simulation::new(options), 500);
+    let simulation = fleet.simulation.clone();
+    fleet.start("a").await;
+    tokio::select! {
+        biased;
+        exceeded = simulation.exceeds_its_limits() => panic!("{exceeded}"),
+        () = fleet.balanced(&["a"]) => {}
+    }
 }

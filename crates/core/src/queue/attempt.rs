@@ -75,7 +75,7 @@ impl Place {
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Result<Grant, Error> {
     loop {
-        let (place, listing) = enter(queue).await?;
+        let (place, listing) = enter_with_permit(queue).await?;
         match hold(queue, attempt, place, listing).await? {
             Some(grant) => return Ok(grant),
             None => attempt.stepped_back(),
@@ -162,6 +162,15 @@ pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant
 async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     let renewed = queue.live.until_may_grant(queue.directory());
     renewed.await.map_err(|error| queue.failed(error))
+}
+
+/// Enters the queue once there is a permit, if the queue's options limit the entries.
+async fn enter_with_permit(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+    let _permit = match &queue.shared.options.entries {
+        Some(permits) => permits.acquire().await.ok(),
+        None => None,
+    };
+    enter(queue).await
 }
 
 /// Creates the contender's znode, and lists the queue after that.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
 use crate::server::checks::open_acl;
@@ -25,6 +27,8 @@ pub struct QueueOptions {
     pub(super) marks_release: bool,
     pub(super) local: Option<u32>,
     pub(super) at_most: Option<Duration>,
+    /// A contender has a permit while it enters the queue.
+    pub(super) entries: Option<Arc<Semaphore>>,
 }
 
 /// What a waiting attempt does when its session expires.
@@ -63,6 +67,7 @@ impl QueueOptions {
             marks_release: true,
             local: None,
             at_most: None,
+            entries: None,
         }
     }
 
@@ -193,6 +198,17 @@ impl QueueOptions {
         self
     }
 
+    /// Takes a permit for each entry into the queue: for the create and the first list.
+    ///
+    /// A contender that waits in the queue has no permit. A [`try_acquire`](crate::Recipe::try_acquire)
+    /// takes none.
+    // Hidden: it bounds the requests of an assignment, which has a queue for each partition.
+    #[doc(hidden)]
+    pub fn entries(mut self, permits: Arc<Semaphore>) -> QueueOptions {
+        self.entries = Some(permits);
+        self
+    }
+
     /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
@@ -283,6 +299,13 @@ macro_rules! recipe_options {
     (@local $name:ident) => {
         $crate::recipe_options!(@method $name local(passes_in_a_row: u32)
             "How often in a row the hold goes to another task of this process. By default 0.");
+    };
+    (@entries $name:ident) => {
+        #[doc(hidden)]
+        pub fn entries(mut self, permits: ::std::sync::Arc<::tokio::sync::Semaphore>) -> $name {
+            self.queue = self.queue.entries(permits);
+            self
+        }
     };
     (@method $name:ident $option:ident($value:ident: $type:ty) $about:literal) => {
         #[doc = $about]
