@@ -4,6 +4,8 @@ mod blocked;
 mod closing;
 mod day;
 mod log;
+#[cfg(feature = "assignment")]
+mod moves;
 #[cfg(feature = "metrics")]
 mod recorder;
 
