@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::hold_state::LossReason;
+use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
 #[cfg(doc)]
@@ -174,7 +174,11 @@ impl AllOf {
             // could last past the deadline.
             held.holds.push(hold?);
         }
-        Ok(held)
+        // A hold can be lost whose reason is still open. The deadline does not wait for the reason.
+        match held.first_lost() {
+            Some(lost) => Err(lost_error(lost)),
+            None => Ok(held),
+        }
     }
 
     /// Holds all recipes if they are free; otherwise `None`, with none held.
@@ -248,6 +252,13 @@ impl AllHold {
     pub fn remaining(&self) -> Duration {
         let remaining = self.holds.iter().map(|hold| hold.remaining());
         remaining.min().unwrap_or_default()
+    }
+
+    fn first_lost(&self) -> Option<(&Hold, LossReason)> {
+        self.holds.iter().find_map(|hold| match hold.state() {
+            HoldState::Lost(reason) => Some((hold, reason)),
+            _ => None,
+        })
     }
 
     /// Resolves when one of the holds is lost, with this hold and the reason: see [`Hold::lost`].
