@@ -124,8 +124,12 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
             "predecessor (list on wake)" if others == 1.0 => assert_eq!(requests, 1.0, "{row:?}"),
             "predecessor (list on wake)" => assert_eq!(requests, 2.0, "{row:?}"),
             "predecessor (no read)" => assert_eq!(requests, 1.0, "{row:?}"),
-            // Each waiter tries to create the znode, and all but one watch it again.
-            "single node" => assert_eq!(requests, 1.0 + others + (others - 1.0), "{row:?}"),
+            // Each waiter tries to create the znode, and all but one watch it again. On a busy
+            // machine one can come so late that the znode has gone again, and tries once more.
+            "single node" => {
+                let least = 1.0 + others + (others - 1.0);
+                assert!((least..least + 1.0).contains(&requests), "{row:?}");
+            }
             _ => assert!(requests >= 1.0, "{row:?}"),
         }
         assert!(figure(row, "bytes")? > 50.0 * requests, "{row:?}");
