@@ -161,7 +161,7 @@ impl Record {
             return;
         }
         if reason.is_own_close() {
-            self.report_end(held, "ended by close", "ended by close");
+            self.report_close(held);
         } else {
             self.report_loss(reason, held);
         }
@@ -191,17 +191,22 @@ impl Record {
 
     fn released(&self) {
         let held = self.began.elapsed();
-        if self.end(held) {
-            self.report_end(held, "released", "resigned");
+        if !self.end(held) {
+            return;
         }
-    }
-
-    /// Reports an end that is no loss. A leader's is reported as `of_leader`.
-    fn report_end(&self, held: Duration, event: &'static str, of_leader: &'static str) {
         let (path, token) = (&self.source.path, self.token.get());
         self.span.in_scope(|| match self.source.leads {
-            true => tracing::info!(target: TARGET, %path, token, ?held, "{of_leader}"),
-            false => tracing::debug!(target: TARGET, %path, token, ?held, "{event}"),
+            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
+            false => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
+        });
+        meter::count(RELEASED, Some(&self.source), None);
+    }
+
+    fn report_close(&self, held: Duration) {
+        let (path, token) = (&self.source.path, self.token.get());
+        self.span.in_scope(|| match self.source.leads {
+            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned by close"),
+            false => tracing::debug!(target: TARGET, %path, token, ?held, "ended by close"),
         });
         meter::count(RELEASED, Some(&self.source), None);
     }

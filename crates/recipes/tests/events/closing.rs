@@ -45,13 +45,13 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     // An error means that the member has ended.
     while holds.changed().await.is_ok() {}
     let lines = since(&log, before);
-    let ended = |line: &&Line| line.message == "ended by close";
+    let ended = |line: &&Line| line.message.ends_with("by close");
     let ended: Vec<Line> = lines.iter().filter(ended).cloned().collect();
     let of = |hold: i64| vec![token(hold)];
     let expected = [
         debug("ended by close", of(lock.fencing_token().get())),
         debug("ended by close", of(single.fencing_token().get())),
-        info("ended by close", of(leadership.fencing_token().get())),
+        info("resigned by close", of(leadership.fencing_token().get())),
         debug("ended by close", vec![]),
     ];
     assert_logged(&ended, &expected);
