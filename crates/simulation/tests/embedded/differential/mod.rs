@@ -61,11 +61,18 @@ impl Place {
         let replies = match step {
             Step::Ask(session, requests) => {
                 let client = &mut self.sessions[*session];
-                for request in requests {
-                    client.send(below(&self.root, request));
+                let mut replies = Vec::new();
+                // Until Apache's server has committed a new access control list, it checks some of
+                // the later requests by the old one.
+                for requests in requests.split_inclusive(|it| matches!(it, RequestBody::SetAcl(_)))
+                {
+                    for request in requests {
+                        client.send(below(&self.root, request));
+                    }
+                    let answers = requests.iter().map(|_| client.reply());
+                    replies.extend(answers.map(|it| it.expect("an answer")));
                 }
-                let replies = requests.iter().map(|_| client.reply());
-                replies.map(|it| it.expect("an answer")).collect()
+                replies
             }
             Step::Reconnect(session) => {
                 let ConnectResponse {
