@@ -80,7 +80,7 @@ fn coarsest_of(
 }
 
 /// T is five ticks, and the tick is set.
-fn told() -> (Servers, Rule) {
+fn with_known_tick() -> (Servers, Rule) {
     coarsest(5 * 8, Rule::tick_told).expect("a unit fine enough")
 }
 
@@ -186,14 +186,14 @@ fn behind_an_observer_master_it_is_broken_below_four_ticks_if_the_tick_is_not_to
 
 #[test]
 fn one_answer_is_not_enough() {
-    let (servers, _) = told();
+    let (servers, _) = with_known_tick();
     let schedule = assert_broken(servers, Rule::one_answer(&servers));
     assert!(!schedule.contains("Isolate"));
 }
 
 #[test]
 fn counted_from_the_answer_it_is_broken() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let counted_from = CountedFrom::Answer;
     assert_broken(
         servers,
@@ -206,27 +206,27 @@ fn counted_from_the_answer_it_is_broken() {
 
 #[test]
 fn without_the_wait_it_is_broken() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     assert_broken(servers, Rule { wait: 0, ..rule });
 }
 
 #[test]
 fn with_the_wait_from_the_sending_it_is_broken() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let wait_from = WaitFrom::Sending;
     assert_broken(servers, Rule { wait_from, ..rule });
 }
 
 #[test]
 fn with_a_reconnect_proved_by_a_sync_it_is_broken() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let proof = Proof::Sync;
     assert_broken(servers, Rule { proof, ..rule });
 }
 
 #[test]
 fn without_a_margin_an_isolated_leader_breaks_it() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let lease = servers.timeout;
     let schedule = assert_broken(servers, Rule { lease, ..rule });
     assert!(schedule.contains("Isolate"));
@@ -300,7 +300,7 @@ fn without_a_quarter_of_t_as_margin_a_tick_longer_than_assumed_breaks_it() {
 
 #[test]
 fn followers_that_restart_while_their_leader_is_cut_off_break_it() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let servers = Servers {
         followers_restart: true,
         ..servers
@@ -311,7 +311,7 @@ fn followers_that_restart_while_their_leader_is_cut_off_break_it() {
 
 #[test]
 fn packets_that_reach_a_leader_for_half_a_tick_longer_break_it() {
-    let (servers, rule) = told();
+    let (servers, rule) = with_known_tick();
     let late_packets = servers.tick / 2;
     let schedule = assert_broken(
         Servers {

@@ -26,13 +26,7 @@ use fleet::{Fleet, PLACES};
 /// Runs one seed of the assignment.
 pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
     in_a_world(|| async move {
-        let mut schedule = Schedule::draw(&LOCK, seed, trace_limit);
-        if variant.never_heals {
-            schedule.never_heal(seed);
-        }
-        for kind in &variant.without {
-            schedule.leave_out(*kind);
-        }
+        let mut schedule = variant.schedule(&LOCK, seed, trace_limit);
         schedule.crowd = Crowd::default();
         scenario(&schedule, Rng::with_seed(!seed)).await
     })

@@ -57,16 +57,29 @@ pub struct Variant {
     pub never_heals: bool,
 }
 
+impl Variant {
+    /// The schedule of a seed, changed as this variant asks.
+    pub(crate) fn schedule(
+        &self,
+        recipe: &TestedRecipe,
+        seed: u64,
+        trace_limit: usize,
+    ) -> Schedule {
+        let mut schedule = Schedule::draw(recipe, seed, trace_limit);
+        if self.never_heals {
+            schedule.never_heal(seed);
+        }
+        for kind in &self.without {
+            schedule.leave_out(*kind);
+        }
+        schedule
+    }
+}
+
 /// As [`run`], in another variant.
 pub fn run_as(recipe: TestedRecipe, seed: u64, trace_limit: usize, variant: &Variant) -> Report {
     in_a_world(|| async move {
-        let mut schedule = Schedule::draw(&recipe, seed, trace_limit);
-        if variant.never_heals {
-            schedule.never_heal(seed);
-        }
-        for kind in &variant.without {
-            schedule.leave_out(*kind);
-        }
+        let schedule = variant.schedule(&recipe, seed, trace_limit);
         scenario(recipe, &schedule, Rng::with_seed(!seed)).await
     })
 }

@@ -43,13 +43,7 @@ pub(crate) fn run<F: Future<Output = ()>>(
     participants: impl FnOnce(Arc<Trial>, Rng) -> F,
 ) -> Report {
     in_a_world(|| async move {
-        let mut schedule = Schedule::draw(&LOCK, seed, trace_limit);
-        if variant.never_heals {
-            schedule.never_heal(seed);
-        }
-        for kind in &variant.without {
-            schedule.leave_out(*kind);
-        }
+        let schedule = variant.schedule(&LOCK, seed, trace_limit);
         let simulation = Simulation::new(schedule.options.clone());
         simulation.faults().set_rates(schedule.rates.clone());
         let trial = Arc::new(Trial {
