@@ -133,7 +133,7 @@ impl Assignment {
         }
         partitions.check()?;
         options.check()?;
-        session.check_znode(&member, &[], &options.acl)?;
+        session.check_znode(&member, &[], &options.acl, None)?;
         let group = GroupOptions::new().acl(options.acl.clone());
         let id: Arc<str> = Arc::from(id);
         let reporter = Reporter {

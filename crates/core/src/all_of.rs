@@ -221,7 +221,7 @@ impl AllOf {
 }
 
 fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
-    hold.view.lost_by(reason)
+    hold.view.lost_error(reason)
 }
 
 /// The holds of several recipes that are held together.

@@ -227,9 +227,6 @@ fn parse_sequence(text: &str) -> Option<Sequence> {
 pub struct Identity(Uuid);
 
 impl Identity {
-    /// The identity that no contender has.
-    pub(crate) const NONE: Identity = Identity(Uuid::nil());
-
     /// A new random identity.
     pub fn random() -> Identity {
         Identity(Uuid::new_v4())

@@ -6,6 +6,7 @@ pub(crate) mod grant;
 pub(crate) mod local_queue;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
+pub(crate) mod registry;
 mod replace;
 mod search;
 pub(crate) mod sole_writer;
@@ -71,18 +72,18 @@ pub(crate) struct Held {
 }
 
 impl Hold {
-    /// A hold by this grant, until the ensemble's clock shows `until`.
+    /// A hold by this grant, until the ensemble's clock shows `deadline`.
     pub(crate) fn new(
         grant: Grant,
         turn: Option<LocalTurn>,
         record: HoldRecord,
-        until: Option<Duration>,
+        deadline: Option<Duration>,
     ) -> Hold {
-        let state = grant.state(until, record.loss());
+        let state = grant.state(deadline, record.loss());
         if let Some(turn) = &turn {
             turn.held_by(state.clone());
         }
-        grant.fate.records(Some(record.shared()));
+        grant.fate.set_record(Some(record.shared()));
         let view = HoldView::new(state, grant.owned.znode.clone(), grant.token);
         keep_time_limit(&view, &grant, record.shared());
         Hold {
@@ -232,7 +233,7 @@ impl Hold {
     ) -> Result<Hold, Error> {
         let (held, ended) = self.end().expect(NOT_ENDED);
         if let Ended::Lost(reason) = ended {
-            return Err(self.view.lost_by(reason));
+            return Err(self.view.lost_error(reason));
         }
         let Held {
             grant,
@@ -247,10 +248,15 @@ impl Hold {
         let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
         let recipe = grant.rule.as_ref().map(|rule| rule.hints().recipe(to));
         let record = match recipe {
-            Some(recipe) => record.replaced(recipe, grant.beginning()),
+            Some(recipe) => record.replaced(recipe, grant.start()),
             None => record,
         };
-        Ok(Hold::new(grant, None, record, self.view.grant_state.until))
+        Ok(Hold::new(
+            grant,
+            None,
+            record,
+            self.view.grant_state.deadline,
+        ))
     }
 
     /// Releases the hold, and waits for the server's answer.
@@ -296,7 +302,7 @@ impl Hold {
             return Ok(());
         };
         if let Ended::Lost(reason) = ended {
-            return Err(self.view.lost_by(reason));
+            return Err(self.view.lost_error(reason));
         }
         let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
@@ -312,7 +318,7 @@ impl Hold {
         // An error means that it was set before, and only the first end counts.
         let _ = self.view.shared.ended.set(ended);
         // From here on the owner reports the end: its own deletion is not a loss.
-        held.grant.fate.records(None);
+        held.grant.fate.set_record(None);
         if ended != Ended::Released {
             held.record.ended(ended, self.view.grant_state.live.now());
         }

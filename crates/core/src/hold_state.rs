@@ -172,7 +172,7 @@ pub enum LossReason {
 impl LossReason {
     /// True if this process has closed the session of the hold, as at a planned end.
     ///
-    /// So it is also if the runtime of the session has shut down. Such an end is reported below the
+    /// True, too, if the runtime of the session has shut down. Such an end is reported below the
     /// level of a warning, and does not count as a loss.
     ///
     /// ```

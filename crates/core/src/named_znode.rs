@@ -19,7 +19,7 @@ use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
-use crate::queue::wait::{OwnWait, WITHOUT_ZNODE};
+use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
 use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
@@ -120,11 +120,11 @@ impl NamedZnode {
     ///
     /// # Errors
     ///
-    /// * [`Error::SessionOver`], also once the session is being [left to another
-    ///   process](Session::detach), or has ended here.
+    /// * [`Error::SessionOver`] if the session is over, or is being [left to another
+    ///   process](Session::detach).
     /// * [`Error::MissingChroot`].
-    /// * [`Error::Refused`], also if each of eight creates soon broke its connection, and no create
-    ///   was ever answered: the server may not know the request.
+    /// * [`Error::Refused`] if the server refuses a request, or if each of eight creates soon broke
+    ///   its connection, and no create was ever answered: the server may not know the request.
     pub async fn create(
         &self,
         data: &[u8],
@@ -205,9 +205,9 @@ impl NamedZnode {
         };
         let grant = Grant::new(owned, &self.open.granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = HoldRecord::begin(Arc::new(source), &caller, grant.beginning(), waited);
-        let until = grant.until(at_most);
-        Ok(Some(Hold::new(grant, None, record, until)))
+        let record = HoldRecord::begin(Arc::new(source), &caller, grant.start(), waited);
+        let deadline = grant.deadline(at_most);
+        Ok(Some(Hold::new(grant, None, record, deadline)))
     }
 
     async fn create_or_find(
@@ -324,7 +324,8 @@ impl fmt::Debug for NamedZnode {
 }
 
 impl Session {
-    /// Refuses a znode with this data and access control list if no request could create it.
+    /// Refuses a znode with this data and access control list if no request could create it, and a
+    /// time limit of zero.
     ///
     /// # Errors
     ///
@@ -334,8 +335,10 @@ impl Session {
         path: &NodePath,
         data: &[u8],
         acl: &[Acl],
+        at_most: Option<Duration>,
     ) -> Result<(), InvalidInput> {
         check_acl(acl)?;
+        check_time_limit(at_most)?;
         let limit = self.request_limit();
         limit.check_contender(path.as_str(), "", data, acl)
     }

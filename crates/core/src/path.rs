@@ -10,7 +10,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// These paths are refused, with an error that quotes the path and names the problem:
 ///
-/// * a path of more than 32,768 bytes, of which the error quotes nothing;
+/// * a path of more than 32,768 bytes, which the error does not quote;
 /// * the empty path, and a path that is not absolute;
 /// * a path with an empty segment, with `.` or `..`, or with a slash at its end;
 /// * a path with a character that ZooKeeper refuses (control characters, private use, everything

@@ -7,8 +7,9 @@ mod attempt;
 pub(crate) mod directory;
 pub(crate) mod options;
 mod other_waits;
+pub(crate) mod own_wait;
 mod session_queue;
-pub(crate) mod wait;
+mod wait;
 
 use std::fmt;
 use std::pin::pin;
@@ -18,11 +19,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use self::options::{AfterSessionLoss, QueueOptions};
+use self::own_wait::{OwnWait, WITHOUT_ZNODE};
 use self::session_queue::{SessionQueue, SharedQueue, check_label, entries};
-use self::wait::{OwnWait, WITHOUT_ZNODE};
 use crate::error::Error;
 use crate::events::Source;
-use crate::events::attempt::Attempt;
+use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::local_queue::{Admission, LocalQueue, LocalTurn};
@@ -164,11 +165,10 @@ impl Queue {
         &self.shared.options
     }
 
-    /// True if this is the only clone, and no task of the process has a turn by it.
+    /// True if this is the only clone, and no task of the process waits or holds by it.
     ///
-    /// A task has a turn from its first wait until its hold's znode is deleted. The answer remains
-    /// true until this value is cloned or used. False for no clone if the tasks of the process do
-    /// not queue within the process ([`QueueOptions::local`]).
+    /// A task counts from its first wait until the znode of its hold is deleted, but only with
+    /// [`QueueOptions::local`]. The answer remains true until this value is cloned or used.
     // Hidden: it serves the values of the crate `lock` that many names share.
     #[doc(hidden)]
     pub fn is_idle(&self) -> bool {
@@ -195,11 +195,11 @@ impl Queue {
     /// Waits for a connection first, and for the replies to creates whose attempts in this session
     /// were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let attempt = Attempt::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.source);
         attempt.report(pin!(self.acquire_by(&attempt))).await
     }
 
-    async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
+    async fn acquire_by(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => {
@@ -242,7 +242,7 @@ impl Queue {
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        let attempt = Attempt::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.source);
         let acquire = pin!(self.acquire_by(&attempt));
         let within = within(timeout, &self.shared.directory, acquire);
         attempt.report(within).await
@@ -258,14 +258,14 @@ impl Queue {
     /// | the contender would have to wait: a list | 1 | 1 | 0 |
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let attempt = Attempt::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.source);
         let work = pin!(self.try_by(&attempt));
         let path = &self.shared.directory;
         let bounded = self.shared.session.unless_disconnected(path, work);
         attempt.report_try(bounded).await
     }
 
-    async fn try_by(&self, attempt: &Attempt) -> Result<Option<Hold>, Error> {
+    async fn try_by(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match local.try_turn() {
@@ -298,10 +298,10 @@ impl Queue {
     }
 
     /// The hold of an attempt that was granted.
-    fn held(&self, attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
-        let record = attempt.acquired(grant.beginning());
-        let until = grant.until(self.shared.options.at_most);
-        Hold::new(grant, turn, record, until)
+    fn held(&self, attempt: &AttemptRecord, grant: Grant, turn: Option<LocalTurn>) -> Hold {
+        let record = attempt.acquired(grant.start());
+        let deadline = grant.deadline(self.shared.options.at_most);
+        Hold::new(grant, turn, record, deadline)
     }
 }
 
@@ -343,7 +343,7 @@ impl Recipe for Queue {
 }
 
 impl SharedQueue {
-    async fn acquire(&self, attempt: &Attempt) -> Result<Grant, Error> {
+    async fn acquire(&self, attempt: &AttemptRecord) -> Result<Grant, Error> {
         let path = self.directory.as_str();
         let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
         loop {

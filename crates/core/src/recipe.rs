@@ -107,7 +107,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     fn session(&self) -> &Session;
 }
 
-/// Methods of every recipe, also of a `dyn Recipe`.
+/// Methods of every recipe, even of a `dyn Recipe`.
 pub trait RecipeExt: Recipe {
     /// Acquires, runs the work until it is done or the hold is lost, and releases.
     ///
@@ -147,7 +147,7 @@ pub trait RecipeExt: Recipe {
             let work = work(hold.view());
             match hold.run_until_lost(work).await {
                 Ok(done) => hold.release().await.map(|()| done),
-                Err(reason) => Err(hold.view.lost_by(reason)),
+                Err(reason) => Err(hold.view.lost_error(reason)),
             }
         }
     }

@@ -54,7 +54,7 @@ use crate::invalid_input::InvalidInput;
 /// }
 ///
 /// impl RuleHints for First {
-///     fn holds_alone(&self, label: &str) -> bool {
+///     fn holds_only_first(&self, label: &str) -> bool {
 ///         label == "lock-"
 ///     }
 /// }
@@ -71,8 +71,8 @@ pub trait Rule: fmt::Debug + Send + Sync {
     ///
     /// By default true for the rule's own label. If contenders of several rules queue together,
     /// such as readers and writers, each of these rules counts all their labels. Each rule has
-    /// a queue of its own on the same path. [`Queue::by`](crate::Queue::by) makes the second from
-    /// the first, so that they share what they know about being alone.
+    /// a queue of its own on the same path: [`Queue::by`](crate::Queue::by) makes the second from
+    /// the first.
     fn counts(&self, label: &str) -> bool {
         label == self.label()
     }
@@ -175,7 +175,7 @@ pub trait RuleHints: Send + Sync {
     /// contenders.
     ///
     /// By default false for every label.
-    fn holds_alone(&self, _label: &str) -> bool {
+    fn holds_only_first(&self, _label: &str) -> bool {
         false
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
+use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared, ready};
 
-/// Locks a mutex, also if another task has panicked with it locked.
+/// Locks a mutex, even if another task has panicked with it locked.
 ///
 /// No code in this crate leaves the value half changed, so the value is sound after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -16,6 +16,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// To a task that has used up its turn, tokio shows none of its channels as ready. This shows them.
 pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
     tokio::task::unconstrained(future).now_or_never()
+}
+
+/// A future that was polled once, so that its request is sent.
+pub(crate) fn begun<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> BoxFuture<'static, T> {
+    let mut future = future.boxed();
+    let at_once = ready_now(&mut future);
+    at_once.map_or(future, |output| ready(output).boxed())
 }
 
 /// The output of this future. If there is none, this future never resolves.

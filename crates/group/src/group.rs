@@ -76,7 +76,7 @@ impl Group {
         options: GroupOptions,
     ) -> Result<Group, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        session.check_znode(&path, &[], &options.acl)?;
+        session.check_znode(&path, &[], &options.acl, None)?;
         Ok(Group {
             session: session.clone(),
             path,
@@ -154,7 +154,8 @@ impl Group {
         if_taken: IfTaken,
     ) -> Result<Membership, Error> {
         let path = self.path.join(name)?;
-        self.session.check_znode(&path, &data, &self.options.acl)?;
+        self.session
+            .check_znode(&path, &data, &self.options.acl, None)?;
         let member = OwnMember {
             session: self.session.clone(),
             data: data.into(),

@@ -38,7 +38,7 @@ impl RuleHints for FirstInQueue {
         "lock"
     }
 
-    fn holds_alone(&self, label: &str) -> bool {
+    fn holds_only_first(&self, label: &str) -> bool {
         label == LABEL
     }
 

@@ -156,11 +156,7 @@ impl SingleNodeLock {
         // Each identity has this length.
         let identity = session.ensemble().identity().prefix();
         let data = [identity.as_bytes(), text(&options, session)].concat();
-        session.check_znode(&path, &data, &options.acl)?;
-        if options.at_most == Some(Duration::ZERO) {
-            let problem = "must not be zero";
-            return Err(InvalidInput::new("time limit of a hold", "0", problem));
-        }
+        session.check_znode(&path, &data, &options.acl, options.at_most)?;
         Ok(SingleNodeLock {
             session: session.clone(),
             path,

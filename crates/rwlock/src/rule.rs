@@ -79,7 +79,7 @@ impl RuleHints for Hints {
         recipe(label)
     }
 
-    fn holds_alone(&self, label: &str) -> bool {
+    fn holds_only_first(&self, label: &str) -> bool {
         label == WRITE
     }
 

@@ -127,7 +127,7 @@ fn only_our_writers_hold_alone_and_are_replaced() {
     for hints in rules.map(Rule::hints) {
         for label in LABELS {
             let is_our_writer = label == "__WRIT__";
-            assert_eq!(hints.holds_alone(label), is_our_writer, "{label}");
+            assert_eq!(hints.holds_only_first(label), is_our_writer, "{label}");
             assert_eq!(hints.may_be_replaced(label), is_our_writer, "{label}");
             let reads = ["__READ__", "__rlock__"].contains(&label);
             let recipe = if reads { "read_lock" } else { "write_lock" };

@@ -195,7 +195,7 @@ impl<'a> Laws<'a> {
     /// * a deletion wakes only the waiters that it [may](Self::wakes) wake;
     /// * "hold" never becomes "wait" when a contender before it leaves;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
-    /// * a label that [holds alone](zookeeper_recipes_core::RuleHints::holds_alone) holds with no contender before it;
+    /// * a label that [holds only as the first](zookeeper_recipes_core::RuleHints::holds_only_first) holds with no contender before it;
     /// * each rule [says of each contender](Rule::holds) that it holds if that contender's own rule
     ///   decides so.
     pub fn check(&self) -> Result<(), BrokenLaw> {
@@ -332,12 +332,14 @@ impl<'a> Laws<'a> {
         match decide(before) {
             None => Ok(()),
             Some(Verdict::Hold) => {
-                let holds_alone = self
+                let holds_only_first = self
                     .rules
                     .iter()
-                    .any(|rule| rule.hints().holds_alone(me.label()));
-                if holds_alone && !before.is_empty() {
-                    return broken("holds beside others, and says that it holds alone".to_owned());
+                    .any(|rule| rule.hints().holds_only_first(me.label()));
+                if holds_only_first && !before.is_empty() {
+                    return broken(
+                        "holds behind others, and says that it holds only as the first".to_owned(),
+                    );
                 }
                 for gone in 0..before.len() {
                     let mut rest = before.to_vec();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::error::Error;
-use crate::events::hold::{Beginning, HoldRecord};
+use crate::events::hold::{HoldRecord, HoldStart};
 use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
 use crate::events::{Source, TARGET};
 use crate::server::error::SessionEnd;
@@ -17,7 +17,7 @@ use crate::sync::lock;
 /// The record of one attempt, from the call to the hold.
 ///
 /// If it is dropped before it has ended, the attempt was given up.
-pub(crate) struct Attempt {
+pub(crate) struct AttemptRecord {
     source: Arc<Source>,
     began: Instant,
     /// The caller's span, which is the parent of the hold's.
@@ -30,14 +30,14 @@ pub(crate) struct Attempt {
     has_ended: AtomicBool,
 }
 
-impl Attempt {
-    pub(crate) fn begin(source: &Arc<Source>) -> Attempt {
+impl AttemptRecord {
+    pub(crate) fn begin(source: &Arc<Source>) -> AttemptRecord {
         meter::count(ATTEMPTS, Some(source), None);
         meter::change(WAITING, source, 1.0);
         let Source {
             recipe, name, path, ..
         } = &**source;
-        Attempt {
+        AttemptRecord {
             source: source.clone(),
             began: Instant::now(),
             caller: Span::current(),
@@ -112,7 +112,7 @@ impl Attempt {
     }
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
-    pub(crate) fn acquired(&self, granted: Beginning<'_>) -> HoldRecord {
+    pub(crate) fn acquired(&self, granted: HoldStart<'_>) -> HoldRecord {
         self.ended();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
@@ -130,7 +130,7 @@ impl Attempt {
     }
 }
 
-impl Drop for Attempt {
+impl Drop for AttemptRecord {
     fn drop(&mut self) {
         if !self.has_ended.load(Ordering::Relaxed) {
             let path = &self.source.path;

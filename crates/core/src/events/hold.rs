@@ -14,7 +14,7 @@ use crate::events::{Source, TARGET};
 use crate::hold_state::{Ended, FencingToken, LossReason};
 use crate::server::error::SessionEnd;
 
-pub(crate) struct Beginning<'a> {
+pub(crate) struct HoldStart<'a> {
     pub(crate) token: FencingToken,
     /// The path of the holder's znode.
     pub(crate) path: &'a str,
@@ -78,10 +78,10 @@ impl HoldRecord {
     pub(crate) fn begin(
         source: Arc<Source>,
         caller: &Span,
-        granted: Beginning<'_>,
+        granted: HoldStart<'_>,
         waited: Duration,
     ) -> HoldRecord {
-        let Beginning { token, path, now } = granted;
+        let HoldStart { token, path, now } = granted;
         let znode = name_of(path).to_owned();
         meter::count(ACQUIRED, Some(&source), None);
         meter::change(HOLDING, &source, 1.0);
@@ -116,7 +116,7 @@ impl HoldRecord {
     }
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
-    pub(crate) fn replaced(self, recipe: &'static str, granted: Beginning<'_>) -> HoldRecord {
+    pub(crate) fn replaced(self, recipe: &'static str, granted: HoldStart<'_>) -> HoldRecord {
         let source = Source {
             recipe,
             ..(*self.0.source).clone()

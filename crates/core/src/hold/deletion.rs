@@ -20,9 +20,9 @@ use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
 
-/// The most deletions that are sent alone at once. Further deletions are gathered.
+/// While this many deletions that were sent alone have no answer, further deletions are gathered.
 const MOST_ALONE: usize = 16;
-/// The most transactions that are sent at once.
+/// The most transactions without an answer.
 const MOST_TRANSACTIONS: usize = 4;
 /// The most deletions in one transaction.
 const MOST_TOGETHER: usize = 64;

@@ -1,31 +1,31 @@
-//! One grant of a recipe by the server, the list of those of a session, and their loss watches.
+//! One grant of a recipe by the server, the grants of a session, and their loss watches.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::hold::{Beginning, FirstLoss, Record};
+use crate::events::hold::{FirstLoss, HoldStart, Record};
 use crate::events::znode as events;
 use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
+use crate::hold::registry::{Entry, Registry};
 use crate::hold::view::{Fate, GrantFate, GrantState, HoldView, outlived};
 use crate::hold_state::{FencingToken, HoldState, LossReason};
-use crate::live::live_session::{Condition, Contact, LiveSession};
+use crate::live::live_session::{Contact, LiveSession};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::{lock, ready_now};
+use crate::sync::ready_now;
 
 /// One grant of a recipe by the server.
 ///
 /// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
-    /// Dropped first: a grant that is not listed any more is deleted by its owner alone.
-    pub(crate) entry: Entry,
+    /// Dropped first: a grant that is not registered any more is deleted by its owner alone.
+    pub(crate) entry: Entry<RegisteredGrant>,
     pub(crate) owned: ZnodeOwner,
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
@@ -41,14 +41,14 @@ impl Grant {
     /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
         owned: ZnodeOwner,
-        granted: &Arc<Granted>,
+        granted: &Granted,
         lapses: u64,
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
         owned.znode.set_held(true);
         let fate = GrantFate::default();
-        let listed = ListedGrant {
+        let grant = RegisteredGrant {
             lapses,
             znode: owned.znode.clone(),
             fate: fate.clone(),
@@ -56,10 +56,10 @@ impl Grant {
         };
         if let Some(loss_watch) = loss_watch {
             let live = owned.znode.live();
-            live.in_background(listed.clone().report(loss_watch));
+            live.in_background(grant.clone().report(loss_watch));
         }
         Grant {
-            entry: granted.add(listed),
+            entry: granted.add(grant),
             owned,
             rule: None,
             token,
@@ -69,13 +69,13 @@ impl Grant {
     }
 
     /// When a time limit that begins now passes, by the ensemble's clock.
-    pub(crate) fn until(&self, at_most: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn deadline(&self, at_most: Option<Duration>) -> Option<Duration> {
         at_most.and_then(|at_most| self.owned.znode.live().now().checked_add(at_most))
     }
 
     /// What the record of a hold by this grant begins with.
-    pub(crate) fn beginning(&self) -> Beginning<'_> {
-        Beginning {
+    pub(crate) fn start(&self) -> HoldStart<'_> {
+        HoldStart {
             token: self.token,
             path: self.owned.znode.path(),
             now: self.owned.znode.live().now(),
@@ -88,12 +88,12 @@ impl Grant {
         self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
     }
 
-    pub(crate) fn state(&self, until: Option<Duration>, loss: FirstLoss) -> GrantState {
+    pub(crate) fn state(&self, deadline: Option<Duration>, loss: FirstLoss) -> GrantState {
         GrantState {
             live: self.owned.znode.live().clone(),
             lapses: self.lapses,
             fate: self.fate.clone(),
-            until,
+            deadline,
             loss,
         }
     }
@@ -140,7 +140,7 @@ impl Drop for Grant {
 /// Does nothing if the hold has no time limit, or ends before. The hold itself reports the loss by
 /// the clock, even if this task does not run.
 pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
-    let Some(until) = hold.grant_state.until else {
+    let Some(deadline) = hold.grant_state.deadline else {
         return;
     };
     let (hold, fate) = (hold.clone(), grant.fate.clone());
@@ -149,9 +149,9 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
         tokio::select! {
             biased;
             _ = hold.ended_by_owner() => return,
-            () = pass(&live, until) => {}
+            () = pass(&live, deadline) => {}
         }
-        if fate.time_is_up(&record, until) {
+        if fate.time_is_up(&record, deadline) {
             hold.znode.set_held(false);
             hold.znode.remove_in_background(());
         }
@@ -161,9 +161,9 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
 /// Waits until the ensemble's clock shows this time.
 ///
 /// Wakes now and then, because a timer may not count the time that the machine was asleep.
-async fn pass(live: &LiveSession, until: Duration) {
+async fn pass(live: &LiveSession, deadline: Duration) {
     loop {
-        let remaining = until.saturating_sub(live.now());
+        let remaining = deadline.saturating_sub(live.now());
         if remaining.is_zero() {
             return;
         }
@@ -172,26 +172,15 @@ async fn pass(live: &LiveSession, until: Duration) {
 }
 
 /// The holds granted in a session and not yet released.
-#[derive(Default)]
-pub(crate) struct Granted {
-    grants: Mutex<Grants>,
-    /// True if the last report to the holds says that no server answers.
-    is_suspended: AtomicBool,
-}
+pub(crate) type Granted = Registry<RegisteredGrant>;
 
-#[derive(Default)]
-struct Grants {
-    next: u64,
-    by_number: BTreeMap<u64, ListedGrant>,
-}
-
-/// A grant in the list of its session.
+/// A grant in the registry of its session.
 #[derive(Clone)]
-pub(crate) struct ListedGrant {
+pub(crate) struct RegisteredGrant {
     lapses: u64,
     znode: OwnZnode,
     fate: GrantFate,
-    /// False if its loss watch is to be set at the next tick.
+    /// False if its loss watch is to be set at the next probe.
     ///
     /// Most holds are released before a loss watch is worth a request.
     is_watched: bool,
@@ -199,26 +188,23 @@ pub(crate) struct ListedGrant {
 
 impl Granted {
     /// Sets a loss watch for each hold granted since the last probe.
-    pub(crate) fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
-        let mut grants = lock(&self.grants);
-        let unwatched = grants.by_number.values_mut();
-        let unwatched = unwatched.filter(|grant| !grant.is_watched).map(|grant| {
-            grant.is_watched = true;
-            grant.clone()
-        });
-        let unwatched: Vec<ListedGrant> = unwatched.collect();
-        drop(grants);
+    pub(crate) fn watch_each(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+        let mut unwatched = Vec::new();
+        for grant in self.lock().values.values_mut() {
+            if !std::mem::replace(&mut grant.is_watched, true) {
+                unwatched.push(grant.clone());
+            }
+        }
         for grant in unwatched {
             live.in_background(grant.watch(server.clone()));
         }
     }
 
-    /// Deletes the znodes of the holds that were lost by a lapse of the lease.
+    /// Deletes the znodes of the holds that were lost by this lapse of the lease.
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
-    pub(crate) fn supervised(&self, now: Condition) {
-        self.report_contact(now.contact);
-        for znode in self.take_lost(now.lapses) {
+    pub(crate) fn delete_lost(&self, lapses: u64) {
+        for znode in self.take_lost(lapses) {
             znode.set_held(false);
             znode.remove_in_background(());
         }
@@ -226,33 +212,23 @@ impl Granted {
 
     /// Reports each hold as lost with its session, unless the lease had lapsed before.
     pub(crate) fn ended(&self, end: SessionEnd) {
-        let grants = std::mem::take(&mut lock(&self.grants).by_number);
+        let grants = std::mem::take(&mut self.lock().values);
         for grant in grants.values() {
             let live = grant.znode.live();
             let (reason, at) = match live.hold_state(grant.lapses) {
                 HoldState::Lost(reason @ LossReason::LeaseElapsed) => (reason, live.lapsed_at()),
                 _ => (LossReason::Session(end), live.now()),
             };
-            grant.fate.record(|record| record.lost(reason, at));
+            grant.fate.with_record(|record| record.lost(reason, at));
         }
     }
 
-    /// Lists a grant until the entry is dropped.
-    fn add(self: &Arc<Self>, grant: ListedGrant) -> Entry {
-        let mut grants = lock(&self.grants);
-        grants.next += 1;
-        let number = grants.next;
-        grants.by_number.insert(number, grant);
-        drop(grants);
-        let granted = self.clone();
-        Entry { granted, number }
-    }
-
-    /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
+    /// Registers the znode that is to replace the znode of a grant made after this number of
+    /// lapses.
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Entry {
-        self.add(ListedGrant {
+    pub(crate) fn add_successor(&self, lapses: u64, znode: OwnZnode) -> Entry<RegisteredGrant> {
+        self.add(RegisteredGrant {
             lapses,
             znode,
             fate: GrantFate::default(),
@@ -269,21 +245,18 @@ impl Granted {
         waited: Duration,
         is_awaited: impl Fn(&str) -> bool,
     ) {
-        let grants = lock(&self.grants);
-        let mut awaited = grants.by_number.values();
-        let awaited = awaited.find(|grant| is_awaited(grant.znode.path()));
-        let awaited = awaited.cloned();
-        drop(grants);
-        if let Some(ListedGrant { znode, fate, .. }) = awaited {
-            let longest = znode.live().timeout;
-            fate.record(|record| record.warn_of_own_wait(contender, znode.path(), waited, longest));
+        let is_awaited = |grant: &&RegisteredGrant| is_awaited(grant.znode.path());
+        let awaited = self.lock().values.values().find(is_awaited).cloned();
+        if let Some(RegisteredGrant { znode, fate, .. }) = awaited {
+            let (holder, longest) = (znode.path(), znode.live().timeout);
+            fate.with_record(|record| record.warn_of_own_wait(contender, holder, waited, longest));
         }
     }
 
     /// Sets the fate of the grants of before the last lapse, and returns their znodes.
     fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
         let mut lost = Vec::new();
-        lock(&self.grants).by_number.retain(|_, grant| {
+        self.lock().values.retain(|_, grant| {
             // A hold may have been granted after a later lapse meanwhile.
             let is_lost = grant.lapses < lapses;
             if is_lost {
@@ -291,42 +264,24 @@ impl Granted {
             }
             !is_lost
         });
-        let reported = lost.into_iter().map(|ListedGrant { znode, fate, .. }| {
+        let reported = lost.into_iter().map(|RegisteredGrant { znode, fate, .. }| {
             fate.report(Fate::Lapsed, znode.live().lapsed_at());
             znode
         });
         reported.collect()
     }
 
-    /// Reports to the holds whether a server answers, if that has changed.
-    fn report_contact(&self, contact: Contact) {
-        let is_suspended = contact == Contact::Suspended;
-        if self.is_suspended.swap(is_suspended, Ordering::Relaxed) == is_suspended {
-            return;
-        }
-        let grants = lock(&self.grants);
-        let fates = grants.by_number.values().map(|grant| &grant.fate);
-        let fates: Vec<GrantFate> = fates.cloned().collect();
-        drop(grants);
+    /// Reports to the holds whether a server answers.
+    pub(crate) fn report_contact(&self, is_suspended: bool) {
+        let fates = |grant: &RegisteredGrant| grant.fate.clone();
+        let fates: Vec<GrantFate> = self.lock().values.values().map(fates).collect();
         for fate in fates {
-            fate.record(|record| record.suspended(is_suspended));
+            fate.with_record(|record| record.suspended(is_suspended));
         }
     }
 }
 
-/// The entry of a znode in the list of its session. A drop removes it.
-pub(crate) struct Entry {
-    pub(crate) granted: Arc<Granted>,
-    number: u64,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        lock(&self.granted.grants).by_number.remove(&self.number);
-    }
-}
-
-impl ListedGrant {
+impl RegisteredGrant {
     /// Sets the loss watch, and reports the fate of the znode.
     async fn watch(self, server: Arc<dyn ServerSession>) {
         let znode = self.znode.clone();
@@ -341,17 +296,17 @@ impl ListedGrant {
     /// Deletes a znode that another client has written to. A lost hold must not keep other
     /// contenders waiting.
     async fn report(self, mut loss_watch: LossWatch) {
-        let gone = loss_watch.gone().await;
+        let loss = loss_watch.lost().await;
         let at = self.znode.live().now();
-        let fate = match gone {
+        let fate = match loss {
             // The hold was released, or was lost before. Nobody asks for the reason.
-            Gone::Deleted if self.znode.is_being_deleted() => Fate::Deleted,
-            Gone::Deleted => {
+            ZnodeLoss::Deleted if self.znode.is_being_deleted() => Fate::Deleted,
+            ZnodeLoss::Deleted => {
                 self.znode.note_gone();
                 self.fate.report(Fate::Gone, at);
                 self.explain().await
             }
-            Gone::Written => Fate::Written,
+            ZnodeLoss::Written => Fate::Written,
         };
         let live = self.znode.live();
         match live.hold_state(self.lapses) {
@@ -363,7 +318,7 @@ impl ListedGrant {
             _ => self.fate.report(fate, at),
         }
         // The process's own release writes to the znode, too.
-        if gone == Gone::Written && !self.znode.is_being_deleted() {
+        if loss == ZnodeLoss::Written && !self.znode.is_being_deleted() {
             self.znode.remove_in_background(());
         }
     }
@@ -410,15 +365,15 @@ pub(crate) async fn session_lasts(live: &LiveSession) {
 /// when somebody else has written. Does not resolve if the session ends: the session itself
 /// reports its end.
 pub(crate) struct LossWatch {
-    watching: BoxFuture<'static, Gone>,
+    watching: BoxFuture<'static, ZnodeLoss>,
     /// The result of `watching`, once it has resolved.
-    gone: Option<Gone>,
+    loss: Option<ZnodeLoss>,
     is_armed: Arc<AtomicBool>,
 }
 
 /// Why a znode is no longer its owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gone {
+pub(crate) enum ZnodeLoss {
     Deleted,
     /// The znode is there, but somebody wrote to it.
     ///
@@ -433,7 +388,7 @@ pub(crate) enum Certainty {
     Certain,
     /// The watch is not set, and is about to be set again.
     Doubtful,
-    Gone(Gone),
+    Lost(ZnodeLoss),
 }
 
 /// The znode that a loss watch watches, and the server that reports its events.
@@ -444,18 +399,20 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// How the owner's znode was lost, by the znode found at its path.
-    pub(crate) fn gone(&self, stat: &Stat) -> Option<Gone> {
+    pub(crate) fn loss(&self, stat: &Stat) -> Option<ZnodeLoss> {
         if !self.znode.is_still(stat) {
-            return Some(Gone::Deleted);
+            return Some(ZnodeLoss::Deleted);
         }
         let was_written = self.znode.is_written_by_owner_alone() && stat.version != 0;
-        was_written.then_some(Gone::Written)
+        was_written.then_some(ZnodeLoss::Written)
     }
 
-    fn gone_by(&self, event: Event) -> Option<Gone> {
+    fn loss_by(&self, event: Event) -> Option<ZnodeLoss> {
         match event {
-            Event::Deleted => Some(Gone::Deleted),
-            Event::DataChanged if self.znode.is_written_by_owner_alone() => Some(Gone::Written),
+            Event::Deleted => Some(ZnodeLoss::Deleted),
+            Event::DataChanged if self.znode.is_written_by_owner_alone() => {
+                Some(ZnodeLoss::Written)
+            }
             _ => None,
         }
     }
@@ -468,7 +425,7 @@ impl LossWatch {
         let watching = keep_watching(watched, watch, is_armed.clone());
         LossWatch {
             watching: watching.boxed(),
-            gone: None,
+            loss: None,
             is_armed,
         }
     }
@@ -476,17 +433,17 @@ impl LossWatch {
     /// Resolves when the znode is no longer its owner's.
     ///
     /// Cancel safe: the future may be dropped, and the method called again.
-    pub(crate) async fn gone(&mut self) -> Gone {
-        match self.gone {
-            Some(gone) => gone,
-            None => *self.gone.insert((&mut self.watching).await),
+    pub(crate) async fn lost(&mut self) -> ZnodeLoss {
+        match self.loss {
+            Some(loss) => loss,
+            None => *self.loss.insert((&mut self.watching).await),
         }
     }
 
     /// What the session's events until now say of the znode.
     pub(crate) fn look(&mut self) -> Certainty {
-        match ready_now(self.gone()) {
-            Some(gone) => Certainty::Gone(gone),
+        match ready_now(self.lost()) {
+            Some(loss) => Certainty::Lost(loss),
             None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
             None => Certainty::Doubtful,
         }
@@ -497,7 +454,7 @@ async fn keep_watching(
     watched: Watched,
     mut watch: Option<Watch>,
     is_armed: Arc<AtomicBool>,
-) -> Gone {
+) -> ZnodeLoss {
     let Watched { server, znode } = &watched;
     let longest = znode.live().timeout;
     let mut backoff = Backoff::up_to(longest);
@@ -505,8 +462,8 @@ async fn keep_watching(
         if let Some(watch) = watch.take() {
             let event = watch.await;
             is_armed.store(false, Ordering::Relaxed);
-            if let Some(gone) = watched.gone_by(event) {
-                return gone;
+            if let Some(loss) = watched.loss_by(event) {
+                return loss;
             }
             if let Event::SessionEnded(_) = event {
                 return std::future::pending().await;
@@ -514,14 +471,14 @@ async fn keep_watching(
         }
         match server.get_and_watch(znode.path()).await {
             Ok((_, stat, set)) => {
-                if let Some(gone) = watched.gone(&stat) {
-                    return gone;
+                if let Some(loss) = watched.loss(&stat) {
+                    return loss;
                 }
                 is_armed.store(true, Ordering::Relaxed);
                 watch = Some(set);
                 backoff = Backoff::up_to(longest);
             }
-            Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
+            Err(error) if error.is(Refusal::NoNode) => return ZnodeLoss::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
             Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST_WAIT).await,
             // The server may accept a later request, and until then only the session reports a

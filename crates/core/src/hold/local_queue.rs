@@ -54,6 +54,8 @@ pub(crate) struct LocalTurn {
     passes: u32,
 }
 
+const NEVER_FORGOTTEN: &str = "the queue keeps each waiter that has not given up";
+
 impl LocalQueue {
     pub(crate) fn new(passes_in_a_row: u32) -> LocalQueue {
         LocalQueue {
@@ -69,30 +71,24 @@ impl LocalQueue {
     ///
     /// Cancel safe: if the future is dropped, the turn goes to the next waiter.
     pub(crate) async fn turn(&self) -> Admission {
+        let mut waiting = {
+            let mut state = lock(&self.shared.state);
+            if let Some(turn) = self.shared.take(&mut state) {
+                return Admission { turn, grant: None };
+            }
+            if state.waiters.len() == state.waiters.capacity() {
+                // Otherwise the waiters that gave up would pile up behind a long hold.
+                state.waiters.retain(|waiter| !waiter.is_closed());
+            }
+            let (sender, receiver) = oneshot::channel();
+            state.waiters.push_back(sender);
+            receiver
+        };
         loop {
-            let mut waiting = {
-                let mut state = lock(&self.shared.state);
-                if let Some(turn) = self.shared.take(&mut state) {
-                    return Admission { turn, grant: None };
-                }
-                if state.waiters.len() == state.waiters.capacity() {
-                    // Otherwise the waiters that gave up would pile up behind a long hold.
-                    state.waiters.retain(|waiter| !waiter.is_closed());
-                }
-                let (sender, receiver) = oneshot::channel();
-                state.waiters.push_back(sender);
-                receiver
-            };
-            loop {
-                tokio::select! {
-                    biased;
-                    turn = &mut waiting => match turn {
-                        Ok(turn) => return turn,
-                        // The sender is dropped only together with the queue.
-                        Err(_) => break,
-                    },
-                    () = self.shared.until_lost() => self.shared.pass_on_if_lost(),
-                }
+            tokio::select! {
+                biased;
+                admission = &mut waiting => return admission.expect(NEVER_FORGOTTEN),
+                () = self.shared.until_lost() => self.shared.pass_on_if_lost(),
             }
         }
     }

@@ -11,7 +11,6 @@ use crate::hold::sole_writer::SoleWriter;
 use crate::hold_state::FencingToken;
 use crate::live::live_session::{Contact, LiveSession};
 use crate::path::NodePath;
-use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
 use crate::sync::lock;
 
@@ -19,7 +18,7 @@ use crate::sync::lock;
 pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) znodes: Arc<SessionZnodes>,
-    pub(crate) granted: Arc<Granted>,
+    pub(crate) granted: Granted,
     pub(crate) sole_writer: SoleWriter,
     pub(crate) inherited: Inherited,
 }
@@ -28,17 +27,11 @@ impl OpenSession {
     pub(crate) fn new(live: Arc<LiveSession>) -> Arc<OpenSession> {
         Arc::new(OpenSession {
             znodes: SessionZnodes::new(&live),
-            granted: Arc::default(),
+            granted: Granted::default(),
             sole_writer: SoleWriter::default(),
             inherited: Inherited::default(),
             live,
         })
-    }
-
-    /// Called after each probe interval.
-    pub(crate) fn tick(&self, server: &Arc<dyn ServerSession>) {
-        self.granted.tick(&self.live, server);
-        self.inherited.tick(&self.live);
     }
 
     /// Ends the session on this side: wakes its waiters, and drops the server side.
@@ -60,7 +53,7 @@ pub(crate) struct Inherited(Mutex<Heritage>);
 #[derive(Default)]
 struct Heritage {
     /// When the znodes are deleted that no recipe has taken.
-    until: Duration,
+    deadline: Duration,
     holds: Vec<InheritedHold>,
 }
 
@@ -91,7 +84,7 @@ impl Inherited {
             token,
         };
         *lock(&self.0) = Heritage {
-            until: znodes.live.now() + znodes.live.timeout,
+            deadline: znodes.live.now() + znodes.live.timeout,
             holds: holds.map(hold).collect(),
         };
     }
@@ -113,10 +106,10 @@ impl Inherited {
     /// Deletes the znodes that no recipe has taken for a session timeout.
     ///
     /// The waiters behind them wait as long as behind the znode of a process that was killed.
-    pub(crate) fn tick(&self, live: &LiveSession) {
+    pub(crate) fn delete_overdue(&self, live: &LiveSession) {
         let holds = {
             let mut heritage = lock(&self.0);
-            if live.now() < heritage.until {
+            if live.now() < heritage.deadline {
                 return;
             }
             std::mem::take(&mut heritage.holds)

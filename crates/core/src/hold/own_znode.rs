@@ -1,10 +1,10 @@
-//! A znode of this process, from before its create to the answer to its deletion; and the list of
-//! those of a session.
+//! A znode of this process, from before its create to the answer to its deletion; and all those of
+//! a session.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
@@ -12,13 +12,14 @@ use tokio::sync::watch;
 use crate::contender::Identity;
 use crate::hold::alone::{Alone, LastAlone};
 use crate::hold::deletion::{Deletions, until_gone};
+use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
 use crate::retry::retry;
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::sync::{SharedWork, lock};
+use crate::sync::SharedWork;
 
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct SessionZnodes {
@@ -27,17 +28,7 @@ pub(crate) struct SessionZnodes {
     pub(crate) abandoned: Arc<Abandoned>,
     pub(crate) last_alone: LastAlone,
     deletions: Arc<Deletions>,
-    list: Mutex<List>,
-}
-
-/// The znodes of a session, by the numbers of their entries.
-#[derive(Default)]
-struct List {
-    entries: BTreeMap<u64, Kind>,
-    last: u64,
-    /// True if entries stay in the list, and recipes create no znode that they delete in their
-    /// own way.
-    is_kept: bool,
+    registry: Registry<Kind>,
 }
 
 /// True for the data and the metadata of the recipe's own znode.
@@ -45,12 +36,12 @@ pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
 /// A znode that this process has created, or may have created. The clones are one znode.
 #[derive(Clone)]
-pub(crate) struct OwnZnode(Arc<Listed>);
+pub(crate) struct OwnZnode(Arc<RegisteredZnode>);
 
-/// A znode in the list of its session. A drop removes it from the list.
-struct Listed {
+/// A znode in the registry of its session.
+struct RegisteredZnode {
     znodes: Arc<SessionZnodes>,
-    number: u64,
+    _entry: Entry<Kind>,
     kind: Kind,
     /// The transaction that created the znode, if others create znodes of the same name.
     czxid: OnceLock<i64>,
@@ -92,7 +83,7 @@ impl SessionZnodes {
             abandoned: Arc::default(),
             last_alone: LastAlone::default(),
             deletions: Arc::default(),
-            list: Mutex::default(),
+            registry: Registry::default(),
         })
     }
 
@@ -121,14 +112,9 @@ impl SessionZnodes {
     }
 
     fn add(self: &Arc<Self>, kind: Kind, is_written_by_owner_alone: bool) -> OwnZnode {
-        let mut list = lock(&self.list);
-        list.last += 1;
-        let number = list.last;
-        list.entries.insert(number, kind.clone());
-        drop(list);
-        OwnZnode(Arc::new(Listed {
+        OwnZnode(Arc::new(RegisteredZnode {
             znodes: self.clone(),
-            number,
+            _entry: self.registry.add(kind.clone()),
             kind,
             czxid: OnceLock::new(),
             is_written_by_owner_alone,
@@ -138,7 +124,7 @@ impl SessionZnodes {
         }))
     }
 
-    /// Keeps all entries from now on, also of those that are dropped.
+    /// Keeps all entries from now on, even if their znodes are dropped.
     ///
     /// A process that leaves the session to another one then knows what it may have created. From
     /// now on, recipes create no znode that they delete in their own way.
@@ -147,9 +133,9 @@ impl SessionZnodes {
     ///
     /// Such a znode, if one may exist. Nothing is kept then.
     pub(crate) fn keep(&self) -> Result<(), Arc<Named>> {
-        let mut list = lock(&self.list);
-        let first = list.all_named().next().cloned();
-        list.is_kept = first.is_none();
+        let mut registered = self.registry.lock();
+        let first = registered.all_named().next().cloned();
+        registered.is_kept = first.is_none();
         first.map_or(Ok(()), Err)
     }
 
@@ -159,19 +145,19 @@ impl SessionZnodes {
     ///
     /// [`ServerError::SessionOver`] if the session is being left to another process.
     pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
-        let list = lock(&self.list);
-        if list.is_kept {
+        let registered = self.registry.lock();
+        if registered.is_kept {
             return Err(ServerError::SessionOver(SessionEnd::Detached));
         }
         named.may_exist.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The paths of the znodes that are listed now. If one ends with `-`, the server appends a
+    /// The paths of the registered znodes. If one ends with `-`, the server appends a
     /// number.
     pub(crate) fn paths(&self) -> Vec<Arc<str>> {
-        let list = lock(&self.list);
-        let paths = list.entries.values().filter_map(|kind| match kind {
+        let registered = self.registry.lock();
+        let paths = registered.values.values().filter_map(|kind| match kind {
             Kind::Unique(path) => Some(path.clone()),
             Kind::Sought(directory, identity) => Some(identity.path(directory.as_str(), "").into()),
             Kind::Named(_) => None,
@@ -181,26 +167,16 @@ impl SessionZnodes {
 
     /// The znodes that may exist, and that recipes delete in their own way.
     pub(crate) fn all_named(&self) -> Vec<Arc<Named>> {
-        lock(&self.list).all_named().cloned().collect()
+        self.registry.lock().all_named().cloned().collect()
     }
 }
 
-impl List {
-    /// The znodes that may exist, and that recipes delete in their own way.
+impl Registered<Kind> {
     fn all_named(&self) -> impl Iterator<Item = &Arc<Named>> {
-        self.entries.values().filter_map(|kind| match kind {
+        self.values.values().filter_map(|kind| match kind {
             Kind::Named(named) if named.may_exist() => Some(named),
             _ => None,
         })
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        let mut list = lock(&self.znodes.list);
-        if !list.is_kept {
-            list.entries.remove(&self.number);
-        }
     }
 }
 
@@ -384,8 +360,8 @@ pub(crate) struct ZnodeOwner {
     pub(crate) znode: OwnZnode,
     /// The session does not close while its user can still ask it to end.
     pub(crate) kept_open: Arc<EndRequest>,
-    /// A value that is dropped once the deletion is answered, or is sent by a drop. Only znodes
-    /// with unique names have it.
+    /// Dropped after the answer to the deletion, or after a drop of this owner has sent the
+    /// deletion. Only owners of znodes with unique names have such a value.
     pub(crate) kept_until_gone: Option<Box<dyn Any + Send + Sync>>,
     is_settled: bool,
 }
@@ -397,27 +373,6 @@ impl ZnodeOwner {
             kept_open: kept_open.clone(),
             kept_until_gone: None,
             is_settled: false,
-        }
-    }
-
-    /// The owner of a znode whose create is not sent yet.
-    ///
-    /// `refused` is the owner of the znode of the last create, if that created nothing.
-    pub(crate) fn before_create(
-        kept_open: &Arc<EndRequest>,
-        znode: OwnZnode,
-        refused: Option<ZnodeOwner>,
-    ) -> ZnodeOwner {
-        match refused {
-            Some(mut owned) => {
-                owned.znode = znode;
-                owned
-            }
-            None => {
-                let mut owned = ZnodeOwner::new(kept_open, znode);
-                owned.settle();
-                owned
-            }
         }
     }
 

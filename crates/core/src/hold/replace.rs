@@ -32,9 +32,9 @@ impl Grant {
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
         let successor = ZnodeOwner::new(&self.owned.kept_open, znodes.unique(&new));
-        let granted = &self.entry.granted;
+        let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
-        let listed = granted.add_successor(self.lapses, successor.znode.clone());
+        let registered = granted.add_successor(self.lapses, successor.znode.clone());
         let replacement = Replacement {
             live: &live,
             old: &old,
@@ -43,7 +43,7 @@ impl Grant {
         live.during(&old, pin!(replacement.replace(data, acl)))
             .await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
-        drop(listed);
+        drop(registered);
         if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
             return Err(replacement.lost(reason));
         }

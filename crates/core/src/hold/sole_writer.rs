@@ -24,9 +24,7 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     readers.chain([owner]).collect()
 }
 
-/// True if only the session's own identity can write to such a znode.
-///
-/// Empty until it is tried.
+/// Knows if only the session's own identity can write to such a znode, once that is tried.
 #[derive(Default)]
 pub(crate) struct SoleWriter {
     is_believed: OnceLock<bool>,

@@ -130,17 +130,17 @@ impl GuardedTransaction {
         let path = self.hold.node_path();
         let id = self.hold.session_id();
         self.refuse_unsafe()?;
-        if let Some(ended) = self.hold.end() {
-            return Err(self.hold.ended_by(ended));
+        if let Some(ended) = self.hold.owner_end() {
+            return Err(self.hold.ended_error(ended));
         }
         if self.hold.grant_state.time_is_up() {
-            return Err(self.hold.lost_by(LossReason::TimeLimit));
+            return Err(self.hold.lost_error(LossReason::TimeLimit));
         }
         let live = &self.hold.grant_state.live;
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
         let unanswered = &self.hold.shared.unanswered;
         if !unanswered.begin() {
-            return Err(self.hold.ended_by(Ended::Released));
+            return Err(self.hold.ended_error(Ended::Released));
         }
         let done = server.transact(&self.operations);
         let commit = async {
@@ -151,7 +151,7 @@ impl GuardedTransaction {
             let mut outcomes =
                 done.map_err(|failure| match (failure.operation, failure.error) {
                     (Some(0), ServerError::Refused(Refusal::NoNode)) => {
-                        self.hold.lost_by(LossReason::Deleted)
+                        self.hold.lost_error(LossReason::Deleted)
                     }
                     (operation, error) => {
                         let path = operation

@@ -103,7 +103,7 @@ impl HoldView {
     /// [`DeletedOrSessionOver`](LossReason::DeletedOrSessionOver), because no server has said yet
     /// how. [`ended`](Self::ended) waits for the answer.
     pub fn state(&self) -> HoldState {
-        let ended = self.end().map(HoldState::from);
+        let ended = self.owner_end().map(HoldState::from);
         ended.unwrap_or_else(|| self.grant_state.state())
     }
 
@@ -117,7 +117,7 @@ impl HoldView {
     /// If somebody deletes the holder's znode by hand, the answer is
     /// [late](crate::Hold#what-it-promises).
     pub fn is_held(&self) -> bool {
-        self.end().is_none() && self.grant_state.is_held()
+        self.owner_end().is_none() && self.grant_state.is_held()
     }
 
     /// How long the recipe is certainly held if the server sends no further answer.
@@ -126,7 +126,7 @@ impl HoldView {
     /// the hold has ended.
     pub fn remaining(&self) -> Duration {
         match self.is_held() {
-            true => remaining(&self.grant_state.live, self.grant_state.until),
+            true => remaining(&self.grant_state.live, self.grant_state.deadline),
             false => Duration::ZERO,
         }
     }
@@ -136,7 +136,7 @@ impl HoldView {
     /// `None` if the hold is not lost, or once the owner has released or dropped it. It is for
     /// health checks: if work continues after its hold is lost, its owner keeps the hold.
     pub fn kept_after_loss(&self) -> Option<Duration> {
-        if self.end().is_some() {
+        if self.owner_end().is_some() {
             return None;
         }
         let noticed = self.grant_state.loss.get();
@@ -223,12 +223,12 @@ impl HoldView {
     }
 
     /// How the hold ended, if the owner has released or dropped the hold.
-    pub(crate) fn end(&self) -> Option<Ended> {
+    pub(crate) fn owner_end(&self) -> Option<Ended> {
         self.shared.ended.get().copied()
     }
 
     /// The error for work that depended on the hold, which is lost for this reason at the latest.
-    pub(crate) fn lost_by(&self, reason: LossReason) -> Error {
+    pub(crate) fn lost_error(&self, reason: LossReason) -> Error {
         let reason = self.grant_state.lost_for(reason);
         Error::Lost {
             path: self.node_path().to_owned(),
@@ -238,9 +238,9 @@ impl HoldView {
     }
 
     /// The error for work that depended on a hold that has ended.
-    pub(crate) fn ended_by(&self, ended: Ended) -> Error {
+    pub(crate) fn ended_error(&self, ended: Ended) -> Error {
         match ended {
-            Ended::Lost(reason) => self.lost_by(reason),
+            Ended::Lost(reason) => self.lost_error(reason),
             Ended::Released => Error::Released {
                 path: self.node_path().to_owned(),
                 session: self.session_id(),
@@ -328,7 +328,7 @@ impl GrantFate {
     /// Only the first fate counts. After [`Fate::Gone`], the fate that explains it counts, too.
     pub(crate) fn report(&self, fate: Fate, at: Duration) {
         if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
-            self.record(|record| record.lost(reason, at));
+            self.with_record(|record| record.lost(reason, at));
         }
     }
 
@@ -369,12 +369,12 @@ impl GrantFate {
     }
 
     /// Sets the record of the hold that has the grant now.
-    pub(crate) fn records(&self, record: Option<Arc<Record>>) {
+    pub(crate) fn set_record(&self, record: Option<Arc<Record>>) {
         *lock(&self.0.record) = record;
     }
 
     /// Reports to the record of the hold, if a hold has the grant.
-    pub(crate) fn record(&self, report: impl FnOnce(&Record)) {
+    pub(crate) fn with_record(&self, report: impl FnOnce(&Record)) {
         // The lock is free while the record reports to the user's subscriber.
         let record = lock(&self.0.record).clone();
         if let Some(record) = record {
@@ -393,7 +393,7 @@ pub(crate) struct GrantState {
     pub(crate) lapses: u64,
     pub(crate) fate: GrantFate,
     /// When the time limit of the hold passes, by the ensemble's clock.
-    pub(crate) until: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
     /// The loss of the hold, once it is reported.
     pub(crate) loss: FirstLoss,
 }
@@ -447,13 +447,13 @@ impl GrantState {
         let now = self.live.now();
         match reason {
             LossReason::LeaseElapsed => self.live.lapsed_at().min(now),
-            LossReason::TimeLimit => self.until.unwrap_or(now).min(now),
+            LossReason::TimeLimit => self.deadline.unwrap_or(now).min(now),
             _ => now,
         }
     }
 
     pub(crate) fn time_is_up(&self) -> bool {
-        self.until.is_some_and(|until| until <= self.live.now())
+        self.deadline.is_some_and(|at| at <= self.live.now())
     }
 
     pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
@@ -496,7 +496,7 @@ impl GrantState {
     /// Resolves when a look at the state finds something.
     async fn until<T>(&self, find: impl Fn(&GrantState) -> Option<T>) -> T {
         let changed = || self.fate.changed();
-        until(&self.live, changed, self.until, || find(self)).await
+        until(&self.live, changed, self.deadline, || find(self)).await
     }
 
     /// Resolves when the session has noticed that the grant is lost.
@@ -514,14 +514,14 @@ impl GrantState {
             tokio::select! {
                 biased;
                 () = fate => {}
-                Ok(()) = condition.changed() => {}
-                else => std::future::pending().await,
+                // The session keeps the sender, so there is no error.
+                _ = condition.changed() => {}
             }
         }
     }
 }
 
-/// Resolves when the session's lease no longer covers a hold that was granted after so many lapses.
+/// Resolves when the lease lapses, or the session ends, after a grant at this number of lapses.
 pub(crate) async fn outlived(live: &LiveSession, lapses: u64) -> LossReason {
     let lost = || match live.hold_state(lapses) {
         HoldState::Lost(reason) => Some(reason),
@@ -563,9 +563,8 @@ async fn until<T, F: Future<Output = ()>>(
             tokio::select! {
                 biased;
                 () = changed => {}
-                Ok(()) = condition.changed() => {}
+                _ = condition.changed() => {}
                 () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
-                else => std::future::pending().await,
             }
         });
         let found = poll_fn(|context| match find() {

@@ -87,7 +87,7 @@ impl Terms {
 
 /// How a session began for this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub(crate) enum SessionOrigin {
     /// The session was opened, by a request that was sent at this time or later.
     Opened(Duration),
     /// The session was taken over from another process, by a request that was sent at this time or
@@ -132,12 +132,12 @@ impl Lease {
     /// The lease of a session that began in this way.
     ///
     /// Only the lease of an opened session begins to run at once, over a proven connection.
-    pub(crate) fn new(beginning: Beginning, terms: Terms) -> Lease {
+    pub(crate) fn new(origin: SessionOrigin, terms: Terms) -> Lease {
         let until = |asked_at| asked_at + terms.timeout - terms.margin;
-        let (valid_until, if_proven) = match beginning {
-            Beginning::Opened(asked_at) => (until(asked_at), until(asked_at)),
-            Beginning::Resumed(asked_at) => (Duration::ZERO, until(asked_at)),
-            Beginning::Earlier => (Duration::ZERO, Duration::ZERO),
+        let (valid_until, if_proven) = match origin {
+            SessionOrigin::Opened(asked_at) => (until(asked_at), until(asked_at)),
+            SessionOrigin::Resumed(asked_at) => (Duration::ZERO, until(asked_at)),
+            SessionOrigin::Earlier => (Duration::ZERO, Duration::ZERO),
         };
         Lease {
             terms,
@@ -146,7 +146,7 @@ impl Lease {
             lapses: 0,
             lapsed_at: Duration::ZERO,
             unconfirmed: VecDeque::new(),
-            proven: matches!(beginning, Beginning::Opened(_)),
+            proven: matches!(origin, SessionOrigin::Opened(_)),
             if_proven,
             carried_over: if_proven,
         }
@@ -155,17 +155,17 @@ impl Lease {
     /// Compares the lease with the clock.
     ///
     /// Returns the number of lapses until now, and true if the lease has lapsed now.
-    pub(crate) fn look(&mut self, now: Duration) -> (u64, bool) {
+    pub(crate) fn count_lapse(&mut self, now: Duration) -> (u64, bool) {
         if now >= self.valid_until && !self.lapsed {
             self.lapsed = true;
             self.lapses += 1;
             self.lapsed_at = self.valid_until;
         }
-        self.looked()
+        self.counted()
     }
 
     /// What the last look has found.
-    pub(crate) fn looked(&self) -> (u64, bool) {
+    pub(crate) fn counted(&self) -> (u64, bool) {
         (self.lapses, self.lapsed)
     }
 
@@ -239,7 +239,7 @@ impl Lease {
 
     fn renew(&mut self, now: Duration) {
         // The renewal must not hide a lapse before it.
-        self.look(now);
+        self.count_lapse(now);
         if self.proven {
             self.valid_until = self.valid_until.max(self.if_proven);
             self.lapsed = now >= self.valid_until;

@@ -16,7 +16,7 @@ use zookeeper_recipes_connection::Avoided;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
-use crate::live::lease::{Beginning, Lease, Terms};
+use crate::live::lease::{Lease, SessionOrigin, Terms};
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -54,21 +54,21 @@ struct Kept {
     connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
-    /// The grants that wait for the lease, until one is granted.
+    /// The wait for a lease that may grant. `None` once a hold is granted.
     in_vain: Option<WaitInVain>,
-    /// How many servers were left in a row because grants waited in vain.
+    /// How many servers in a row the session has left because that wait was too long.
     servers_left: u32,
 }
 
-/// How often the time doubles after which a session leaves a server at which no lease can be kept.
+/// The wait after which a session leaves a server doubles at each server, at most this often.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// Grants that wait for the lease, over one connection.
+/// The wait of contenders whose turn has come for a lease that may grant, over one connection.
 #[derive(Clone, Copy)]
 struct WaitInVain {
     connection: Option<u64>,
     since: Duration,
-    /// When a grant waited last. After a long pause, it is another wait.
+    /// When a contender waited last. After a long pause, it is another wait.
     last: Duration,
 }
 
@@ -79,10 +79,10 @@ impl Kept {
     }
 
     /// Compares the lease with the clock, unless the session is over.
-    fn look(&mut self, now: Duration) -> (u64, bool) {
+    fn count_lapse(&mut self, now: Duration) -> (u64, bool) {
         match self.over {
-            Some(_) => self.lease.looked(),
-            None => self.lease.look(now),
+            Some(_) => self.lease.counted(),
+            None => self.lease.count_lapse(now),
         }
     }
 }
@@ -125,12 +125,12 @@ impl LiveSession {
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
-        beginning: Beginning,
+        origin: SessionOrigin,
         unsupported: Unsupported,
         runtime: Handle,
     ) -> LiveSession {
         let kept = Kept {
-            lease: Lease::new(beginning, terms),
+            lease: Lease::new(origin, terms),
             over: None,
             connection: server.connection(),
             answered_at: None,
@@ -249,7 +249,7 @@ impl LiveSession {
     /// loss does not depend on when somebody asks for it.
     fn first_end(&self, end: SessionEnd) -> SessionEnd {
         let mut kept = lock(&self.kept);
-        kept.look(self.now());
+        kept.count_lapse(self.now());
         *kept.over.get_or_insert(end)
     }
 
@@ -273,9 +273,8 @@ impl LiveSession {
             if let Contact::Ended(end) = condition.borrow_and_update().contact {
                 return end;
             }
-            if condition.changed().await.is_err() {
-                return SessionEnd::Closed;
-            }
+            // This value keeps the sender, so there is no error.
+            let _ = condition.changed().await;
         }
     }
 
@@ -416,7 +415,7 @@ impl LiveSession {
     }
 
     /// Switches to the current connection, if there is one.
-    pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
+    pub(crate) fn adopt_connection(&self, server: &dyn ServerSession) {
         let mut kept = lock(&self.kept);
         let current = server.connection();
         if current.is_some() && !kept.knows(current) {
@@ -434,7 +433,7 @@ impl LiveSession {
     /// Compares the lease with the clock.
     ///
     /// Returns the number of lapses until now, and true if the lease has lapsed now.
-    pub(crate) fn look_at_lease(&self) -> (u64, bool) {
+    pub(crate) fn count_lapse(&self) -> (u64, bool) {
         self.publish_lapses(lock(&self.kept))
     }
 
@@ -448,7 +447,7 @@ impl LiveSession {
             }
             may_grant
         };
-        let (lapses, lapsed) = self.look_at_lease();
+        let (lapses, lapsed) = self.count_lapse();
         (may_grant && !lapsed).then_some(lapses)
     }
 
@@ -475,7 +474,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// True if grants have waited for too long over this connection.
+    /// True if contenders have waited for too long over this connection.
     ///
     /// A lease that is renewed ends no wait: it may have lapsed before the next list has come.
     fn waits_in_vain(&self, connection: Option<u64>) -> bool {
@@ -530,7 +529,7 @@ impl LiveSession {
     }
 
     fn publish_lapses(&self, mut kept: MutexGuard<'_, Kept>) -> (u64, bool) {
-        let (lapses, lapsed) = kept.look(self.now());
+        let (lapses, lapsed) = kept.count_lapse(self.now());
         drop(kept);
         self.condition.send_if_modified(|condition| {
             let news = lapses > condition.lapses;

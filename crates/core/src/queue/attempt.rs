@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 use std::pin::pin;
 
-use futures_util::future::{FutureExt, ready};
-
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
-use crate::events::attempt::Attempt;
+use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
 use crate::hold::alone::Alone;
 use crate::hold::grant::{Grant, LossWatch};
@@ -16,12 +14,13 @@ use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::other_waits::wait_by_other_strategy;
-use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue};
-use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, deleted, look, wait_on};
+use crate::queue::own_wait::OwnWait;
+use crate::queue::session_queue::{Asked, Listing, SessionQueue};
+use crate::queue::wait::{Look, Waited, Watches, could_win, deleted, look, wait_on};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::ready_now;
+use crate::sync::begun;
 
 /// A place in the queue: the contender's znode exists.
 ///
@@ -73,7 +72,10 @@ impl Place {
 }
 
 /// Enters the queue, and waits in it until the rule says "hold".
-pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Result<Grant, Error> {
+pub(crate) async fn acquire(
+    queue: &SessionQueue<'_>,
+    attempt: &AttemptRecord,
+) -> Result<Grant, Error> {
     loop {
         let (place, listing) = enter_with_permit(queue).await?;
         match hold(queue, attempt, place, listing).await? {
@@ -86,13 +88,13 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Resu
 /// Waits until the rule says "hold". `None` if the contender steps back: its znode is deleted.
 async fn hold(
     queue: &SessionQueue<'_>,
-    attempt: &Attempt,
+    attempt: &AttemptRecord,
     place: Place,
     mut listing: Listing,
 ) -> Result<Option<Grant>, Error> {
     let znode = place.owned.znode.clone();
     let mut watches = Watches::default();
-    let mut own_wait = None;
+    let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
             Look::Hold { only } => {
@@ -108,8 +110,6 @@ async fn hold(
             }
             Look::Wait(on) => {
                 on.report(attempt);
-                let begin = || OwnWait::begin(queue.live.timeout);
-                let own_wait = own_wait.get_or_insert_with(begin);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let after = own_wait
                     .during(pin!(wait_by_other_strategy(&mut watches, queue)), warn)
@@ -213,33 +213,33 @@ async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
     label: &str,
     expects_alone: bool,
-) -> Result<(ZnodeOwner, Created, Option<AskedForQueue<'q>>), Error> {
+) -> Result<(ZnodeOwner, Created, Option<Asked<'q>>), Error> {
     let shared = queue.shared;
+    let znodes = &queue.open.znodes;
     let mut identity = queue.live.identity();
-    let mut refused: Option<ZnodeOwner> = None;
+    let znode = znodes.sought(&shared.directory, identity);
+    let mut owned = ZnodeOwner::new(shared.session.end_request(), znode);
+    // No create is sent yet.
+    owned.settle();
     let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
         let (acl, marks) = access(queue, &identity, label).await;
         if marks {
             identity = identity.marking();
+            owned.znode = znodes.sought(&shared.directory, identity);
         }
-        let znode = queue.open.znodes.sought(&shared.directory, identity);
-        let owned = ZnodeOwner::before_create(shared.session.end_request(), znode, refused);
         let path = || identity.path(queue.directory(), label);
         let sent = queue.live.now();
         let reply = create(queue, path(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
-        let asked = match expects_alone {
-            true => queue.ask_for_directory(),
-            false => queue.ask_for_queue(),
-        };
-        let (mut owned, outcome) = owned.created(reply).await;
+        let asked = queue.ask_for_queue(!expects_alone);
+        let outcome;
+        (owned, outcome) = owned.created(reply).await;
         queue.live.note_create(&outcome);
         let (node, asked) = match outcome {
             Ok(node) => (node, Some(asked)),
             Err(error) if error.is(Refusal::NoNode) => {
-                refused = Some(owned);
                 create_directory(queue).await?;
                 pause_if_missing.wait().await;
                 continue;
@@ -249,7 +249,6 @@ async fn create_contender<'q>(
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
-                        refused = Some(owned);
                         unknown.another(queue.live, &path(), sent).await?;
                         continue;
                     }
@@ -296,14 +295,10 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     let server = queue.server.clone();
     let data = queue.shared.options.data.clone();
     let mode = CreateMode::EphemeralSequential;
-    let mut reply = async move {
+    begun(async move {
         let data = data.as_deref().unwrap_or_default();
         server.create(&path, data, mode, &acl).await
-    }
-    .boxed();
-    // The first poll sends the request.
-    let at_once = ready_now(&mut reply);
-    at_once.map_or(reply, |reply| ready(reply).boxed())
+    })
 }
 
 /// The access control list of the contender's znode, and true if only the session can write to it.
@@ -316,7 +311,7 @@ async fn access<'a>(
 ) -> (Cow<'a, [Acl]>, bool) {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
-    if !options.marks_release || !queue.shared.rule.hints().holds_alone(label) {
+    if !options.marks_release || !queue.shared.rule.hints().holds_only_first(label) {
         return (open, false);
     }
     let directory = queue.directory();

@@ -180,7 +180,7 @@ impl QueueOptions {
     /// without a request. The session then deletes the znode in the background, so that the next
     /// contender holds. By default there is no limit.
     ///
-    /// Each hold has its own time, also if tasks of one process hand a hold on. A writer that
+    /// Each hold has its own time, even if tasks of one process hand a hold on. A writer that
     /// becomes a reader keeps the time that it has left. A hold that is left to another process
     /// ([`Session::detach`](crate::Session::detach)) gets the time of the recipe that takes it.
     ///

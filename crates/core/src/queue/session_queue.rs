@@ -78,12 +78,8 @@ pub(crate) struct Ordered {
     pub(crate) some_left: bool,
 }
 
-/// Reads of the directory that are sent, and not answered yet.
-pub(crate) struct AskedForQueue<'a> {
-    /// `None` if the names are known.
-    names: Option<Reply<'a, Vec<String>>>,
-    data: Option<Reply<'a, Node>>,
-}
+/// The replies to reads of the directory: its names, if they are not known, and its data.
+pub(crate) type Asked<'a> = (Option<Reply<'a, Vec<String>>>, Option<Reply<'a, Node>>);
 
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
@@ -160,22 +156,12 @@ impl<'a> SessionQueue<'a> {
         }
     }
 
-    /// Asks for the directory's names, and for its data if the rule reads it.
-    pub(crate) fn ask_for_queue(&self) -> AskedForQueue<'_> {
-        let names = self.server.list(self.directory());
-        AskedForQueue {
-            names: Some(names),
-            ..self.ask_for_directory()
-        }
-    }
-
-    /// Asks for the directory's data if the rule reads it.
-    pub(crate) fn ask_for_directory(&self) -> AskedForQueue<'_> {
+    /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
+    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> Asked<'_> {
         let reads = self.shared.rule.reads_directory();
-        AskedForQueue {
-            names: None,
-            data: reads.then(|| self.server.get(self.directory())),
-        }
+        // In this order, because the data must not be older than the names.
+        let names = wants_names.then(|| self.server.list(self.directory()));
+        (names, reads.then(|| self.server.get(self.directory())))
     }
 
     /// Waits for the answers. Asks for everything again if no answer comes.
@@ -183,12 +169,12 @@ impl<'a> SessionQueue<'a> {
     /// If the names were not asked for, `alone` is the only contender.
     pub(crate) async fn answered(
         &self,
-        asked: AskedForQueue<'_>,
+        asked: Asked<'_>,
         mut alone: Option<Contender>,
     ) -> Result<Listing, Error> {
         let mut asked = Some(asked);
         let listing = self.ask(|| {
-            let asked = asked.take().unwrap_or_else(|| self.ask_for_queue());
+            let asked = asked.take().unwrap_or_else(|| self.ask_for_queue(true));
             let alone = alone.take();
             async { if_there(self.listed(asked, alone).await) }
         });
@@ -197,10 +183,10 @@ impl<'a> SessionQueue<'a> {
 
     async fn listed(
         &self,
-        asked: AskedForQueue<'_>,
+        (names, data): Asked<'_>,
         alone: Option<Contender>,
     ) -> Result<Listing, ServerError> {
-        let mut listing = match asked.names {
+        let mut listing = match names {
             Some(names) => self.listing(names.await?, None),
             None => Listing {
                 contenders: Vec::from_iter(alone),
@@ -208,14 +194,14 @@ impl<'a> SessionQueue<'a> {
                 ..Listing::default()
             },
         };
-        if let Some(data) = asked.data {
+        if let Some(data) = data {
             listing.data = Some(data.await?.0);
         }
         Ok(listing)
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
-        self.answered(self.ask_for_queue(), None).await
+        self.answered(self.ask_for_queue(true), None).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.
@@ -345,7 +331,8 @@ pub(crate) fn rule_is_broken(label: &str, problem: &str) -> InvalidInput {
 ///
 /// Returns a name with this label. The name of each contender is as long.
 pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
-    let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
+    let identity = Identity::from_random_bits(0);
+    let name = format!("{}{}", identity.name(label), Sequence::from(0));
     if let Err(error) = NodePath::new(&format!("/{name}")) {
         let problem = format!("cannot name a znode: {error}");
         return Err(rule_is_broken(label, &problem));

@@ -2,16 +2,12 @@
 //! set, and what wakes the waiter.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::time::Duration;
-
-use futures_util::future::select_all;
-use tokio::time::{Instant, sleep_until};
 
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
-use crate::events::attempt::Attempt;
-use crate::hold::grant::{Certainty, Gone, LossWatch, Watched, session_lasts};
+use crate::events::attempt::AttemptRecord;
+use crate::hold::grant::{Certainty, LossWatch, Watched, ZnodeLoss, session_lasts};
 use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue, UNCOUNTED, rule_is_broken};
@@ -20,6 +16,7 @@ use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::{or_never, ready_now};
+use futures_util::future::select_all;
 
 pub(crate) enum Look {
     /// The contender holds. `only` is its number if its znode is the only child of the directory.
@@ -82,8 +79,8 @@ pub(crate) async fn look(
 
 /// True if this contender leaves the queue to the contenders behind it.
 ///
-/// Reads the directory's data after the list. The data may name a contender that came after the
-/// list. Its holder then has to go, and not this contender.
+/// Reads the directory's data after the list. If the data names a contender that came after the
+/// list, this contender does not step back, and leaves as the holder.
 async fn steps_back(
     queue: &SessionQueue<'_>,
     watches: &mut Watches,
@@ -141,7 +138,7 @@ fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> 
         return false;
     };
     first.marks_release()
-        && rule.hints().holds_alone(first.label())
+        && rule.hints().holds_only_first(first.label())
         && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
 }
 
@@ -178,7 +175,7 @@ pub(crate) struct WaitOn {
 
 impl WaitOn {
     /// Reports whom the attempt waits behind: the last of the contenders.
-    pub(crate) fn report(&self, attempt: &Attempt) {
+    pub(crate) fn report(&self, attempt: &AttemptRecord) {
         if let Some(last) = self.contenders.last() {
             attempt.waits(&last.name, self.position);
         }
@@ -244,7 +241,7 @@ pub(crate) async fn wait_on(
             }
         }
         match watches.next().await {
-            Woken::OwnGone(gone) => return Err(place_lost(queue, own.path(), gone).await),
+            Woken::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
             Woken::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
@@ -278,7 +275,7 @@ async fn has_its_turn(
     match watches.look_at_own(&*queue.server) {
         Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
-        Certainty::Gone(gone) => Err(place_lost(queue, own.path(), gone).await),
+        Certainty::Lost(loss) => Err(place_lost(queue, own.path(), loss).await),
     }
 }
 
@@ -291,11 +288,11 @@ pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
     queue.deleted(path)
 }
 
-/// The error of a waiter whose znode is not its own any more.
-async fn place_lost(queue: &SessionQueue<'_>, path: &str, gone: Gone) -> Error {
-    match gone {
-        Gone::Deleted => deleted(queue, path).await,
-        Gone::Written => Error::ContenderWritten {
+/// The error of a waiter that has lost its znode.
+async fn place_lost(queue: &SessionQueue<'_>, path: &str, loss: ZnodeLoss) -> Error {
+    match loss {
+        ZnodeLoss::Deleted => deleted(queue, path).await,
+        ZnodeLoss::Written => Error::ContenderWritten {
             path: path.to_owned(),
             session: queue.live.id,
         },
@@ -385,8 +382,8 @@ async fn watch_own(
                 server: queue.server.clone(),
                 znode: own.clone(),
             };
-            if let Some(gone) = watched.gone(&stat) {
-                return Err(place_lost(queue, own.path(), gone).await);
+            if let Some(loss) = watched.loss(&stat) {
+                return Err(place_lost(queue, own.path(), loss).await);
             }
             watches.own = Some(LossWatch::new(watched, Some(watch)));
             Ok(true)
@@ -443,7 +440,7 @@ pub(crate) struct Watches {
 }
 
 enum Woken {
-    OwnGone(Gone),
+    OwnLost(ZnodeLoss),
     /// The directory's data has changed.
     Directory,
     /// The queue must be listed.
@@ -470,7 +467,7 @@ impl Watches {
             self.connection.is_some() && self.connection == server.connection();
         match self.own.as_mut().map(LossWatch::look) {
             Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
-            Some(Certainty::Gone(gone)) => Certainty::Gone(gone),
+            Some(Certainty::Lost(loss)) => Certainty::Lost(loss),
             _ => Certainty::Doubtful,
         }
     }
@@ -491,14 +488,14 @@ impl Watches {
     }
 
     async fn next(&mut self) -> Woken {
-        let own = or_never(self.own.as_mut().map(LossWatch::gone));
+        let own = or_never(self.own.as_mut().map(LossWatch::lost));
         let directory = or_never(self.directory.as_mut());
         let others = self.contenders.values_mut();
         let other = or_never((others.len() > 0).then(|| select_all(others)));
         let woken = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;
-            gone = own => return Woken::OwnGone(gone),
+            loss = own => return Woken::OwnLost(loss),
             _ = directory => None,
             (event, index, _) = other => Some((event, index)),
         };
@@ -517,51 +514,6 @@ impl Watches {
             Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
             Event::Deleted => Woken::Gone(name),
             Event::Unwatched | Event::SessionEnded(_) => Woken::Changed,
-        }
-    }
-}
-
-/// The contender in the warning, if it has no znode.
-pub(crate) const WITHOUT_ZNODE: &str = "a task without a znode";
-
-/// Looks from time to time for the contenders that an attempt waits behind.
-///
-/// No recipe is reentrant. If a task acquires what it holds already, it waits behind itself. The
-/// warning shows such a task.
-pub(crate) struct OwnWait {
-    began: Instant,
-    longest: Duration,
-    next_look: Instant,
-}
-
-impl OwnWait {
-    /// Begins to count the time of an attempt. The first warning comes after `longest`.
-    pub(crate) fn begin(longest: Duration) -> OwnWait {
-        let began = Instant::now();
-        OwnWait {
-            began,
-            longest,
-            next_look: began + longest,
-        }
-    }
-
-    /// Runs one wait of the attempt. `look` gets the time since the attempt began.
-    ///
-    /// The caller pins the wait, because an `async fn` keeps two copies of a future that it is
-    /// given.
-    pub(crate) async fn during<T>(
-        &mut self,
-        mut wait: Pin<&mut impl Future<Output = T>>,
-        look: impl Fn(Duration),
-    ) -> T {
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut wait => return done,
-                () = sleep_until(self.next_look) => {}
-            }
-            self.next_look = Instant::now() + self.longest;
-            look(self.began.elapsed());
         }
     }
 }

@@ -116,7 +116,7 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
     /// Why the last [`connect`](Self::connect) could not reach the servers, if this is known.
     ///
-    /// The obstacle is known also if the future of that call was dropped.
+    /// The obstacle is known even if the future of that call was dropped.
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
         None
     }
@@ -224,7 +224,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Reads the metadata of a znode, and watches for its creation, change and deletion.
     ///
-    /// `None` means that the znode does not exist. The watch is set also then.
+    /// `None` means that the znode does not exist. The watch is set even then.
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)>;
 
     /// Applies all of `operations` in one transaction, or none of them.
@@ -251,7 +251,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// the session, and it refuses requests of the session that are still under way over an earlier
     /// connection. [`docs::lease`](crate::docs::lease) has the argument.
     ///
-    /// The leader commits it also if the root does not exist, or if the session may not read it.
+    /// The leader commits it even if the root does not exist, or if the session may not read it.
     fn prove(&self) -> Reply<'_, Exchange>;
 }
 

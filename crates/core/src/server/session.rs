@@ -386,7 +386,7 @@ enum Seen {
 
 /// The next state of the connection.
 ///
-/// Two connections have a [`ConnectionState::Disconnected`] between them, also if nobody looked
+/// Two connections have a [`ConnectionState::Disconnected`] between them, even if nobody looked
 /// meanwhile.
 async fn next_state(
     states: &mut watch::Receiver<State>,

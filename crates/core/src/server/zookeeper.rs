@@ -59,15 +59,15 @@ impl ZookeeperEnsemble {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let hosts = ConnectString::new(connect_string, options.is_encrypted())?.hosts;
-        let network = Arc::new(options.network(hosts)?);
+        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
+        let network = Arc::new(options.network(connect_string.hosts.clone())?);
         if tokio_is_paused() {
             let problem = "cannot be used over TCP: timeouts pass at once. Call \
                            tokio::time::resume() first, or use a simulated ensemble";
             return Err(InvalidInput::new("tokio clock", "paused", problem));
         }
         let machine = Arc::new(ThisMachine { network });
-        ZookeeperEnsemble::within(machine, connect_string, options)
+        Ok(ZookeeperEnsemble::of(machine, connect_string, options))
     }
 
     /// The ensemble at these hosts, in a simulated world.
@@ -82,8 +82,17 @@ impl ZookeeperEnsemble {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        Ok(ZookeeperEnsemble {
-            connect_string: ConnectString::new(connect_string, options.is_encrypted())?,
+        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
+        Ok(ZookeeperEnsemble::of(surroundings, connect_string, options))
+    }
+
+    fn of(
+        surroundings: Arc<dyn Surroundings>,
+        connect_string: ConnectString,
+        options: ConnectOptions,
+    ) -> ZookeeperEnsemble {
+        ZookeeperEnsemble {
+            connect_string,
             obstacle: Mutex::default(),
             options,
             own_credentials: [surroundings.random(), surroundings.random()]
@@ -92,7 +101,7 @@ impl ZookeeperEnsemble {
             surroundings,
             removals: Avoided::new(),
             identity_refused: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Opens or resumes a session, with the library's own identity if the servers accept that.
@@ -268,7 +277,13 @@ impl Ensemble for ZookeeperEnsemble {
         &self,
         options: &ConnectionOptions,
     ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        let with = |options| ZookeeperEnsemble {
+        let connections = self.options.connections.and(options);
+        if connections == self.options.connections {
+            return Ok(None);
+        }
+        let mut options = self.options.clone();
+        options.connections = connections;
+        Ok(Some(Arc::new(ZookeeperEnsemble {
             connect_string: self.connect_string.clone(),
             surroundings: self.surroundings.clone(),
             network: self.network.clone(),
@@ -277,14 +292,7 @@ impl Ensemble for ZookeeperEnsemble {
             own_credentials: self.own_credentials.clone(),
             removals: self.removals.clone(),
             identity_refused: AtomicBool::new(false),
-        };
-        let connections = self.options.connections.and(options);
-        if connections == self.options.connections {
-            return Ok(None);
-        }
-        let mut both = self.options.clone();
-        both.connections = connections;
-        Ok(Some(Arc::new(with(both))))
+        })))
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::lease::{Beginning, Terms};
+use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
 use crate::retry::{Backoff, retry};
 use crate::server::claim::claim;
@@ -95,7 +95,7 @@ impl Opener {
         let mut seen = ServerError::outcome_unknown("no server answered");
         let connecting = self.connect(left, &mut seen);
         let connected = timeout(options.connection_timeout, connecting).await;
-        let (beginning, server, terms) = match connected {
+        let (origin, server, terms) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(Failure::Input(error))) => return Err(error.into()),
             Ok(Err(Failure::Server(ServerError::Refused(Refusal::BadArguments(problem))))) => {
@@ -116,7 +116,7 @@ impl Opener {
             ensemble.clone(),
             server,
             terms,
-            beginning,
+            origin,
             self.unsupported.clone(),
             Handle::current(),
         );
@@ -128,11 +128,11 @@ impl Opener {
         &self,
         left: Option<&DetachedSession>,
         seen: &mut ServerError,
-    ) -> Result<(Beginning, Arc<dyn ServerSession>, Terms), Failure> {
-        let (beginning, server) = self.ask(left, seen).await?;
+    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
+        let (origin, server) = self.ask(left, seen).await?;
         let terms = terms(&*self.ensemble, &self.options, server.timeout());
         let Some(left) = left else {
-            return Ok((beginning, server, terms?));
+            return Ok((origin, server, terms?));
         };
         if terms.is_err() {
             // Another call, with other options, may resume the session.
@@ -142,7 +142,7 @@ impl Opener {
         let claimant = left.claimant.take(&*self.ensemble);
         let server = claim(server, &left.ticket, &claimant.name).await?;
         claimant.use_up();
-        Ok((beginning, server, terms))
+        Ok((origin, server, terms))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
@@ -150,23 +150,23 @@ impl Opener {
         &self,
         left: Option<&DetachedSession>,
         seen: &mut ServerError,
-    ) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
+    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>), ServerError> {
         let ensemble = &self.ensemble;
         let mut backoff = Backoff::default();
         loop {
             let asked_at = ensemble.now();
-            let (beginning, connecting) = match left {
+            let (origin, connecting) = match left {
                 Some(left) => (
-                    Beginning::Resumed(asked_at),
+                    SessionOrigin::Resumed(asked_at),
                     ensemble.resume(left.session.clone()),
                 ),
                 None if ensemble.opens_sessions() => {
-                    (Beginning::Opened(asked_at), ensemble.connect())
+                    (SessionOrigin::Opened(asked_at), ensemble.connect())
                 }
-                None => (Beginning::Earlier, ensemble.connect()),
+                None => (SessionOrigin::Earlier, ensemble.connect()),
             };
             match connecting.await {
-                Ok(server) => return Ok((beginning, server)),
+                Ok(server) => return Ok((origin, server)),
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
                 Err(error) => return Err(error),
             }

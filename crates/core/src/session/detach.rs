@@ -52,8 +52,8 @@ impl Session {
     ///   another session; a [`NamedZnode`](crate::NamedZnode) of the session may exist, such as
     ///   that of a held lock of a single znode, and the next process could not distinguish it from
     ///   another client's; the user has connected the client of the session, which closes it.
-    /// * [`Error::Lost`] or [`Error::Released`] if no hold can be left to the next process. The
-    ///   former also if the directory of the first one does not exist any more.
+    /// * [`Error::Lost`] or [`Error::Released`] if no hold can be left to the next process.
+    ///   [`Error::Lost`], too, if the directory of the first one does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
     /// * [`Error::Refused`] if the server does not create the ticket.
     /// * [`Error::OutcomeUnknown`] if no server has answered for the session timeout.
@@ -81,7 +81,7 @@ impl Session {
         if ended != SessionEnd::Detached {
             return Err(over(ended));
         }
-        let first = holds.first().ok_or_else(|| view.ended_by(last_ended))?;
+        let first = holds.first().ok_or_else(|| view.ended_error(last_ended))?;
         let may_be_left = delete_others(&open, &server, &holds).await;
         let created = timeout(live.timeout, create_ticket(&*server, first)).await;
         let ticket = match created {
@@ -156,7 +156,7 @@ fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
 ///
 /// The reason of the end if the hold is released instead.
 fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
-    let held = hold.end();
+    let held = hold.owner_end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.
@@ -169,7 +169,7 @@ fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
         }
         _ => {
             events::not_left(hold.session_id(), &path);
-            Err(hold.view.end().unwrap_or(Ended::Released))
+            Err(hold.view.owner_end().unwrap_or(Ended::Released))
         }
     }
 }

@@ -333,7 +333,7 @@ impl Session {
         while current.changed().await.is_ok() {}
     }
 
-    /// Ends the current ZooKeeper session on this side in this way. No further one is opened.
+    /// Asks the supervisor to end the current ZooKeeper session on this side, and to open no other.
     pub(crate) fn ask_to_end(&self, end: SessionEnd) {
         // An error means that the supervisor has ended already.
         let _ = self.shared.end.send(Some(end));

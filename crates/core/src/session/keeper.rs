@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
@@ -12,7 +12,7 @@ use crate::hold::open_session::OpenSession;
 use crate::live::live_session::{Contact, LiveSession};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
-use crate::sync::ready_now;
+use crate::sync::{begun, ready_now};
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
@@ -117,7 +117,7 @@ impl Keeper {
                     self.update_contact();
                 }
             }
-            _ = ticks.tick() => self.tick(),
+            _ = ticks.tick() => self.on_probe(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Keeper {
         }
     }
 
-    fn tick(&mut self) {
+    fn on_probe(&mut self) {
         let patience = self.live.timeout / 4;
         let now = self.live.now();
         self.warn_if_late(now);
@@ -147,15 +147,16 @@ impl Keeper {
         }
         self.probe();
         if let Some(server) = self.server.upgrade() {
-            self.open.tick(&server);
+            self.open.granted.watch_each(&self.live, &server);
+            self.open.inherited.delete_overdue(&self.live);
         }
     }
 
     /// Warns if nothing has run this task for half of the silence that ends no hold.
     ///
-    /// A tick is late by less than the time for which the task did not run, and by at most a probe
-    /// interval less. Half of the tolerated silence is at least that interval. So no block that
-    /// may cost a hold passes without the warning.
+    /// The next tick is late by the time for which the task did not run, less at most one probe
+    /// interval. A probe interval is at most half of the tolerated silence. So each block that may
+    /// cost a hold brings the warning.
     fn warn_if_late(&mut self, now: Duration) {
         let late = now.saturating_sub(self.due);
         self.due = now + self.live.probe_interval;
@@ -170,17 +171,15 @@ impl Keeper {
         let Some(server) = self.server.upgrade() else {
             return;
         };
-        self.live.look_at_connection(&*server);
+        self.live.adopt_connection(&*server);
         if self.proof.is_none() && !self.live.is_proven(&*server) {
             let server = server.clone();
             self.proof = Some(async move { server.prove().await }.boxed());
         }
         if self.probes.len() < MOST_PROBES {
             let asked_at = self.live.now();
-            let mut answer = async move { server.sync("/").await }.boxed();
-            // The first poll sends the request, even if earlier probes have no answer yet.
-            let at_once = ready_now(&mut answer);
-            let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
+            // It is sent even if earlier probes have no answer yet.
+            let answer = begun(async move { server.sync("/").await });
             self.probes.push_back(Probe { asked_at, answer });
         }
     }

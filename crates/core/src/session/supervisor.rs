@@ -158,13 +158,14 @@ impl Supervisor {
                 // A request has found it over just now. Nothing resumes in a session that is over.
                 Contact::Ended(end) => break end,
             };
-            open.granted.supervised(condition);
             let changed = self
                 .current
                 .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
             if changed {
+                open.granted.report_contact(is_suspended);
                 events::suspended(live.id, is_suspended);
             }
+            open.granted.delete_lost(condition.lapses);
         };
         let server = keeper.end();
         let mut left = Leftovers::of(&open.znodes);
@@ -186,7 +187,7 @@ impl Supervisor {
 impl Drop for Supervisor {
     /// Ends the session if the task is dropped, because its runtime shuts down.
     ///
-    /// All waiters of the session are notified, also in other runtimes.
+    /// All waiters of the session are notified, even in other runtimes.
     fn drop(&mut self) {
         let (state, open) = {
             let current = self.current.borrow();
@@ -250,12 +251,12 @@ async fn close(
 /// Waits for ever if the lease has lapsed already.
 async fn until_lapse(live: &LiveSession) {
     loop {
-        let (_, lapsed) = live.look_at_lease();
+        let (_, lapsed) = live.count_lapse();
         if lapsed {
             return std::future::pending().await;
         }
         tokio::time::sleep(live.remaining()).await;
-        if live.look_at_lease().1 {
+        if live.count_lapse().1 {
             return;
         }
     }

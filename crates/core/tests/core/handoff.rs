@@ -44,7 +44,7 @@ impl Rule for First {
 }
 
 impl RuleHints for First {
-    fn holds_alone(&self, _: &str) -> bool {
+    fn holds_only_first(&self, _: &str) -> bool {
         true
     }
 
@@ -444,7 +444,7 @@ impl Rule for BehindTheHolder {
 }
 
 impl RuleHints for BehindTheHolder {
-    fn holds_alone(&self, _: &str) -> bool {
+    fn holds_only_first(&self, _: &str) -> bool {
         true
     }
 }

@@ -43,7 +43,7 @@ impl Rule for FirstAlone {
 }
 
 impl RuleHints for FirstAlone {
-    fn holds_alone(&self, _: &str) -> bool {
+    fn holds_only_first(&self, _: &str) -> bool {
         true
     }
 }

@@ -1,4 +1,4 @@
-//! The list of the grants of a session.
+//! The registry of the grants of a session.
 
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
@@ -7,10 +7,10 @@ use crate::live::scripted::Scripted;
 #[tokio::test(start_paused = true)]
 async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let (live, _script) = Scripted::open(Duration::ZERO);
-    let granted = Arc::<Granted>::default();
+    let granted = Granted::default();
     let znode = SessionZnodes::new(&live).unique("/locks/a");
     let fate = GrantFate::default();
-    let _entry = granted.add(ListedGrant {
+    let _entry = granted.add(RegisteredGrant {
         lapses: 1,
         znode,
         fate: fate.clone(),

@@ -72,7 +72,7 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
     live.committed(script.exchange(live.now()));
     keeper.handle_state(ConnectionState::Disconnected);
     script.reconnect();
-    live.look_at_connection(&*server);
+    live.adopt_connection(&*server);
     live.answered(script.exchange(live.now()));
     keeper.update_contact();
     assert_eq!(live.condition().contact, Contact::Suspended);

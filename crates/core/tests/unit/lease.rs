@@ -7,7 +7,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A lease with a timeout of 10 s, a wait of 2.25 s and a margin of 1.25 s.
 fn lease() -> Lease {
     Lease::new(
-        Beginning::Opened(Duration::ZERO),
+        SessionOrigin::Opened(Duration::ZERO),
         Terms::with_tick(10 * SECOND, 2 * SECOND),
     )
 }
@@ -29,34 +29,34 @@ fn seconds(seconds: f64) -> Duration {
 #[test]
 fn lease_lapses_once_its_time_has_come() {
     let mut lease = lease();
-    assert_eq!(lease.look(seconds(8.7)), (0, false));
-    assert_eq!(lease.look(seconds(8.75)), (1, true));
-    assert_eq!(lease.look(20 * SECOND), (1, true));
+    assert_eq!(lease.count_lapse(seconds(8.7)), (0, false));
+    assert_eq!(lease.count_lapse(seconds(8.75)), (1, true));
+    assert_eq!(lease.count_lapse(20 * SECOND), (1, true));
 }
 
 #[test]
 fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
     let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
-    let mut lease = Lease::new(Beginning::Resumed(SECOND), terms);
-    assert_eq!(lease.look(2 * SECOND), (1, true));
+    let mut lease = Lease::new(SessionOrigin::Resumed(SECOND), terms);
+    assert_eq!(lease.count_lapse(2 * SECOND), (1, true));
     assert!(!lease.may_grant(2 * SECOND), "it is not proven");
     lease.connected_anew();
     lease.proved(3 * SECOND);
-    assert_eq!(lease.look(3 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(3 * SECOND), (1, false));
     assert_eq!(lease.valid_until(), seconds(9.75));
 }
 
 #[test]
 fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
     let mut lease = Lease::new(
-        Beginning::Earlier,
+        SessionOrigin::Earlier,
         Terms::with_tick(10 * SECOND, 2 * SECOND),
     );
     answered(&mut lease, SECOND, SECOND);
     answered(&mut lease, 4 * SECOND, 4 * SECOND);
-    assert_eq!(lease.look(4 * SECOND), (1, true));
+    assert_eq!(lease.count_lapse(4 * SECOND), (1, true));
     lease.proved(4 * SECOND);
-    assert_eq!(lease.look(4 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(4 * SECOND), (1, false));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn renewed_lease_does_not_hide_the_lapse() {
     let mut lease = lease();
     answered(&mut lease, 8 * SECOND, 7 * SECOND);
     answered(&mut lease, 11 * SECOND, 11 * SECOND);
-    assert_eq!(lease.look(11 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(11 * SECOND), (1, false));
     assert_eq!(lease.valid_until(), seconds(15.75));
 }
 
@@ -110,7 +110,7 @@ fn grant_waits_until_the_first_answer_can_renew_the_lease() {
     // The lease can be renewed at 3 + 2.25 + 1 seconds.
     assert!(lease.may_grant(8 * SECOND));
     let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
-    let mut later = Lease::new(Beginning::Opened(Duration::ZERO), terms);
+    let mut later = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
     later.connected_anew();
     answered(&mut later, seconds(5.6), seconds(5.6));
     later.proved(seconds(5.6));
@@ -152,7 +152,7 @@ fn terms_of_every_timeout_and_tick_leave_the_lease_positive() {
             assert!(renewed < timeout - terms.margin, "{terms:?}");
             // The warning of a blocked runtime comes before a hold is lost.
             assert!(terms.probe_interval() <= terms.tolerates() / 2, "{terms:?}");
-            let lease = Lease::new(Beginning::Opened(Duration::ZERO), terms);
+            let lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
             assert_eq!(lease.valid_until(), timeout - terms.margin);
         }
     }
@@ -230,7 +230,7 @@ fn lease_ends_when_the_contacts_say() {
             carried: lease.valid_until(),
             ..Account::default()
         };
-        let (mut lapses, _) = lease.look(now);
+        let (mut lapses, _) = lease.count_lapse(now);
         for step in steps.clone() {
             match step {
                 Step::Passes(seconds) => now += SECOND * seconds,
@@ -251,7 +251,7 @@ fn lease_ends_when_the_contacts_say() {
             account.renew(lease.terms);
             let (valid, allowed) = (lease.valid_until(), account.valid_until);
             assert_eq!(valid, allowed, "{:?}", steps.collect::<Vec<_>>());
-            let (counted, lapsed) = lease.look(now);
+            let (counted, lapsed) = lease.count_lapse(now);
             assert!(counted >= lapses && lapsed == (now >= valid));
             assert!(
                 !(lapsed && lease.may_grant(now)),

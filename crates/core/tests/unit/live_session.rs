@@ -83,7 +83,7 @@ async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing()
     script.reconnect();
     renew(&live, &script).await;
     assert_eq!(valid_until(&live), LEASE);
-    live.look_at_connection(&*script);
+    live.adopt_connection(&*script);
     assert_eq!(valid_until(&live), LEASE);
 }
 
@@ -91,7 +91,7 @@ async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing()
 async fn write_proves_no_connection_but_its_own() {
     let (live, script) = Scripted::open(SECOND);
     script.reconnect();
-    live.look_at_connection(&*script);
+    live.adopt_connection(&*script);
     script.reconnect();
     live.committed(script.exchange(live.now()));
     assert_eq!(live.may_grant(), None);
@@ -103,7 +103,7 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     let (live, script) = Scripted::open(SECOND);
     let earlier = script.exchange(live.now());
     script.reconnect();
-    live.look_at_connection(&*script);
+    live.adopt_connection(&*script);
     live.committed(earlier);
     assert_eq!(live.may_grant(), None);
 }

@@ -32,7 +32,7 @@ fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
         live,
         lapses: 0,
         fate: znode_fate,
-        until: None,
+        deadline: None,
         loss: Default::default(),
     };
     let queue = LocalQueue::new(1);
@@ -59,7 +59,7 @@ async fn turn_that_was_revoked_hands_nothing_on() {
     let znode = SessionZnodes::new(&live).unique("/locks/a");
     let owned = ZnodeOwner::new(&Arc::new(watch::Sender::new(None)), znode);
     let token = FencingToken::from(1);
-    let back = revoked.hand_on(Grant::new(owned, &Arc::default(), 0, token, None));
+    let back = revoked.hand_on(Grant::new(owned, &Default::default(), 0, token, None));
     assert!(back.is_some());
     assert!(ready_now(waiting).is_none(), "another task has the turn");
 }

@@ -1,4 +1,4 @@
-//! The list of the znodes of a session, and the creates that it has abandoned.
+//! The registry of the znodes of a session, and the creates that it has abandoned.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::contender::Identity;
-use crate::live::lease::{Beginning, Terms};
+use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
@@ -74,7 +74,7 @@ impl Scripted {
             ensemble,
             scripted.clone(),
             Terms::with_tick(TIMEOUT, TICK),
-            Beginning::Opened(Duration::ZERO),
+            SessionOrigin::Opened(Duration::ZERO),
             Unsupported::default(),
             Handle::current(),
         );

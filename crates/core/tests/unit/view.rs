@@ -13,7 +13,7 @@ async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
         live: live.clone(),
         lapses: 0,
         fate: GrantFate::default(),
-        until: None,
+        deadline: None,
         loss: FirstLoss::default(),
     };
     let lost = tokio::spawn(async move { state.lost().await });
@@ -33,7 +33,7 @@ async fn loss_without_a_reason_ends_with_the_lease_though_the_time_limit_has_pas
         live: live.clone(),
         lapses: 0,
         fate: GrantFate::default(),
-        until: Some(Duration::from_secs(1)),
+        deadline: Some(Duration::from_secs(1)),
         loss: FirstLoss::default(),
     };
     state.fate.report(Fate::Gone, live.now());

@@ -177,9 +177,9 @@ impl HandoffModel {
 
     /// True if the release of this contender can be marked.
     pub(super) fn marks(&self, index: usize, label: Label) -> bool {
-        let holds_alone = matches!(label, Label::Lock | Label::Write)
+        let holds_only_first = matches!(label, Label::Lock | Label::Write)
             || (label == Label::Candidate && self.has(Change::MarksInAnElection));
-        self.parties[index].kind == Kind::Library && holds_alone
+        self.parties[index].kind == Kind::Library && holds_only_first
     }
 
     /// True if the contender differs from the one before it by its index only.

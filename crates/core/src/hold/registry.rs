@@ -1,0 +1,57 @@
+//! A registry: what a session has, each value until its owner drops the entry.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::sync::lock;
+
+/// Registered values, by the numbers of their entries. The clones are one registry.
+#[derive(Clone)]
+pub(crate) struct Registry<T>(Arc<Mutex<Registered<T>>>);
+
+pub(crate) struct Registered<T> {
+    pub(crate) values: BTreeMap<u64, T>,
+    last: u64,
+    /// True if the values stay when their entries are dropped.
+    pub(crate) is_kept: bool,
+}
+
+/// The entry of a value. If it is dropped, the value is removed.
+pub(crate) struct Entry<T> {
+    pub(crate) registry: Registry<T>,
+    number: u64,
+}
+
+impl<T> Default for Registry<T> {
+    fn default() -> Registry<T> {
+        Registry(Arc::new(Mutex::new(Registered {
+            values: BTreeMap::new(),
+            last: 0,
+            is_kept: false,
+        })))
+    }
+}
+
+impl<T> Registry<T> {
+    pub(crate) fn add(&self, value: T) -> Entry<T> {
+        let mut registered = self.lock();
+        registered.last += 1;
+        let number = registered.last;
+        registered.values.insert(number, value);
+        let registry = Registry(self.0.clone());
+        Entry { registry, number }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Registered<T>> {
+        lock(&self.0)
+    }
+}
+
+impl<T> Drop for Entry<T> {
+    fn drop(&mut self) {
+        let mut registered = self.registry.lock();
+        if !registered.is_kept {
+            registered.values.remove(&self.number);
+        }
+    }
+}
