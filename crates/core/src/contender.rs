@@ -269,9 +269,7 @@ impl Identity {
 
     /// The path of a contender with this identity, without the number that the server adds.
     pub(crate) fn path(&self, directory: &str, label: &str) -> String {
-        let mut digits = Uuid::encode_buffer();
-        let identity: &str = self.0.as_hyphenated().encode_lower(&mut digits);
-        [directory, "/_c_", identity, "-", label].concat()
+        [directory, "/", &self.name(label)].concat()
     }
 
     /// The name that is sent to the server, which adds the number.

@@ -241,12 +241,13 @@ impl Error {
         Error::at_child(path, session, error, Permission::CREATE)
     }
 
-    /// As [`at_create`](Self::at_create), for the deletion of the znode at this path.
-    pub(crate) fn at_delete(path: &str, session: SessionId, error: ServerError) -> Error {
-        Error::at_child(path, session, error, Permission::DELETE)
-    }
-
-    fn at_child(path: &str, session: SessionId, error: ServerError, needs: Permission) -> Error {
+    /// As [`at_create`](Self::at_create), for a request that `needs` another permission.
+    pub(crate) fn at_child(
+        path: &str,
+        session: SessionId,
+        error: ServerError,
+        needs: Permission,
+    ) -> Error {
         if !error.is(Refusal::NoAuth) {
             return Error::at(path, session, error);
         }

@@ -239,16 +239,14 @@ impl Hold {
             grant,
             turn,
             record,
-            ..
         } = held;
         let replaced = grant.replace(from, to, data, acl).await;
         // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
         let now = || self.view.grant_state.live.now();
         let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
-        let recipe = grant.rule.as_ref().map(|rule| rule.hints().recipe(to));
-        let record = match recipe {
-            Some(recipe) => record.replaced(recipe, grant.start()),
+        let record = match &grant.rule {
+            Some(rule) => record.replaced(rule.hints().recipe(to), grant.start()),
             None => record,
         };
         Ok(Hold::new(

@@ -160,10 +160,9 @@ impl Record {
         if !self.end(held) {
             return;
         }
-        if reason.is_own_close() {
-            self.report_close(held);
-        } else {
-            self.report_loss(reason, held);
+        match reason.is_own_close() {
+            true => self.report_release(held, true),
+            false => self.report_loss(reason, held),
         }
     }
 
@@ -191,22 +190,20 @@ impl Record {
 
     fn released(&self) {
         let held = self.began.elapsed();
-        if !self.end(held) {
-            return;
+        if self.end(held) {
+            self.report_release(held, false);
         }
-        let (path, token) = (&self.source.path, self.token.get());
-        self.span.in_scope(|| match self.source.leads {
-            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
-            false => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
-        });
-        meter::count(RELEASED, Some(&self.source), None);
     }
 
-    fn report_close(&self, held: Duration) {
+    fn report_release(&self, held: Duration, by_close: bool) {
         let (path, token) = (&self.source.path, self.token.get());
-        self.span.in_scope(|| match self.source.leads {
-            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned by close"),
-            false => tracing::debug!(target: TARGET, %path, token, ?held, "ended by close"),
+        self.span.in_scope(|| match (self.source.leads, by_close) {
+            (true, true) => {
+                tracing::info!(target: TARGET, %path, token, ?held, "resigned by close")
+            }
+            (true, false) => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
+            (false, true) => tracing::debug!(target: TARGET, %path, token, ?held, "ended by close"),
+            (false, false) => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
         });
         meter::count(RELEASED, Some(&self.source), None);
     }

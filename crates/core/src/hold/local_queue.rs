@@ -14,7 +14,6 @@ use crate::hold::view::GrantState;
 use crate::sync::{lock, or_never};
 
 /// The queue of one process for one lock.
-#[derive(Clone)]
 pub(crate) struct LocalQueue {
     shared: Arc<SharedTurns>,
 }

@@ -113,15 +113,15 @@ struct LeaderContact {
 #[derive(Debug)]
 pub(crate) struct Lease {
     terms: Terms,
-    valid_until: Duration,
+    pub(super) valid_until: Duration,
     lapsed: bool,
     lapses: u64,
-    /// When the lease lapsed last.
-    lapsed_at: Duration,
+    /// When the lease lapsed last. Zero if it never has.
+    pub(super) lapsed_at: Duration,
     /// Contacts over this connection that are not confirmed yet, oldest first.
     unconfirmed: VecDeque<LeaderContact>,
     /// True if the connection is known to serve this session.
-    proven: bool,
+    pub(super) proven: bool,
     /// The end of the lease if the connection serves this session.
     if_proven: Duration,
     /// The same, but without the contacts over this connection.
@@ -167,11 +167,6 @@ impl Lease {
     /// What the last look has found.
     pub(crate) fn counted(&self) -> (u64, bool) {
         (self.lapses, self.lapsed)
-    }
-
-    /// When the lease lapsed last. Zero if it never has.
-    pub(crate) fn lapsed_at(&self) -> Duration {
-        self.lapsed_at
     }
 
     /// Notes that a request was answered through the leader over this connection.
@@ -222,14 +217,6 @@ impl Lease {
     pub(crate) fn proved(&mut self, now: Duration) {
         self.proven = true;
         self.renew(now);
-    }
-
-    pub(crate) fn is_proven(&self) -> bool {
-        self.proven
-    }
-
-    pub(crate) fn valid_until(&self) -> Duration {
-        self.valid_until
     }
 
     /// The end of the lease by a contact that was sent at this time.

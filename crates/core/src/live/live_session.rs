@@ -395,23 +395,18 @@ impl LiveSession {
         if kept.knows(exchange.connection) {
             kept.lease.answered(self.now(), exchange);
         }
-        self.was_answered(kept);
+        kept.answered_at = Some(self.now());
+        self.publish_lapses(kept);
     }
 
     /// Notes that a write was committed. It proves the connection that carried it, and no other.
     pub(crate) fn committed(&self, exchange: Exchange) {
         let mut kept = lock(&self.kept);
         if kept.knows(exchange.connection) {
-            let now = self.now();
-            kept.lease.proved(now);
-            kept.lease.answered(now, exchange);
+            kept.lease.proved(self.now());
         }
-        self.was_answered(kept);
-    }
-
-    fn was_answered(&self, mut kept: MutexGuard<'_, Kept>) {
-        kept.answered_at = Some(self.now());
-        self.publish_lapses(kept);
+        drop(kept);
+        self.answered(exchange);
     }
 
     /// Switches to the current connection, if there is one.
@@ -427,7 +422,7 @@ impl LiveSession {
     /// True if the current connection is known, and proven.
     pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
         let kept = lock(&self.kept);
-        kept.knows(server.connection()) && kept.lease.is_proven()
+        kept.knows(server.connection()) && kept.lease.proven
     }
 
     /// Compares the lease with the clock.
@@ -497,7 +492,7 @@ impl LiveSession {
 
     /// The time until the lease lapses. Zero if it has lapsed.
     pub(crate) fn remaining(&self) -> Duration {
-        let valid_until = lock(&self.kept).lease.valid_until();
+        let valid_until = lock(&self.kept).lease.valid_until;
         valid_until.saturating_sub(self.now())
     }
 
@@ -509,7 +504,7 @@ impl LiveSession {
 
     /// When the lease lapsed last, by the ensemble's clock.
     pub(crate) fn lapsed_at(&self) -> Duration {
-        lock(&self.kept).lease.lapsed_at()
+        lock(&self.kept).lease.lapsed_at
     }
 
     /// The state of a hold that was granted after this number of lapses.

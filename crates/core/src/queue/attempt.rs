@@ -19,7 +19,7 @@ use crate::queue::session_queue::{Asked, Listing, SessionQueue};
 use crate::queue::wait::{Look, Waited, Watches, could_win, deleted, look, wait_on};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::error::Refusal;
 use crate::sync::begun;
 
 /// A place in the queue: the contender's znode exists.
@@ -35,13 +35,6 @@ struct Place {
 }
 
 impl Place {
-    /// Leaves the queue: deletes the znode, and waits for the answer.
-    async fn leave(mut self) -> Result<(), ServerError> {
-        self.owned.znode.remove().await?;
-        self.owned.settle();
-        Ok(())
-    }
-
     /// Grants the place. The lease has lapsed `lapses` times, and may grant.
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
@@ -89,7 +82,7 @@ pub(crate) async fn acquire(
 async fn hold(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    place: Place,
+    mut place: Place,
     mut listing: Listing,
 ) -> Result<Option<Grant>, Error> {
     let znode = place.owned.znode.clone();
@@ -105,8 +98,9 @@ async fn hold(
                 }
             }
             Look::StepBack => {
-                let left = place.leave().await;
-                return left.map(|()| None).map_err(|error| queue.failed(error));
+                znode.remove().await.map_err(|error| queue.failed(error))?;
+                place.owned.settle();
+                return Ok(None);
             }
             Look::Wait(on) => {
                 on.report(attempt);
@@ -277,7 +271,7 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
     let path = hold.znode.path().to_owned();
     let owned = ZnodeOwner::new(queue.shared.session.end_request(), hold.znode);
     // A list after a create shows what was there at the create. Here nothing is created.
-    queue.catch_up().await?;
+    queue.ask(|| queue.server.sync(queue.directory())).await?;
     match queue.read(&path).await? {
         // Only the process that created the znode can mark its release.
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => Ok(Some(Place {

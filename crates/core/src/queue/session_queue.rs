@@ -1,5 +1,6 @@
 //! A queue: what its clones share, and the directory as one ZooKeeper session reads it.
 
+use std::iter::zip;
 use std::sync::Arc;
 
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
@@ -148,14 +149,6 @@ impl<'a> SessionQueue<'a> {
         me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
     }
 
-    /// The error of an attempt whose znode, at this path, is deleted.
-    pub(crate) fn deleted(&self, path: &str) -> Error {
-        Error::ContenderDeleted {
-            path: path.to_owned(),
-            session: self.live.id,
-        }
-    }
-
     /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
     pub(crate) fn ask_for_queue(&self, wants_names: bool) -> Asked<'_> {
         let reads = self.shared.rule.reads_directory();
@@ -210,11 +203,6 @@ impl<'a> SessionQueue<'a> {
         Ok(read.map(|(data, _)| data))
     }
 
-    pub(crate) async fn catch_up(&self) -> Result<(), Error> {
-        let caught_up = self.ask(|| self.server.sync(self.directory())).await;
-        caught_up.map(drop)
-    }
-
     /// Reads a znode. `None` if it does not exist.
     pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
         self.ask(|| async { if_there(self.server.get(path).await) })
@@ -222,7 +210,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Sends a request until an answer comes.
-    async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
+    pub(crate) async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ServerError>>,
     {
@@ -297,15 +285,10 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
     }
     let ordered = queue.in_order(listing).await?;
     let read = queue.read_each(&ordered.contenders).await?;
-    let mut contenders = Vec::new();
-    let mut nodes = Vec::new();
-    for (contender, node) in ordered.contenders.into_iter().zip(read) {
-        // A contender without a znode has left since the list.
-        if let Some(node) = node {
-            contenders.push(contender);
-            nodes.push(node);
-        }
-    }
+    // A contender without a znode has left since the list.
+    let read = zip(ordered.contenders, read);
+    let (contenders, nodes): (Vec<_>, Vec<_>) =
+        read.filter_map(|(it, node)| Some((it, node?))).unzip();
     let rule = &*queue.shared.rule;
     let holds = |position| holds(rule, &contenders[..=position], ordered.data.as_deref());
     let each = nodes.into_iter().enumerate().map(|(position, node)| {

@@ -285,7 +285,10 @@ async fn has_its_turn(
 /// with the end of the session.
 pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
     session_lasts(queue.live).await;
-    queue.deleted(path)
+    Error::ContenderDeleted {
+        path: path.to_owned(),
+        session: queue.live.id,
+    }
 }
 
 /// The error of a waiter that has lost its znode.

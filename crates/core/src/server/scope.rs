@@ -1,7 +1,7 @@
 //! What a session may ask for, and where on the server that is.
 
 use crate::path::problem_at_server;
-use crate::server::ensemble::{Acl, Created, Operation};
+use crate::server::ensemble::{Acl, Created, Operation, Stat};
 use crate::server::error::Refusal;
 use crate::server::request_limit::RequestLimit;
 
@@ -67,15 +67,10 @@ impl Scope {
         }
     }
 
-    /// The created znode, at its path below the chroot.
-    pub(crate) fn client_path(&self, created: Created) -> Created {
-        match created.path.strip_prefix(&self.chroot) {
-            Some(path) if !self.chroot.is_empty() => Created {
-                path: path.to_owned(),
-                ..created
-            },
-            _ => created,
-        }
+    /// The znode that was created at this path at the server.
+    pub(crate) fn created(&self, path: String, stat: Stat) -> Created {
+        let path = path.strip_prefix(&self.chroot).unwrap_or(&path).to_owned();
+        Created { path, stat }
     }
 
     /// The operation with its path at the server.

@@ -87,23 +87,18 @@ impl ConnectedSession {
         }
     }
 
-    /// A created znode, as its caller sees it.
-    fn created(&self, path: String, stat: Stat) -> Created {
-        self.scope.client_path(Created { path, stat })
-    }
-
     fn outcome(&self, result: MultiResult) -> Result<Outcome, ServerError> {
         Ok(match result {
             MultiResult::Check => Outcome::Checked,
             MultiResult::Delete => Outcome::Deleted,
             MultiResult::SetData { stat } => Outcome::DataSet(stat),
-            MultiResult::Create2 { path, stat } => Outcome::Created(self.created(path, stat)),
+            MultiResult::Create2 { path, stat } => Outcome::Created(self.scope.created(path, stat)),
             MultiResult::Create { path } => {
                 let unknown = Stat {
                     czxid: -1,
                     ..Stat::default()
                 };
-                Outcome::Created(self.created(path, unknown))
+                Outcome::Created(self.scope.created(path, unknown))
             }
             other => return Err(unexpected(&other)),
         })
@@ -207,7 +202,7 @@ impl ServerSession for ConnectedSession {
         let pending = self.ask_to_create(path, data, mode, acl);
         async move {
             match body(pending).await? {
-                ReplyBody::Create2 { path, stat } => Ok(self.created(path, stat)),
+                ReplyBody::Create2 { path, stat } => Ok(self.scope.created(path, stat)),
                 other => Err(unexpected(&other)),
             }
         }

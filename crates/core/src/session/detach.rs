@@ -156,7 +156,7 @@ fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
 ///
 /// The reason of the end if the hold is released instead.
 fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
-    let held = hold.owner_end();
+    let held = hold.end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.

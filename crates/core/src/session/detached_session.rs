@@ -21,7 +21,7 @@ const END: &str = "\nend\n";
 ///
 /// It contains the password of the session, so it is a secret: a process that has it can take the
 /// holds.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct DetachedSession {
     pub(crate) session: Resumable,
     /// The path of an ephemeral znode of the session, whose data has the version 0.
@@ -56,15 +56,6 @@ impl Claimant {
     }
 }
 
-/// The claimant is not part of the value: two values are equal if their texts are.
-impl PartialEq for Claimant {
-    fn eq(&self, _: &Claimant) -> bool {
-        true
-    }
-}
-
-impl Eq for Claimant {}
-
 /// The name of one call. If it is dropped before it is used up, the next call gets it.
 pub(crate) struct ClaimantName<'a> {
     pub(crate) name: String,
@@ -87,7 +78,7 @@ impl Drop for ClaimantName<'_> {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct LeftHold {
     pub(crate) path: String,
     /// The token of the next holder.

@@ -12,7 +12,7 @@ use crate::hold::open_session::OpenSession;
 use crate::live::live_session::{Contact, LiveSession};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
-use crate::sync::{begun, ready_now};
+use crate::sync::{begun, or_never, ready_now};
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
@@ -94,22 +94,11 @@ impl Keeper {
             proof,
             ..
         } = self;
-        let answer = async {
-            match probes.front_mut() {
-                Some(probe) => (&mut probe.answer).await,
-                None => std::future::pending().await,
-            }
-        };
-        let proved = async {
-            match proof {
-                Some(proof) => proof.await,
-                None => std::future::pending().await,
-            }
-        };
+        let answer = probes.front_mut().map(|probe| &mut probe.answer);
         tokio::select! {
             biased;
-            proved = proved => self.proved(proved),
-            answer = answer => {
+            proved = or_never(proof.as_mut()) => self.proved(proved),
+            answer = or_never(answer) => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
                     self.live.answered(exchange);
@@ -190,11 +179,6 @@ impl Keeper {
         if server.is_some_and(|server| self.live.is_proven(&*server)) {
             self.live.set_contact(Contact::Connected);
         }
-    }
-
-    /// Drops the probes and the proof. Returns a weak reference to the server side.
-    pub(crate) fn end(self) -> Weak<dyn ServerSession> {
-        self.server.clone()
     }
 }
 

@@ -1,8 +1,10 @@
 //! The task behind a session handle: it keeps one ZooKeeper session after another.
 
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::select;
 use futures_util::stream::{BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -137,7 +139,7 @@ impl Supervisor {
         events::opened(live.id, live.timeout);
         let mut states = server.states();
         let mut keeper = Keeper::new(open, &server);
-        drop(server);
+        let server = Arc::downgrade(&server);
         let end = loop {
             tokio::select! {
                 biased;
@@ -167,7 +169,7 @@ impl Supervisor {
             }
             open.granted.delete_lost(condition.lapses);
         };
-        let server = keeper.end();
+        drop(keeper);
         let mut left = Leftovers::of(&open.znodes);
         let stays_open = self.stays_open(live);
         open.end(end);
@@ -220,13 +222,8 @@ async fn close(
     states: &mut BoxStream<'static, ConnectionState>,
     mut left: Leftovers,
 ) {
-    let confirmed = async {
-        while let Some(state) = states.next().await {
-            if matches!(state, ConnectionState::Ended(_)) {
-                break;
-            }
-        }
-    };
+    // The stream ends after the end of the session.
+    let confirmed = async { while states.next().await.is_some() {} };
     let deleted = async {
         tokio::time::sleep(live.probe_interval).await;
         match server.upgrade() {
@@ -234,14 +231,8 @@ async fn close(
             None => std::future::pending().await,
         }
     };
-    let either = async {
-        tokio::select! {
-            biased;
-            () = confirmed => {}
-            () = deleted => {}
-        }
-    };
-    if timeout(live.timeout, either).await.is_err() {
+    let (confirmed, deleted) = (pin!(confirmed), pin!(deleted));
+    if timeout(live.timeout, select(confirmed, deleted)).await.is_err() {
         events::close_not_confirmed(live.id);
     }
 }
