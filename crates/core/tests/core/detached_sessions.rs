@@ -410,3 +410,28 @@ async fn another_process_does_not_take_a_session_whose_claim_has_no_answer() {
     let second = resume(&simulation, &detached).await.expect("an answer");
     assert_eq!(second.id(), Some(detached.session_id()));
 }
+
+/// The ticket still exists, so only the name of the first call distinguishes it from a later one.
+#[tokio::test(start_paused = true)]
+async fn call_after_one_that_has_the_session_gets_a_session_of_its_own() {
+    let simulation = simulation();
+    let detached = left(&simulation).await;
+    let late = Fault::new(FaultKind::RequestLate(TIMEOUT)).on(RequestKind::Delete);
+    simulation.faults().inject(late.of_process("second"));
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    assert_eq!(second.id(), Some(detached.session_id()));
+    // Otherwise the second process takes its session back before the third one has an answer.
+    simulation.process("second").partition(DELAY * 10);
+    let third = Session::resume_in(simulation.ensemble("third"), options(), &detached).await;
+    let third = third.expect("an answer");
+    let children = simulation.administrator().children("/");
+    let is_ticket = |name: &String| name.starts_with("zookeeper-recipes-detached-");
+    assert!(children.iter().any(is_ticket), "{children:?}");
+    assert_ne!(third.id(), second.id());
+    let hold = queue(&second, PATH).acquire().await.expect("it is left");
+    let taken = queue(&third, PATH).try_acquire().await;
+    assert!(taken.expect("an answer").is_none());
+    sleep(TIMEOUT * 2).await;
+    assert_eq!(hold.state(), HoldState::Held);
+    assert_eq!(second.id(), Some(detached.session_id()));
+}
