@@ -134,6 +134,7 @@ mod next_plans;
 mod operator;
 mod options;
 mod ordered_futures;
+mod orders;
 mod own_plan;
 mod owned;
 mod partition;

@@ -1,13 +1,12 @@
 //! What an operator asks of an assignment, and what an operator sees.
 
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, Backoff, CreateMode, Error, InvalidInput, NodePath, Permission, Refusal,
-    ServerError, Session,
+    Acl, AuthId, Backoff, Error, InvalidInput, NodePath, Permission, Session,
 };
 
 use crate::layout::{FREEZE, Layout, create_directory};
+use crate::orders;
 use crate::partitions::Partitions;
 use crate::recorded;
 use crate::retry::may_pass;
@@ -26,12 +25,16 @@ use crate::status_watch::watch_status;
 /// | [`pin`](Self::pin) | `move/<partition>` | moves the partition to the worker, and leaves it there while the worker is there and not drained |
 /// | [`freeze`](Self::freeze) | `freeze` | moves no partition of a worker that is there. The partitions of other workers get an owner |
 ///
-/// An order costs one request, and the create of its directories if they are missing.
+/// | | requests | round trips | watches |
+/// |---|---|---|---|
+/// | an order, or its end: a read, and a transaction that also writes the data of `orders` | 2 | 2 | 0 |
+/// | the same, if the directories of the order are missing: another read, and their creates | 4 or more | 4 or more | 0 |
+/// | the same, if another order is written between the two: both again | 4 or more | 4 or more | 0 |
 ///
-/// A call repeats a request that had no answer. The servers may apply the first request later than
-/// the repeated one. So an order that was taken back can come back, and an order that was given
-/// again can vanish: an order is not guarded against a late request of an earlier session.
-/// [`status`](Self::status) shows the orders that count. Repeat the call if it shows another order.
+/// The order that a call gives last counts. A call repeats a request that had no answer, and the
+/// servers refuse the first request once any order was written after its read. So an order that was
+/// taken back does not come back. An order that a person writes with a shell is not guarded, and
+/// none is if somebody deletes `orders`.
 ///
 /// # Example
 ///
@@ -87,12 +90,12 @@ impl AssignmentOperator {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if the worker's id is no segment of a path. [`Error::Refused`],
-    /// [`Error::NoSession`].
+    /// [`Error::InvalidInput`] if the worker's id is no segment of a path. [`Error::Refused`], for
+    /// example without the permission to write `orders`. [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the order may be given or not.
+    /// If the future is dropped, the order may be given or not. It is not given after a later order.
     ///
     /// # Session loss
     ///
@@ -253,51 +256,10 @@ impl AssignmentOperator {
     }
 
     async fn order(&self, path: &NodePath, data: &[u8]) -> Result<(), Error> {
-        if let Some(directory) = path.parent() {
-            create_directory(&self.session, &directory, &self.acl).await?;
-        }
-        self.again(path, async |server| {
-            let create = server.create(path.as_str(), data, CreateMode::Persistent, &self.acl);
-            match create.await {
-                Err(error) if error.is(Refusal::NodeExists) => {
-                    let set = Operation::set_data(path.as_str(), data);
-                    let set = server.transact(&[set]).await;
-                    set.map(drop).map_err(|failure| failure.error)
-                }
-                created => created.map(drop),
-            }
-        })
-        .await
+        orders::write(&self.session, &self.layout, &self.acl, path, Some(data)).await
     }
 
     async fn take_back(&self, path: &NodePath) -> Result<(), Error> {
-        self.again(path, async |server| {
-            match server.delete(path.as_str()).await {
-                Err(error) if error.is(Refusal::NoNode) => Ok(()),
-                deleted => deleted,
-            }
-        })
-        .await
-    }
-
-    /// Sends a request that may be repeated, until an answer comes.
-    async fn again(
-        &self,
-        path: &NodePath,
-        request: impl AsyncFn(&dyn ServerSession) -> Result<(), ServerError>,
-    ) -> Result<(), Error> {
-        let mut backoff = Backoff::default();
-        loop {
-            let server = self.session.server(path).await?;
-            let Err(error) = request(&*server).await else {
-                return Ok(());
-            };
-            let error = Error::at(path.as_str(), server.id(), error);
-            if !may_pass(&error) {
-                return Err(error);
-            }
-            drop(server);
-            backoff.wait().await;
-        }
+        orders::write(&self.session, &self.layout, &self.acl, path, None).await
     }
 }

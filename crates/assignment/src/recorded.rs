@@ -166,7 +166,8 @@ async fn record(
                     Ok::<_, ServerError>(found.recorded)
                 }
                 Recorded::Unreadable(Unreadable::Other) if !replaces => Ok(found.recorded),
-                Recorded::Partitions(same) if !replaces || same == partitions => Ok(found.recorded),
+                // The same partitions are written again: an earlier request may be on its way.
+                Recorded::Partitions(_) if !replaces => Ok(found.recorded),
                 _ => {
                     let generation = session.ensemble().identity().prefix();
                     write(&*server, path, &generation, &found, partitions, acl).await?;

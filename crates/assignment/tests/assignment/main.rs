@@ -4,6 +4,7 @@ mod faults;
 mod input;
 mod leaders;
 mod moves;
+mod orders;
 mod restarts;
 mod support;
 mod workers;

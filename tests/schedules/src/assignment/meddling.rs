@@ -14,7 +14,7 @@ use crate::interference;
 use crate::process;
 use crate::schedule::{Interference, Schedule};
 
-/// Meddles until the quiet begins, and takes all orders back once no late request can repeat one.
+/// Meddles until the quiet begins, and takes all orders back. No late request repeats one.
 pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
     let interference = schedule.interference;
     let mut of_shell = rng.fork();
@@ -32,7 +32,6 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
                         fleet.setting.pause(pause).await;
                         order(fleet, &operator, &mut rng).await?;
                     }
-                    sleep_until(fleet.setting.quiet_from + schedule.mends_within()).await;
                     take_back(fleet, &operator).await
                 };
                 if let Err(error) = ordered.await {

@@ -1,0 +1,82 @@
+//! How an order is given and taken back, so that no late request does it again.
+
+use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
+use zookeeper_recipes_core::{
+    Acl, Backoff, CreateMode, Error, NodePath, Refusal, ServerError, Session,
+};
+
+use crate::layout::{Layout, create_directory};
+use crate::retry::may_pass;
+
+/// Gives the order of this path, with its data, or takes it back if there is no data.
+///
+/// A request that had no answer is repeated. The servers may apply the first request later than the
+/// repeated one, if that is of another session, or after a call that another process has made
+/// meanwhile. So each write of an order also writes the data of `orders`, at the version that was
+/// read before. If any order is written between the read and the write, the servers refuse the
+/// write. The write is made even if the order exists or is missing already: an earlier request may
+/// be on its way.
+pub(crate) async fn write(
+    session: &Session,
+    layout: &Layout,
+    acl: &[Acl],
+    path: &NodePath,
+    order: Option<&[u8]>,
+) -> Result<(), Error> {
+    let mut backoff = Backoff::default();
+    loop {
+        let server = session.server(path).await?;
+        let Err(error) = write_once(&*server, &layout.orders, acl, path, order).await else {
+            return Ok(());
+        };
+        let is_overtaken = match &error {
+            ServerError::Refused(Refusal::NoNode) => {
+                if let Some(directory) = path.parent() {
+                    create_directory(session, &directory, acl).await?;
+                }
+                true
+            }
+            ServerError::Refused(refusal) => {
+                matches!(refusal, Refusal::NodeExists | Refusal::BadVersion)
+            }
+            _ => false,
+        };
+        let error = Error::at(path.as_str(), server.id(), error);
+        if !is_overtaken && !may_pass(&error) {
+            return Err(error);
+        }
+        drop(server);
+        backoff.wait().await;
+    }
+}
+
+async fn write_once(
+    server: &dyn ServerSession,
+    orders: &NodePath,
+    acl: &[Acl],
+    path: &NodePath,
+    order: Option<&[u8]>,
+) -> Result<(), ServerError> {
+    let paths = [orders.to_string(), path.to_string()];
+    let mut nodes = server.get_each(&paths).await?.into_iter();
+    let (Some(all), found) = (nodes.next().flatten(), nodes.next().flatten()) else {
+        return Err(ServerError::Refused(Refusal::NoNode));
+    };
+    let (data, stat) = all;
+    let mut operations = vec![Operation::SetData {
+        path: orders.to_string(),
+        data,
+        version: Some(stat.version),
+    }];
+    operations.extend(match (order, found) {
+        (Some(order), Some(_)) => Some(Operation::set_data(path.as_str(), order)),
+        (Some(order), None) => {
+            let mode = CreateMode::Persistent;
+            Some(Operation::create(path.as_str(), order, mode, acl))
+        }
+        (None, Some(_)) => Some(Operation::delete(path.as_str())),
+        (None, None) => None,
+    });
+    let written = server.transact(&operations).await;
+    written.map(drop).map_err(|failure| failure.error)
+}
