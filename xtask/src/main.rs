@@ -9,6 +9,7 @@ mod kazoo;
 mod licences;
 mod python;
 mod simulate;
+mod soak;
 mod structure;
 mod test;
 
@@ -41,6 +42,10 @@ enum Task {
     /// what each lost. Wants Linux and root.
     #[command(disable_help_flag = true)]
     Jepsen(bench::Arguments),
+    /// Hold every recipe in processes that are killed and stopped, on an ensemble that fails, and
+    /// report what a referee outside has seen.
+    #[command(disable_help_flag = true)]
+    Soak(bench::Arguments),
     /// Check the licence and the source of every dependency against deny.toml.
     Licences,
     /// Check that no source files import each other in a circle.
@@ -58,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Jepsen(arguments) => jepsen::run(&arguments),
+        Task::Soak(arguments) => soak::run(&arguments),
         Task::Licences => licences::run(),
         Task::Structure => structure::run(),
         Task::Ci => ci::run(),

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use zookeeper_recipes_core::FencingToken;
 use zookeeper_recipes_testkit::history::History;
 
-use crate::owners::Owners;
+use crate::owners::{Owned, Owners};
 
 /// More than any number of contenders that share.
 const EVERYTHING: u64 = 1_000;
@@ -44,12 +44,14 @@ pub struct Report {
     pub companions: BTreeMap<String, BTreeSet<String>>,
     /// The contenders that each contender has listed.
     pub seen: BTreeMap<String, BTreeSet<String>>,
-    /// The worker of each partition that is owned now.
-    pub owners: BTreeMap<String, String>,
-    /// How often a worker has come to own a partition.
-    pub grants: usize,
-    /// How many pieces of work were done on partitions.
-    pub works: usize,
+    /// The resources that are owned now, each with its worker.
+    pub owners: BTreeSet<(String, String)>,
+    /// The resources that a worker owned when it was stopped, until it reports the end.
+    pub lapsed: BTreeSet<(String, String)>,
+    /// How often a worker has come to own each resource.
+    pub grants: BTreeMap<String, usize>,
+    /// How many pieces of work were done on each resource.
+    pub works: BTreeMap<String, usize>,
     /// The violations, in the order in which they happened.
     pub violations: Vec<String>,
 }
@@ -109,23 +111,29 @@ impl Judge {
                 let seen = self.report.seen.entry(name.to_owned()).or_default();
                 seen.extend(contenders.iter().map(|&contender| contender.to_owned()));
             }
-            ["own", worker, partition, token] => {
-                let found = self.owners.own(worker, partition, token.parse()?);
+            ["own", worker, resource, token, weight, capacity] => {
+                let owned = Owned {
+                    token: token.parse()?,
+                    weight: weight.parse()?,
+                    capacity: capacity.parse()?,
+                };
+                let found = self.owners.own(worker, resource, owned);
                 self.report.violations.extend(found);
-                self.report.grants += 1;
+                *self.report.grants.entry(resource.to_owned()).or_default() += 1;
             }
-            ["works", worker, partition, token] => {
-                let found = self.owners.works(worker, partition, token.parse()?);
+            ["works", worker, resource, token] => {
+                let found = self.owners.works(worker, resource, token.parse()?);
                 self.report.violations.extend(found);
-                self.report.works += 1;
+                *self.report.works.entry(resource.to_owned()).or_default() += 1;
             }
-            ["free", worker, partition] => {
-                let found = self.owners.free(worker, partition);
+            ["free", worker, resource] => {
+                let found = self.owners.free(worker, resource);
                 self.report.violations.extend(found);
             }
             _ => bail!("not understood: {line:?}"),
         }
         self.report.owners = self.owners.now();
+        self.report.lapsed = self.owners.lapsed();
         Ok(())
     }
 
@@ -139,10 +147,11 @@ impl Judge {
         number.is_some()
     }
 
-    /// Changes who owns the partitions.
+    /// Changes who owns the resources.
     pub(crate) fn change_owners(&mut self, change: impl FnOnce(&mut Owners)) {
         change(&mut self.owners);
         self.report.owners = self.owners.now();
+        self.report.lapsed = self.owners.lapsed();
     }
 
     fn enter(&mut self, entry: Entry) -> anyhow::Result<()> {

@@ -31,14 +31,15 @@
 //! | `downgrade <name>` | before its write lock becomes a read lock |
 //! | `leave <name>` | before the release |
 //!
-//! Workers of an assignment (`src/bin/worker.rs`) report these lines:
+//! Workers, which may be killed and stopped (`tests/soak`), report what they own: a recipe, or a
+//! partition of an assignment.
 //!
 //! | line | when |
 //! |---|---|
 //! | `ready <worker>` | at the start |
-//! | `own <worker> <partition> <token>` | when its work on a partition begins |
-//! | `works <worker> <partition> <token>` | after a look at the hold, again and again |
-//! | `free <worker> <partition>` | when its work ends: before the release, or after the loss |
+//! | `own <worker> <resource> <token> <weight> <capacity>` | when its work under a hold begins; all that own the resource at once weigh no more than the capacity |
+//! | `works <worker> <resource> <token>` | after a look at the hold, again and again |
+//! | `free <worker> <resource>` | when its work ends: before the release, or after the loss |
 
 mod judge;
 mod owners;

@@ -1,82 +1,134 @@
-//! Judges what the workers of an assignment report of their partitions.
+//! Judges what processes report of their holds: of a recipe, or of a partition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use zookeeper_recipes_core::FencingToken;
 use zookeeper_recipes_testkit::history::History;
 
-/// A partition and a worker.
+/// A resource and a worker.
 type Pair = (String, String);
 
-/// The owners of partitions, as the workers report them.
+/// A hold, as its worker reports it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owned {
+    pub(crate) token: i64,
+    pub(crate) weight: u64,
+    /// How much all that own the resource at once may weigh.
+    pub(crate) capacity: u64,
+}
+
+/// A hold from before a stop, whose end is not yet reported.
+#[derive(Debug)]
+struct Lapsed {
+    token: i64,
+    /// True if a line of work has come since the worker continued.
+    worked: bool,
+}
+
+impl Lapsed {
+    fn new(token: i64) -> Lapsed {
+        let worked = false;
+        Lapsed { token, worked }
+    }
+}
+
+/// The owners of resources, as the workers report them.
 ///
-/// A worker that is stopped cannot report that it has lost its partitions, and does not work on
-/// them. So the test reports the stop, and the worker owns nothing from then on. It may have looked at
-/// its hold just before the stop. So one line of work on each partition may come after it.
+/// A worker that is stopped cannot report that it has lost its holds, and does no work under them. So
+/// the test reports the stop, and the worker owns nothing from then on. It may have looked at its hold
+/// just before the stop. So one line of work on each resource may come after it, or one line that
+/// reports an older hold than the newest one of that resource.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    /// One for each partition.
+    /// One for each resource.
     histories: BTreeMap<String, History>,
+    /// The newest token of each resource.
+    newest: BTreeMap<String, i64>,
     /// The number in the history and the token of each hold.
     owned: BTreeMap<Pair, (u64, i64)>,
     stopped: BTreeSet<String>,
-    /// The tokens of holds that a worker had when it was stopped.
-    lapsed: BTreeMap<Pair, i64>,
+    /// The holds that a worker had when it was stopped.
+    lapsed: BTreeMap<Pair, Lapsed>,
+    /// The workers that have continued, with the resources of which each has reported a hold since.
+    continued: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Owners {
-    /// The worker of each partition.
-    pub(crate) fn now(&self) -> BTreeMap<String, String> {
+    /// The resources that are owned, each with its worker.
+    pub(crate) fn now(&self) -> BTreeSet<(String, String)> {
         self.owned.keys().cloned().collect()
     }
 
-    /// A worker owns a partition from now on. Returns the broken promises.
-    pub(crate) fn own(&mut self, worker: &str, partition: &str, token: i64) -> Vec<String> {
-        let pair = (partition.to_owned(), worker.to_owned());
-        if self.stopped.contains(worker) {
-            self.lapsed.insert(pair, token);
+    /// The holds from before a stop whose end is not yet reported.
+    pub(crate) fn lapsed(&self) -> BTreeSet<(String, String)> {
+        self.lapsed.keys().cloned().collect()
+    }
+
+    /// A worker owns a resource from now on. Returns the broken promises.
+    pub(crate) fn own(&mut self, worker: &str, resource: &str, owned: Owned) -> Vec<String> {
+        let pair = (resource.to_owned(), worker.to_owned());
+        let Owned {
+            token,
+            weight,
+            capacity,
+        } = owned;
+        if self.stopped.contains(worker) || self.is_late(worker, resource, token) {
+            self.lapsed.insert(pair, Lapsed::new(token));
             return Vec::new();
         }
-        let history = self.histories.entry(partition.to_owned());
-        let history = history.or_insert_with(|| History::new(1));
+        let newest = self.newest.entry(resource.to_owned()).or_insert(token);
+        *newest = token.max(*newest);
+        let history = self.histories.entry(resource.to_owned());
+        let history = history.or_insert_with(|| History::new(capacity));
         let fencing = FencingToken::from(token);
-        let (number, found) = history.granted_elsewhere(worker, 1, fencing, partition);
+        let (number, found) = history.granted_elsewhere(worker, weight, fencing, resource);
         let mut found: Vec<String> = found.iter().map(ToString::to_string).collect();
         if self.owned.insert(pair, (number, token)).is_some() {
-            found.push(format!("{worker} owned {partition}, and owns it again"));
+            found.push(format!("{worker} owned {resource}, and owns it again"));
         }
         found
     }
 
-    /// A worker works on a partition. Returns the broken promise.
-    pub(crate) fn works(&mut self, worker: &str, partition: &str, token: i64) -> Option<String> {
-        let pair = (partition.to_owned(), worker.to_owned());
+    /// Whether this hold may be from before a stop of the worker.
+    fn is_late(&mut self, worker: &str, resource: &str, token: i64) -> bool {
+        let Some(reported) = self.continued.get_mut(worker) else {
+            return false;
+        };
+        let is_first = reported.insert(resource.to_owned());
+        let newest = self.newest.get(resource);
+        is_first && newest.is_some_and(|newest| token < *newest)
+    }
+
+    /// A worker works on a resource. Returns the broken promise.
+    pub(crate) fn works(&mut self, worker: &str, resource: &str, token: i64) -> Option<String> {
+        let pair = (resource.to_owned(), worker.to_owned());
         let now = self.owned.get(&pair).map(|(_, token)| *token);
         if now == Some(token) {
             return None;
         }
-        if self.lapsed.get(&pair) == Some(&token) {
-            if !self.stopped.contains(worker) {
-                self.lapsed.remove(&pair);
+        let stopped = self.stopped.contains(worker);
+        if let Some(lapsed) = self.lapsed.get_mut(&pair) {
+            if lapsed.token == token && !lapsed.worked {
+                lapsed.worked = !stopped;
+                return None;
             }
-            return None;
         }
         Some(format!(
-            "{worker} works on {partition} with the token {token}, and owns it with {now:?}"
+            "{worker} works on {resource} with the token {token}, and owns it with {now:?}"
         ))
     }
 
-    /// A worker does not own a partition any more. Returns the broken promise.
-    pub(crate) fn free(&mut self, worker: &str, partition: &str) -> Option<String> {
-        let pair = (partition.to_owned(), worker.to_owned());
+    /// A worker does not own a resource any more. Returns the broken promise.
+    pub(crate) fn free(&mut self, worker: &str, resource: &str) -> Option<String> {
+        let pair = (resource.to_owned(), worker.to_owned());
         let lapsed = self.lapsed.remove(&pair).is_some();
         match self.owned.remove(&pair) {
             Some((number, _)) => {
-                self.let_go(partition, number);
+                self.let_go(resource, number);
                 None
             }
             None if lapsed => None,
-            None => Some(format!("{worker} did not own {partition}")),
+            None => Some(format!("{worker} did not own {resource}")),
         }
     }
 
@@ -85,19 +137,21 @@ impl Owners {
         self.let_all_go(worker);
         self.lapsed.retain(|(_, of), _| of != worker);
         self.stopped.remove(worker);
+        self.continued.remove(worker);
     }
 
     /// A worker's process is stopped.
     pub(crate) fn stopped(&mut self, worker: &str) {
         self.stopped.insert(worker.to_owned());
         for (pair, token) in self.let_all_go(worker) {
-            self.lapsed.insert(pair, token);
+            self.lapsed.insert(pair, Lapsed::new(token));
         }
     }
 
     /// A worker's process is about to continue.
     pub(crate) fn continues(&mut self, worker: &str) {
         self.stopped.remove(worker);
+        self.continued.insert(worker.to_owned(), BTreeSet::new());
     }
 
     fn let_all_go(&mut self, worker: &str) -> Vec<(Pair, i64)> {
@@ -112,8 +166,8 @@ impl Owners {
             .collect()
     }
 
-    fn let_go(&mut self, partition: &str, number: u64) {
-        if let Some(history) = self.histories.get_mut(partition) {
+    fn let_go(&mut self, resource: &str, number: u64) {
+        if let Some(history) = self.histories.get_mut(resource) {
             history.letting_go(number);
         }
     }
@@ -123,18 +177,27 @@ impl Owners {
 mod tests {
     use super::*;
 
+    /// A hold that excludes all others.
+    fn alone(token: i64) -> Owned {
+        Owned {
+            token,
+            weight: 1,
+            capacity: 1,
+        }
+    }
+
     #[test]
     fn two_owners_and_older_tokens_are_found() {
         let mut owners = Owners::default();
-        assert_eq!(owners.own("a", "p", 5), [""; 0]);
-        assert!(owners.own("b", "p", 7)[0].contains("b (p) held beside a (p)"));
+        assert_eq!(owners.own("a", "p", alone(5)), [""; 0]);
+        assert!(owners.own("b", "p", alone(7))[0].contains("b (p) held beside a (p)"));
         assert_eq!(owners.free("a", "p"), None);
         assert!(owners.free("a", "p").is_some(), "it is free");
         assert_eq!(owners.free("b", "p"), None);
-        assert!(owners.own("a", "p", 6)[0].contains("tokens grow"));
-        assert_eq!(owners.own("a", "q", 1), [""; 0], "another partition");
+        assert!(owners.own("a", "p", alone(6))[0].contains("tokens grow"));
+        assert_eq!(owners.own("a", "q", alone(1)), [""; 0], "another partition");
         owners.gone("a");
-        assert_eq!(owners.own("b", "p", 8), [""; 0]);
+        assert_eq!(owners.own("b", "p", alone(8)), [""; 0]);
         assert_eq!(owners.works("b", "p", 8), None);
         assert!(owners.works("b", "p", 7).is_some());
         assert!(owners.works("a", "q", 1).is_some());
@@ -143,16 +206,49 @@ mod tests {
     #[test]
     fn stopped_worker_owns_nothing_and_may_end_one_piece_of_work() {
         let mut owners = Owners::default();
-        owners.own("a", "p", 5);
+        owners.own("a", "p", alone(5));
         owners.stopped("a");
-        assert_eq!(owners.own("b", "p", 7), [""; 0]);
+        assert_eq!(owners.own("b", "p", alone(7)), [""; 0]);
         // These lines were under way.
-        assert_eq!(owners.own("a", "q", 6), [""; 0]);
+        assert_eq!(owners.own("a", "q", alone(6)), [""; 0]);
         assert_eq!(owners.works("a", "p", 5), None);
         owners.continues("a");
         assert_eq!(owners.works("a", "p", 5), None, "it looked before the stop");
         assert!(owners.works("a", "p", 5).is_some());
+        assert_eq!(owners.lapsed().len(), 2);
+        assert_eq!(owners.free("a", "p"), None);
         assert_eq!(owners.free("a", "q"), None);
-        assert_eq!(owners.now(), BTreeMap::from([("p".into(), "b".into())]));
+        assert_eq!(owners.lapsed(), BTreeSet::new());
+        assert_eq!(owners.now(), BTreeSet::from([("p".into(), "b".into())]));
+    }
+
+    #[test]
+    fn stopped_worker_may_report_one_hold_from_before_the_stop() {
+        let mut owners = Owners::default();
+        owners.stopped("a");
+        owners.own("b", "p", alone(7));
+        owners.continues("a");
+        assert_eq!(owners.own("a", "p", alone(6)), [""; 0]);
+        assert_eq!(owners.works("a", "p", 6), None, "it looked before the stop");
+        assert!(owners.works("a", "p", 6).is_some());
+        assert_eq!(owners.free("a", "p"), None);
+        assert!(owners.own("a", "p", alone(6))[0].contains("held beside"));
+        owners.stopped("b");
+        owners.continues("b");
+        assert!(owners.own("b", "p", alone(8))[0].contains("held beside"));
+    }
+
+    #[test]
+    fn holds_that_share_weigh_no_more_than_the_capacity() {
+        let mut owners = Owners::default();
+        let mut own = |worker: &str, token| {
+            let owned = Owned {
+                token,
+                weight: 2,
+                capacity: 5,
+            };
+            owners.own(worker, "s", owned).len()
+        };
+        assert_eq!([own("a", 1), own("b", 2), own("c", 3)], [0, 0, 1]);
     }
 }

@@ -1,0 +1,139 @@
+//! The processes, and the referee that hears them.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use zookeeper_recipes_interop::{Referee, Report};
+
+use crate::worker::Order;
+
+pub(crate) const PATH: &str = "/app/queues";
+pub(crate) const PARTITIONS: usize = 6;
+
+/// How long a condition may take to come true.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// The processes, by their ids.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    connect_string: String,
+    referee: Referee,
+    running: BTreeMap<&'static str, Child>,
+}
+
+impl Processes {
+    pub(crate) fn new(connect_string: String) -> anyhow::Result<Processes> {
+        Ok(Processes {
+            connect_string,
+            referee: Referee::listen(1)?,
+            running: BTreeMap::new(),
+        })
+    }
+
+    pub(crate) fn start(&mut self, id: &'static str) -> anyhow::Result<()> {
+        let child = Command::new(env::current_exe()?)
+            .args(["worker", &*self.connect_string, self.referee.address(), id])
+            .stdin(Stdio::piped())
+            .spawn();
+        self.running.insert(id, child.context("it does not start")?);
+        Ok(())
+    }
+
+    /// Kills a process (SIGKILL), and waits until it has ended.
+    pub(crate) fn kill(&mut self, id: &str) -> anyhow::Result<()> {
+        let mut child = self.running.remove(id).context("it does not run")?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    pub(crate) fn order(&mut self, id: &str, order: Order) -> anyhow::Result<()> {
+        let child = self.running.get_mut(id).context("it does not run")?;
+        let input = child.stdin.as_mut().context("it has no input")?;
+        Ok(writeln!(input, "{}", order.line())?)
+    }
+
+    /// Shuts a process down, and waits for its end.
+    pub(crate) async fn end(&mut self, id: &str) -> anyhow::Result<()> {
+        self.order(id, Order::End)?;
+        let mut child = self.running.remove(id).context("it does not run")?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                ensure!(status.success(), "{id}: {status}");
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                child.kill()?;
+                bail!("{id} does not end");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Stops a process (SIGSTOP).
+    pub(crate) fn stop(&self, id: &str) -> anyhow::Result<()> {
+        self.signal("-STOP", id)?;
+        self.referee.stopped(id);
+        Ok(())
+    }
+
+    /// Lets a process continue (SIGCONT).
+    pub(crate) fn resume(&self, id: &str) -> anyhow::Result<()> {
+        self.referee.continues(id);
+        self.signal("-CONT", id)
+    }
+
+    fn signal(&self, signal: &str, id: &str) -> anyhow::Result<()> {
+        let process = self.running.get(id).context("it does not run")?.id();
+        let mut command = Command::new("kill");
+        let status = command.args([signal, &process.to_string()]).status()?;
+        ensure!(status.success(), "kill {signal}: {status}");
+        Ok(())
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        self.referee.report()
+    }
+
+    /// Waits until this is true of what the processes have reported.
+    ///
+    /// # Errors
+    ///
+    /// If a process ends, or if the referee has seen a broken promise.
+    pub(crate) async fn until(
+        &mut self,
+        what: &str,
+        is_so: impl Fn(&Report) -> bool,
+    ) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            for (id, child) in &mut self.running {
+                let ended = child.try_wait()?;
+                ensure!(ended.is_none(), "{id} has ended: {ended:?}");
+            }
+            let report = self.report();
+            let violations = report.violations.join("\n");
+            ensure!(violations.is_empty(), "promises are broken:\n{violations}");
+            if is_so(&report) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "not {what}: {:?}", report.owners);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            // An error means that it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
