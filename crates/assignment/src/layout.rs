@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
-    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
+    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, Session,
 };
 
 use crate::retry::may_pass;
@@ -81,7 +81,6 @@ pub(crate) async fn create_directory(
         let Err(error) = create(&*server, path, acl).await else {
             return Ok(());
         };
-        let error = Error::at(path.as_str(), server.id(), error);
         if !may_pass(&error) {
             return Err(error);
         }
@@ -90,11 +89,7 @@ pub(crate) async fn create_directory(
     }
 }
 
-async fn create(
-    server: &dyn ServerSession,
-    path: &NodePath,
-    acl: &[Acl],
-) -> Result<(), ServerError> {
+async fn create(server: &dyn ServerSession, path: &NodePath, acl: &[Acl]) -> Result<(), Error> {
     let mut missing = vec![path.clone()];
     while let Some(next) = missing.last() {
         let created = server.create(next.as_str(), b"", CreateMode::Persistent, acl);
@@ -103,7 +98,9 @@ async fn create(
                 missing.extend(next.parent());
                 continue;
             }
-            Err(error) if !error.is(Refusal::NodeExists) => return Err(error),
+            Err(error) if !error.is(Refusal::NodeExists) => {
+                return Err(Error::at_create(next.as_str(), server.id(), error));
+            }
             _ => {}
         }
         missing.pop();

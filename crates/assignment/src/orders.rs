@@ -30,18 +30,20 @@ pub(crate) async fn write(
             return Ok(());
         };
         let is_overtaken = match &error {
-            ServerError::Refused(Refusal::NoNode) => {
+            Error::Refused {
+                refusal: Refusal::NoNode,
+                ..
+            } => {
                 if let Some(directory) = path.parent() {
                     create_directory(session, &directory, acl).await?;
                 }
                 true
             }
-            ServerError::Refused(refusal) => {
+            Error::Refused { refusal, .. } => {
                 matches!(refusal, Refusal::NodeExists | Refusal::BadVersion)
             }
             _ => false,
         };
-        let error = Error::at(path.as_str(), server.id(), error);
         if !is_overtaken && !may_pass(&error) {
             return Err(error);
         }
@@ -56,11 +58,13 @@ async fn write_once(
     acl: &[Acl],
     path: &NodePath,
     order: Option<&[u8]>,
-) -> Result<(), ServerError> {
+) -> Result<(), Error> {
+    let failed = |error| Error::at(path.as_str(), server.id(), error);
     let paths = [orders.to_string(), path.to_string()];
-    let mut nodes = server.get_each(&paths).await?.into_iter();
+    let nodes = server.get_each(&paths).await.map_err(failed)?;
+    let mut nodes = nodes.into_iter();
     let (Some(all), found) = (nodes.next().flatten(), nodes.next().flatten()) else {
-        return Err(ServerError::Refused(Refusal::NoNode));
+        return Err(failed(ServerError::Refused(Refusal::NoNode)));
     };
     let (data, stat) = all;
     let mut operations = vec![Operation::SetData {
@@ -78,5 +82,6 @@ async fn write_once(
         (None, None) => None,
     });
     let written = server.transact(&operations).await;
-    written.map(drop).map_err(|failure| failure.error)
+    let refused = |failure| Error::at_transaction(path.as_str(), server.id(), failure, &operations);
+    written.map(drop).map_err(refused)
 }

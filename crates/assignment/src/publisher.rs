@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::Operation;
+use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
     Acl, Backoff, Directories, Error, FencingToken, NamedZnode, NodePath, Refusal, ServerError,
     Session, SessionEnd, SessionId, SessionState, Stat,
@@ -182,10 +182,14 @@ impl Published {
                     self.data = data;
                     return Ok(());
                 }
-                Err(failure) => match failure.error {
-                    ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled) => {}
-                    error => return Err(Error::at(self.path.as_str(), self.session, error)),
-                },
+                Err(TransactionError {
+                    error: ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled),
+                    ..
+                }) => {}
+                Err(failure) => {
+                    let (path, id) = (self.path.as_str(), self.session);
+                    return Err(Error::at_transaction(path, id, failure, &operation));
+                }
             }
             drop(server);
             backoff.wait().await;

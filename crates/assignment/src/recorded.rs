@@ -102,7 +102,8 @@ async fn write(
     over: &Record,
     partitions: &Partitions,
     acl: &[Acl],
-) -> Result<(), ServerError> {
+) -> Result<(), Error> {
+    let session = server.id();
     let parts = partitions.pieces(FULL);
     let names: Vec<String> = (1..parts.len())
         .map(|it| child(path, generation, it))
@@ -111,8 +112,8 @@ async fn write(
         let mode = CreateMode::Persistent;
         server.create(name, part.as_bytes(), mode, acl)
     });
-    for created in join_all(creates).await {
-        created?;
+    for (name, created) in names.iter().zip(join_all(creates).await) {
+        created.map_err(|error| Error::at_create(name, session, error))?;
     }
     let data = format!("{}{generation} {}\n{}", head(KIND), names.len(), parts[0]);
     let mut operations = vec![Operation::SetData {
@@ -121,8 +122,8 @@ async fn write(
         version: Some(over.version),
     }];
     operations.extend(names.into_iter().map(Operation::check));
-    let written = server.transact(&operations).await;
-    written.map_err(|failure| failure.error)?;
+    let failed = |failure| Error::at_transaction(path.as_str(), session, failure, &operations);
+    server.transact(&operations).await.map_err(failed)?;
     // The earlier record is not read any more. A child that remains does no harm.
     join_all(over.children.iter().map(|child| server.delete(child))).await;
     Ok(())
@@ -160,11 +161,10 @@ async fn record(
     loop {
         let server = session.server(path).await?;
         let recorded = async {
-            let found = read(&*server, path).await?;
+            let found = read(&*server, path).await;
+            let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
             match &found.recorded {
-                Recorded::Unreadable(Unreadable::Version(_)) => {
-                    Ok::<_, ServerError>(found.recorded)
-                }
+                Recorded::Unreadable(Unreadable::Version(_)) => Ok::<_, Error>(found.recorded),
                 Recorded::Unreadable(Unreadable::Other) if !replaces => Ok(found.recorded),
                 // The same partitions are written again: an earlier request may be on its way.
                 Recorded::Partitions(_) if !replaces => Ok(found.recorded),
@@ -180,13 +180,12 @@ async fn record(
             Ok(Recorded::Unreadable(problem)) => return Err(unreadable(path.as_str(), &problem)),
             Ok(Recorded::Nothing) => {}
             // Another process has replaced the record, and deleted a child.
-            Err(error) if error.is(Refusal::BadVersion) || error.is(Refusal::NoNode) => {}
-            Err(error) => {
-                let error = Error::at(path.as_str(), server.id(), error);
-                if !may_pass(&error) {
-                    return Err(error);
-                }
-            }
+            Err(Error::Refused {
+                refusal: Refusal::BadVersion | Refusal::NoNode,
+                ..
+            }) => {}
+            Err(error) if may_pass(&error) => {}
+            Err(error) => return Err(error),
         }
         drop(server);
         backoff.wait().await;

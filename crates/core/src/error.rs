@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::{Permission, SessionId};
+use crate::server::ensemble::{Operation, Permission, SessionId, TransactionError};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 /// The error of an operation of a recipe, such as a failed attempt to acquire.
@@ -237,26 +237,60 @@ impl Error {
     ///
     /// As [`at`](Self::at), but if the permission is missing, the error names the parent and the
     /// permission that the parent does not grant.
-    pub(crate) fn at_create(path: &str, session: SessionId, error: ServerError) -> Error {
-        Error::at_child(path, session, error, Permission::CREATE)
+    pub fn at_create(path: &str, session: SessionId, error: ServerError) -> Error {
+        Error::at_granting(parent_of(path), Permission::CREATE, path, session, error)
     }
 
-    /// As [`at_create`](Self::at_create), for a request that `needs` another permission.
-    pub(crate) fn at_child(
+    /// As [`at_create`](Self::at_create), for the deletion of the znode at this path.
+    pub fn at_delete(path: &str, session: SessionId, error: ServerError) -> Error {
+        Error::at_granting(parent_of(path), Permission::DELETE, path, session, error)
+    }
+
+    /// The error of an attempt whose transaction of these operations failed in this session.
+    ///
+    /// The error names the path of the operation that the server refused, and `path` if it refused
+    /// none. If the permission is missing, the error names the znode that does not grant it, and
+    /// the permission.
+    pub fn at_transaction(
+        path: &str,
+        session: SessionId,
+        failure: TransactionError,
+        operations: &[Operation],
+    ) -> Error {
+        let error = failure.error;
+        let refused = failure.operation.and_then(|index| operations.get(index));
+        let Some(operation) = refused else {
+            return Error::at(path, session, error);
+        };
+        let path = operation.path();
+        match operation {
+            Operation::Create { .. } => Error::at_create(path, session, error),
+            Operation::Delete { .. } => Error::at_delete(path, session, error),
+            Operation::SetData { .. } => {
+                Error::at_granting(path, Permission::WRITE, path, session, error)
+            }
+            Operation::Check { .. } => {
+                Error::at_granting(path, Permission::READ, path, session, error)
+            }
+        }
+    }
+
+    /// As [`at`](Self::at). If the permission is missing, `granting` is the znode that has to grant
+    /// it.
+    fn at_granting(
+        granting: &str,
+        needs: Permission,
         path: &str,
         session: SessionId,
         error: ServerError,
-        needs: Permission,
     ) -> Error {
-        if !error.is(Refusal::NoAuth) {
-            return Error::at(path, session, error);
+        match error.is(Refusal::NoAuth) {
+            true => {
+                let refusal = Refusal::NoPermission(needs);
+                Error::at(granting, session, ServerError::Refused(refusal))
+            }
+            false => Error::at(path, session, error),
         }
-        let parent = match path.trim_end_matches('/').rsplit_once('/') {
-            Some((parent, _)) if !parent.is_empty() => parent,
-            _ => "/",
-        };
-        let refusal = Refusal::NoPermission(needs);
-        Error::at(parent, session, ServerError::Refused(refusal))
     }
 
     /// The error of an attempt whose request failed at this path in this session.
@@ -280,5 +314,13 @@ impl Error {
                 cause,
             },
         }
+    }
+}
+
+/// The path of the parent of the znode at this path, which may end with a slash.
+fn parent_of(path: &str) -> &str {
+    match path.trim_end_matches('/').rsplit_once('/') {
+        Some((parent, _)) if !parent.is_empty() => parent,
+        _ => "/",
     }
 }

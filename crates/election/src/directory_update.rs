@@ -75,8 +75,9 @@ impl Candidate {
         match leader {
             Some(leader) => leader.transaction().operation(write).commit().await?,
             None => {
-                let written = server.transact(&[write]).await;
-                written.map_err(|failure| failed(failure.error))?
+                let (path, write) = (self.path().as_str(), [write]);
+                let refused = |failure| Error::at_transaction(path, server.id(), failure, &write);
+                server.transact(&write).await.map_err(refused)?
             }
         };
         Ok(())

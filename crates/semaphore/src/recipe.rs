@@ -478,12 +478,12 @@ impl Semaphore {
                 agreement.note(permits);
                 return Ok(());
             }
-            let write = Operation::SetData {
+            let write = [Operation::SetData {
                 path: path.to_string(),
                 data: permits.to_string().into_bytes(),
                 version: Some(stat.version),
-            };
-            match server.transact(&[write]).await {
+            }];
+            match server.transact(&write).await {
                 Ok(_) => {
                     agreement.note(permits);
                     return Ok(());
@@ -492,7 +492,10 @@ impl Semaphore {
                     error: ServerError::Refused(Refusal::BadVersion | Refusal::NoNode),
                     ..
                 }) => {}
-                Err(failure) => return Err(at(failure.error)),
+                Err(failure) => {
+                    let (path, session) = (path.as_str(), server.id());
+                    return Err(Error::at_transaction(path, session, failure, &write));
+                }
             }
         }
     }

@@ -5,8 +5,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zookeeper_recipes_assignment::{Assignment, AssignmentOptions, Error, Partition, Partitions};
-use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_assignment::{
+    Assignment, AssignmentOperator, AssignmentOptions, Error, Partition, Partitions,
+};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, Refusal};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::support::{Fleet, LONG, PATH};
@@ -77,6 +79,54 @@ async fn mistakes_are_refused_at_once() {
         fleet.simulation.administrator().children("/"),
         ["zookeeper"]
     );
+}
+
+/// The path and the missing permission of a refused call.
+fn missing(refused: &Error) -> (&str, Permission) {
+    match refused {
+        Error::Refused {
+            path,
+            refusal: Refusal::NoPermission(permission),
+            ..
+        } => (path, *permission),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_permission_is_named_with_the_directory_that_does_not_grant_it() {
+    let fleet = fleet(1);
+    let administrator = fleet.simulation.administrator();
+    let persistent = CreateMode::Persistent;
+    let created = administrator.create("/app", b"", persistent);
+    created.expect("it is new");
+    let only = |granted| [Acl::new(granted, AuthId::anyone())];
+    let set = |path: &str, granted| {
+        let set = administrator.set_acl(path, &only(granted));
+        set.expect("it exists");
+    };
+    set("/app", Permission::READ);
+    let session = fleet.session("a").await;
+    let worker = fleet.assignment(&session, "a");
+    let refused = timeout(LONG, worker.run(pending(), work)).await;
+    let refused = refused.expect("in time");
+    let refused = refused.expect_err("it may create no directory");
+    assert_eq!(missing(&refused), ("/app", Permission::CREATE));
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let refused = operator.freeze().await.expect_err("nor may an operator");
+    assert_eq!(missing(&refused), ("/app", Permission::CREATE));
+
+    set("/app", Permission::ALL);
+    operator.freeze().await.expect("it may now");
+    let orders = "/app/queues/orders";
+    set(orders, Permission::READ | Permission::WRITE);
+    let refused = operator.thaw().await.expect_err("it may delete nothing");
+    assert_eq!(missing(&refused), (orders, Permission::DELETE));
+    set(orders, Permission::ALL);
+    let frozen = "/app/queues/orders/freeze";
+    set(frozen, Permission::READ);
+    let refused = operator.freeze().await.expect_err("nor may it write");
+    assert_eq!(missing(&refused), (frozen, Permission::WRITE));
 }
 
 #[tokio::test(start_paused = true)]

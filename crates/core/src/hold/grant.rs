@@ -16,7 +16,7 @@ use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::live::live_session::{Contact, LiveSession};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
-use crate::server::ensemble::{Event, Permission, ServerSession, Stat, Watch};
+use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::sync::ready_now;
 
@@ -119,7 +119,7 @@ impl Grant {
         if !matches!(removed, Err(ServerError::Refused(_))) {
             self.owned.settle();
         }
-        let failed = |error| Error::at_child(path, live.id, error, Permission::DELETE);
+        let failed = |error| Error::at_delete(path, live.id, error);
         let removed = removed.map_err(failed);
         live.note_end(&removed);
         removed

@@ -135,7 +135,15 @@ impl Replacement<'_> {
                     operation: Some(0),
                     error,
                 }) if error.is(Refusal::NodeExists) => {}
-                Err(failure) => return Err(self.failed(failure.error)),
+                Err(failure) => {
+                    let session = self.live.id;
+                    return Err(Error::at_transaction(
+                        self.old,
+                        session,
+                        failure,
+                        &operations,
+                    ));
+                }
             }
             let sync = server.sync(self.old);
             let nodes = server.get_each(&both);

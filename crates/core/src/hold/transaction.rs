@@ -117,8 +117,8 @@ impl GuardedTransaction {
     ///   path does not distinguish its holder from the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
-    /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
-    ///   was written.
+    /// * [`Error::Refused`] if the server refused an operation, with that operation's path, or with
+    ///   the path of the znode that does not grant the permission. Nothing was written.
     /// * [`Error::SessionOver`] if the session is over. Nothing was written.
     /// * [`Error::OutcomeUnknown`] if no answer came. All of it was written, or nothing.
     ///
@@ -148,18 +148,13 @@ impl GuardedTransaction {
             if is_answer(&done) {
                 unanswered.answered();
             }
-            let mut outcomes =
-                done.map_err(|failure| match (failure.operation, failure.error) {
-                    (Some(0), ServerError::Refused(Refusal::NoNode)) => {
-                        self.hold.lost_error(LossReason::Deleted)
-                    }
-                    (operation, error) => {
-                        let path = operation
-                            .and_then(|index| self.operations.get(index))
-                            .map_or(path, Operation::path);
-                        Error::at(path, id, error)
-                    }
-                })?;
+            let mut outcomes = done.map_err(|failure| match &failure {
+                TransactionError {
+                    operation: Some(0),
+                    error,
+                } if error.is(Refusal::NoNode) => self.hold.lost_error(LossReason::Deleted),
+                _ => Error::at_transaction(path, id, failure, &self.operations),
+            })?;
             outcomes.drain(..outcomes.len().min(1));
             Ok(outcomes)
         };

@@ -92,7 +92,7 @@ impl Session {
                     reason: LossReason::Deleted,
                 });
             }
-            Ok(ticket) => ticket.map_err(failed)?,
+            Ok(ticket) => ticket.map_err(|error| Error::at_create(&first.path, live.id, error))?,
             Err(_) => {
                 let silence = ServerError::outcome_unknown("no server has answered");
                 return Err(failed(silence));

@@ -232,7 +232,10 @@ async fn close(
         }
     };
     let (confirmed, deleted) = (pin!(confirmed), pin!(deleted));
-    if timeout(live.timeout, select(confirmed, deleted)).await.is_err() {
+    if timeout(live.timeout, select(confirmed, deleted))
+        .await
+        .is_err()
+    {
         events::close_not_confirmed(live.id);
     }
 }

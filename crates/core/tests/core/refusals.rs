@@ -8,7 +8,9 @@ use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{CreateMode, Error, Queue, QueueOptions, Recipe, Refusal, values};
+use zookeeper_recipes_core::{
+    CreateMode, Error, Hold, Queue, QueueOptions, Recipe, Refusal, Session, values,
+};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
@@ -97,6 +99,95 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
         assert!(text.starts_with("/p/locks: no permission: "), "{text}");
         assert!(text.contains("`create`"), "{text}");
     }
+}
+
+/// The path and the missing permission of a refused call.
+#[track_caller]
+fn missing(refused: &Error) -> (&str, Permission) {
+    match refused {
+        Error::Refused {
+            path,
+            refusal: Refusal::NoPermission(permission),
+            ..
+        } => (path, *permission),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Creates a persistent znode with a list that grants these permissions to everyone.
+fn create(simulation: &Simulation, path: &str, granted: Permission) {
+    let acl = [Acl::new(granted, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    let created = administrator.create_with_acl(path, b"", CreateMode::Persistent, &acl);
+    created.expect("its parent exists");
+}
+
+async fn hold(simulation: &Simulation) -> (Session, Hold) {
+    let session = simulated_session(simulation, "one").await;
+    let queue = Queue::new(&session, "/locks/a", crate::support::First).expect("a good path");
+    let hold = queue.acquire().await.expect("it is free");
+    (session, hold)
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_write_without_permission_names_the_znode_that_does_not_grant_it() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    create(&simulation, "/open", Permission::ALL);
+    create(&simulation, "/closed", Permission::READ);
+    create(&simulation, "/closed/child", Permission::ALL);
+    create(&simulation, "/secret", Permission::WRITE);
+    let (_session, hold) = hold(&simulation).await;
+    let write = || hold.transaction().set_data("/open", b"");
+    let mode = CreateMode::Persistent;
+    for (written, expected) in [
+        (
+            write().create("/closed/new", b"", mode),
+            ("/closed", Permission::CREATE),
+        ),
+        (
+            write().delete("/closed/child"),
+            ("/closed", Permission::DELETE),
+        ),
+        (
+            write().set_data("/closed", b""),
+            ("/closed", Permission::WRITE),
+        ),
+        (write().check("/secret"), ("/secret", Permission::READ)),
+    ] {
+        let refused = written.commit().await.expect_err("no permission");
+        assert_eq!(missing(&refused), expected, "{refused}");
+    }
+    write().commit().await.expect("the hold lasts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replacement_without_permission_names_the_directory() {
+    let (create, delete) = (Permission::CREATE, Permission::DELETE);
+    for (needed, other) in [(create, delete), (delete, create)] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let (_session, hold) = hold(&simulation).await;
+        let granted = [Acl::new(Permission::READ | other, AuthId::anyone())];
+        let administrator = simulation.administrator();
+        let set = administrator.set_acl("/locks/a", &granted);
+        set.expect("it exists");
+        let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+        let refused = hold.replace("lock-", "new-", b"", &acl).await;
+        let refused = refused.expect_err("no permission");
+        assert_eq!(missing(&refused), ("/locks/a", needed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_that_may_create_no_ticket_names_the_directory() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (session, hold) = hold(&simulation).await;
+    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
+    for path in ["/", "/locks", "/locks/a"] {
+        let set = simulation.administrator().set_acl(path, &read_only);
+        set.expect("it exists");
+    }
+    let refused = session.detach([hold]).await.expect_err("no permission");
+    assert_eq!(missing(&refused), ("/locks/a", Permission::CREATE));
 }
 
 #[tokio::test(start_paused = true)]
