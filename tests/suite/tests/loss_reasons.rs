@@ -1,10 +1,13 @@
 //! The reason of a loss, which is the same on Apache's server and on the embedded one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use zookeeper_recipes_core::{Error, Hold, HoldState, LossReason, Session, SessionEnd};
 use zookeeper_recipes_suite::{
-    LOCK, LONG, SHORT, TestServer, administrator, eventually, in_time, on_both_servers, session,
+    LOCK, LONG, SHORT, TestServer, administrator, children, eventually, in_time, on_both_servers,
+    session,
 };
 use zookeeper_recipes_testkit::conformance::CheckedServer;
 
@@ -12,6 +15,8 @@ on_both_servers!(
     expiry_is_no_deletion_by_another_client,
     deletion_by_another_client_is_one,
     lapse_is_one_though_the_znode_is_deleted_since,
+    waiter_whose_session_expires_blames_nobody,
+    waiter_whose_znode_is_deleted_blames_another_client,
 );
 
 const PATH: &str = "/lost/lock";
@@ -53,6 +58,69 @@ async fn deletion_by_another_client_is_one(server: TestServer) {
     let deleted = client.delete(hold.node_path(), None).await;
     deleted.expect("it exists");
     is_lost_for(hold, LossReason::Deleted).await;
+}
+
+/// A waiter behind the holder of another session, once the server knows its znode and its watch.
+///
+/// Returns the waiter, its session, and the path of its znode.
+async fn waiter(
+    server: &TestServer,
+    hold: &Hold,
+) -> (JoinHandle<Result<Hold, Error>>, Session, String) {
+    let session = session(server, LONG).await;
+    let acquiring = LOCK.at(&session, PATH, 1);
+    let waiting = tokio::spawn(async move { acquiring.acquire().await });
+    let client = administrator(server).await;
+    let own = hold.node_path();
+    let mut found = None;
+    eventually("the waiter watches both znodes", async || {
+        let names = children(&client, PATH).await;
+        let mut paths = names.iter().map(|name| format!("{PATH}/{name}"));
+        found = paths.find(|path| path != own);
+        let watches = server.watches().await.expect("the server answers");
+        let is_watched = |path: &str| {
+            let by =
+                |watching: &BTreeSet<i64>| session.id().is_some_and(|it| watching.contains(&it.0));
+            watches.get(path).is_some_and(by)
+        };
+        is_watched(own) && found.as_deref().is_some_and(is_watched)
+    })
+    .await;
+    (waiting, session, found.expect("it was just found"))
+}
+
+async fn failure_of(waiting: JoinHandle<Result<Hold, Error>>) -> Error {
+    let ended = in_time("the waiter ends", waiting).await;
+    ended.expect("no panic").expect_err("another client holds")
+}
+
+/// The server deletes the waiter's znode with its session, and the waiter watches that znode.
+async fn waiter_whose_session_expires_blames_nobody(server: TestServer) {
+    let (_session, hold) = watched(&server, LONG).await;
+    let (waiting, other, _) = waiter(&server, &hold).await;
+    let expired = other.id().expect("it is open");
+    server.expire(expired).await;
+    let error = failure_of(waiting).await;
+    let Error::SessionOver {
+        session, reason, ..
+    } = &error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!((*session, *reason), (expired, SessionEnd::Expired));
+    assert!(!error.to_string().contains("another client"), "{error}");
+    assert!(hold.is_held());
+}
+
+async fn waiter_whose_znode_is_deleted_blames_another_client(server: TestServer) {
+    let (_session, hold) = watched(&server, LONG).await;
+    let (waiting, other, path) = waiter(&server, &hold).await;
+    let client = administrator(&server).await;
+    client.delete(&path, None).await.expect("it exists");
+    let error = failure_of(waiting).await;
+    let is_named = matches!(&error, Error::ContenderDeleted { path: named, .. } if *named == path);
+    assert!(is_named, "{error:?}");
+    assert!(other.is_connected() && hold.is_held());
 }
 
 async fn lapse_is_one_though_the_znode_is_deleted_since(server: TestServer) {
