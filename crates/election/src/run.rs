@@ -200,20 +200,17 @@ impl LeaderElection {
             // If the session is closed, the campaign returns the error.
             let _ = self.session().wait_connected().await;
             match self.acquire().await {
-                Err(error) if may_pass(&error) => {
+                Err(error) if error.is_retryable() => {
                     let path = self.path();
                     tracing::warn!(target: "zookeeper_recipes", %path, %error, "campaigning again");
                     backoff.wait().await;
                 }
+                // No session follows, for example after the own close. The next attempt says so.
+                Err(Error::SessionOver { .. }) => backoff.wait().await,
                 elected => return elected,
             }
         }
     }
-}
-
-/// True if another attempt may succeed. If the session is closed, the next attempt fails for good.
-fn may_pass(error: &Error) -> bool {
-    error.is_retryable() || matches!(error, Error::SessionOver { .. })
 }
 
 /// Resolves when the work has to stop.
