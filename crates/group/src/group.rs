@@ -22,9 +22,8 @@ use crate::own_member::{IfTaken, OwnMember};
 /// path does not exist, the first member creates it as a container znode. Each ephemeral child is a
 /// member, whichever client created it. Other children are ignored.
 ///
-/// The tasks of a process share one value, or clones of it. They join with one name one after the
-/// other. Tasks that join with one name by two values that were *made* with the same session can
-/// delete each other's znode if a server's answer is lost.
+/// Tasks that join with one name in one session join one after the other, also by two values: the
+/// next one waits until the membership before has left.
 ///
 /// # Example
 ///
@@ -78,10 +77,10 @@ impl Group {
         let path = NodePath::new(path.as_ref())?;
         session.check_znode(&path, &[], &options.acl, None)?;
         Ok(Group {
+            names: Names::of(session),
             session: session.clone(),
             path,
             options,
-            names: Names::default(),
         })
     }
 
@@ -97,6 +96,7 @@ impl Group {
     /// | the name is free: a create | 1 | 1 | 0 |
     /// | the name is taken: a refused create and a read, then a create | 3 | 3 | 1 |
     /// | first member of the directory: its creates | 2 or more | 2 or more | 0 |
+    /// | another task of this session has the name | 0 until its turn | 0 | 0 |
     ///
     /// A session reads its member's znode at its next probe, by one request, and watches it.
     ///

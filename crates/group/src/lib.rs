@@ -32,10 +32,6 @@
 //! servers remove it. A watch of the group shows what one server knew: a member may be gone when
 //! the list is read. For work that two processes must not do at once, use a lock or an election.
 //!
-//! Two joins of one name in one session are two callers of one znode: the second waits for the
-//! first. If the reply to its create is lost, it may take the first one's znode for its own. It then
-//! loses the membership when the first one leaves, and joins again.
-//!
 //! # Other languages
 //!
 //! | client | sees our members | our watch sees its members |

@@ -5,14 +5,20 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
-use zookeeper_recipes_core::NodePath;
+use zookeeper_recipes_core::ensemble::Ensemble;
+use zookeeper_recipes_core::{NodePath, Session};
 
-/// The names of a group. The clones are one.
+/// The names of all groups of a session. The clones are one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(Arc<Mutex<HashMap<NodePath, Arc<Name>>>>);
+
+/// The names by session, of which the clones have one ensemble.
+///
+/// If a program opens two sessions on one ensemble, they share the names, too.
+static SESSIONS: Mutex<Vec<(Weak<dyn Ensemble>, Names)>> = Mutex::new(Vec::new());
 
 /// A name. It is kept for as long as a znode of it may exist.
 #[derive(Debug, Default)]
@@ -33,6 +39,20 @@ pub(crate) struct Turn {
 }
 
 impl Names {
+    /// The names that all groups of this session share.
+    pub(crate) fn of(session: &Session) -> Names {
+        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(ensemble, _)| ensemble.strong_count() > 0);
+        let ensemble = Arc::downgrade(session.ensemble());
+        let known = sessions.iter().find(|(it, _)| it.ptr_eq(&ensemble));
+        if let Some((_, names)) = known {
+            return names.clone();
+        }
+        let names = Names::default();
+        sessions.push((ensemble, names.clone()));
+        names
+    }
+
     fn name(&self, path: &NodePath) -> Arc<Name> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody else keeps a name if no znode of it may exist.

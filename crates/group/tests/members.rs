@@ -236,6 +236,50 @@ async fn task_that_joins_with_the_name_of_another_takes_no_znode_of_it_if_an_ans
     assert!(other.is_joined());
 }
 
+/// Neither value is a clone of the other.
+#[tokio::test(start_paused = true)]
+async fn two_values_of_one_session_join_with_one_name_one_after_the_other() {
+    for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let session = simulated_session(&simulation, "one").await;
+        let (first, second) = (group(&session), group(&session));
+        let one = first.join("one", "first").await.expect("it is free");
+        let refused = second.try_join("one", "second").await;
+        let is_taken = |error: &Error| matches!(error, Error::Refused { refusal, .. } if *refusal == Refusal::NodeExists);
+        assert!(refused.as_ref().is_err_and(is_taken), "{refused:?}");
+
+        let lost = Fault::new(kind).on(RequestKind::Create);
+        simulation.faults().inject(lost.under("/app/members/one"));
+        let waiting = timeout(LONG, second.join("one", "second")).await;
+        assert!(waiting.is_err(), "{kind:?}: {waiting:?}");
+        assert!(one.is_joined(), "{kind:?}");
+        let members = first.members().await.expect("they are read");
+        assert_eq!(members[0].data, b"first", "{kind:?}");
+        let (left, two) = tokio::join!(one.leave(), timeout(LONG, second.join("one", "second")));
+        left.expect("it was a member");
+        let two = two.expect("in time").expect("the name is free");
+        assert!(two.is_joined());
+        let members = second.members().await.expect("they are read");
+        assert_eq!(members[0].data, b"second", "{kind:?}");
+    }
+}
+
+/// A name that two sessions of one process use is free once the server says so.
+#[tokio::test(start_paused = true)]
+async fn values_of_two_sessions_leave_a_name_to_each_other_on_the_server() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let sessions = [
+        simulated_session(&simulation, "one").await,
+        simulated_session(&simulation, "two").await,
+    ];
+    let [first, second] = sessions.each_ref().map(group);
+    let _one = first.join("one", "first").await.expect("it is free");
+    simulation.process("one").partition(LONG * 10);
+    let joined = timeout(LONG, second.join("one", "second")).await;
+    let two = joined.expect("the first session expires").expect("free");
+    assert!(two.is_joined());
+}
+
 #[tokio::test(start_paused = true)]
 async fn join_after_a_member_that_has_not_left_yet_does_not_take_its_znode() {
     let simulation = Simulation::new(SimulationOptions::default());
