@@ -161,6 +161,8 @@ impl LeaderElection {
     /// | nobody leads: a create and a list | 2 | 1 | 0 |
     /// | the same from the third time on, if no other candidate came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
+    /// | first use of the path: a refused create and list, the directory's create, and both again | 3 more | 2 more | 0 |
+    /// | each parent that is missing, too: a refused create, and its own | 2 more | 2 more | 0 |
     /// | another candidate leads: a read of the own znode, of the directory, and of the predecessor's | 3 more | 1 more | 3 |
     /// | the predecessor's znode is deleted, and no other candidate was before this one | 0 more | 0 | |
     /// | the predecessor's znode is deleted, and other candidates were before it: a list | 1 more | 1 more | |

@@ -189,6 +189,7 @@ impl Locks {
     /// | this call | 0 | 0 | 0 |
     /// | to acquire, if a task of the process hands the lock on | 0 | 0 | 0 |
     /// | to acquire otherwise | as [`ExclusiveLock::acquire`] | | |
+    /// | a name that is used for the first time, or whose directory the servers have deleted since | 3 more | 2 more | 0 |
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
+    ConnectOptions, ExclusiveLock, LeaderElection, Locks, Recipe, RwLock, Semaphore, Session,
     SingleNodeLock,
 };
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
@@ -316,6 +316,55 @@ async fn coming_back_after_another_contender_costs_what_it_says() {
     .await;
     coming_back_costs(b"", (2, 2), |session| {
         Box::new(LeaderElection::new(session, PATH, "id").expect("a good path"))
+    })
+    .await;
+}
+
+/// What the first acquisition at a path costs more than one in a directory that exists.
+async fn first_use_costs_more(known: Cost, recipe: fn(&Session, &str) -> Box<dyn Recipe>) {
+    for (path, missing_parents) in [("/recipe/a", 0), ("/recipe/b/c", 1), ("/recipe/d/e/f", 2)] {
+        let testbed = Testbed::new(b"");
+        let session = testbed.session("one").await;
+        // The first acquisition of a session sends a transaction.
+        let other = ExclusiveLock::new(&session, PATH).expect("a good path");
+        let hold = other.acquire().await.expect("it is free");
+        hold.release().await.expect("it is held");
+        let recipe = recipe(&session, path);
+        let (hold, cost) = testbed.cost(recipe.acquire()).await;
+        let parents = 2 * missing_parents;
+        // The first attempt is refused, and made again once the directory is created.
+        let expected = (2 * known.0 + 1 + parents, known.1 + 2 + u128::from(parents));
+        assert_eq!(cost, expected, "{recipe:?}");
+        hold.release().await.expect("it is held");
+        let (hold, cost) = testbed.cost(recipe.acquire()).await;
+        assert_eq!(cost, known, "{recipe:?}");
+        hold.release().await.expect("it is held");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_use_of_a_path_costs_what_it_says() {
+    first_use_costs_more((2, 1), |session, path| {
+        Box::new(ExclusiveLock::new(session, path).expect("a good path"))
+    })
+    .await;
+    first_use_costs_more((2, 1), |session, path| {
+        let (parent, name) = path.rsplit_once('/').expect("it has a parent");
+        let locks = Locks::new(session, parent).expect("a good path");
+        Box::new(locks.lock(name).expect("a good name"))
+    })
+    .await;
+    first_use_costs_more((2, 1), |session, path| {
+        let lock = RwLock::new(session, path).expect("a good path");
+        Box::new(lock.write().clone())
+    })
+    .await;
+    first_use_costs_more((3, 1), |session, path| {
+        Box::new(Semaphore::new(session, path, 5).expect("a good path"))
+    })
+    .await;
+    first_use_costs_more((2, 1), |session, path| {
+        Box::new(LeaderElection::new(session, path, "id").expect("a good path"))
     })
     .await;
 }
