@@ -12,6 +12,7 @@ mod judge;
 mod kind;
 mod options;
 mod pooled_lock;
+pub mod raw;
 mod recipe;
 mod server;
 mod simulated;

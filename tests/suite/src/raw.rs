@@ -15,28 +15,31 @@ use zookeeper_recipes_protocol::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection with a session.
-pub(crate) struct Raw {
+#[derive(Debug)]
+pub struct Raw {
     stream: TcpStream,
     decoder: FrameDecoder,
-    pub(crate) connected: ConnectResponse,
+    /// The answer to the handshake.
+    pub connected: ConnectResponse,
     next_xid: i32,
     sent: VecDeque<(i32, OpCode)>,
-    pub(crate) events: Vec<WatcherEvent>,
+    /// The events that came before the last reply.
+    pub events: Vec<WatcherEvent>,
 }
 
 impl Raw {
     /// Opens a session.
-    pub(crate) fn connect(address: &str) -> Raw {
+    pub fn connect(address: &str) -> Raw {
         Raw::resume(address, 0, vec![0; 16])
     }
 
     /// Goes on with a session.
-    pub(crate) fn resume(address: &str, session_id: i64, password: Vec<u8>) -> Raw {
+    pub fn resume(address: &str, session_id: i64, password: Vec<u8>) -> Raw {
         Raw::greet(address, session_id, password, false).expect("an answer")
     }
 
     /// Opens a session that a server without a leader may serve; `None` if none does.
-    pub(crate) fn connect_to_read(address: &str) -> Option<Raw> {
+    pub fn connect_to_read(address: &str) -> Option<Raw> {
         Raw::greet(address, 0, vec![0; 16], true)
     }
 
@@ -73,7 +76,7 @@ impl Raw {
     }
 
     /// Sends a request without waiting for its reply, and returns its xid.
-    pub(crate) fn send(&mut self, body: RequestBody) -> i32 {
+    pub fn send(&mut self, body: RequestBody) -> i32 {
         self.next_xid += 1;
         let xid = match &body {
             RequestBody::Ping => xid::PING,
@@ -89,12 +92,12 @@ impl Raw {
     }
 
     /// Sends bytes as they are.
-    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("a server that reads");
     }
 
     /// The next reply. Events that come before it are kept.
-    pub(crate) fn reply(&mut self) -> Option<Reply> {
+    pub fn reply(&mut self) -> Option<Reply> {
         loop {
             let frame = next_frame(&mut self.stream, &mut self.decoder)?;
             let header = ReplyHeader::peek(&frame).expect("a header");
@@ -113,37 +116,37 @@ impl Raw {
     }
 
     /// The next frame, whatever it is.
-    pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
+    pub fn frame(&mut self) -> Option<Vec<u8>> {
         self.sent.clear();
         next_frame(&mut self.stream, &mut self.decoder)
     }
 
     /// Sends a request and waits for its reply.
-    pub(crate) fn ask(&mut self, body: RequestBody) -> Reply {
+    pub fn ask(&mut self, body: RequestBody) -> Reply {
         self.send(body);
         self.reply().expect("the server answers")
     }
 
     /// Sends a request that succeeds.
-    pub(crate) fn done(&mut self, body: RequestBody) -> ReplyBody {
+    pub fn done(&mut self, body: RequestBody) -> ReplyBody {
         let reply = self.ask(body);
         assert_eq!(reply.header.error, ErrorCode::Ok, "{reply:?}");
         reply.body
     }
 
     /// Sends a request that fails.
-    pub(crate) fn fails(&mut self, body: RequestBody) -> ErrorCode {
+    pub fn fails(&mut self, body: RequestBody) -> ErrorCode {
         self.ask(body).header.error
     }
 
     /// The events that have come until the server has answered a ping, with their paths.
-    pub(crate) fn events(&mut self) -> Vec<WatcherEvent> {
+    pub fn events(&mut self) -> Vec<WatcherEvent> {
         self.ask(RequestBody::Ping);
         std::mem::take(&mut self.events)
     }
 
     /// Whether the server closes the connection, whatever it sends before.
-    pub(crate) fn is_closed(&mut self) -> bool {
+    pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
             Ok(_) => true,
@@ -174,18 +177,21 @@ fn next_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<Vec<
     }
 }
 
-pub(crate) fn anyone(permissions: Permission) -> Vec<Acl> {
+/// A list that grants these permissions to everyone.
+pub fn anyone(permissions: Permission) -> Vec<Acl> {
     vec![entry(permissions, "world", "anyone")]
 }
 
-pub(crate) fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
+/// An entry of an access control list.
+pub fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
     Acl {
         permissions,
         id: AuthId::new(scheme, id),
     }
 }
 
-pub(crate) fn create(path: &str, mode: CreateMode) -> RequestBody {
+/// The request that creates a znode for everyone.
+pub fn create(path: &str, mode: CreateMode) -> RequestBody {
     RequestBody::Create(CreateRequest {
         path: path.to_owned(),
         data: Some(b"data".to_vec()),
@@ -194,7 +200,8 @@ pub(crate) fn create(path: &str, mode: CreateMode) -> RequestBody {
     })
 }
 
-pub(crate) fn at(path: &str, watch: bool) -> ReadRequest {
+/// The path of a read, with a watch or without.
+pub fn at(path: &str, watch: bool) -> ReadRequest {
     ReadRequest {
         path: path.to_owned(),
         watch,

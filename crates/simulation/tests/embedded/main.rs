@@ -10,10 +10,11 @@ mod four_letter_words;
 mod hostile_clients;
 mod members;
 mod operations;
-mod raw;
 mod requests;
 mod server_options;
 mod sessions;
 mod start;
 #[cfg(feature = "admin")]
 mod web_pages;
+
+use zookeeper_recipes_suite::raw;
