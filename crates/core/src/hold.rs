@@ -368,12 +368,6 @@ impl Drop for Hold {
 
 impl fmt::Debug for Hold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Hold")
-            .field("node_path", &self.node_path())
-            .field("fencing_token", &self.fencing_token())
-            .field("session_id", &self.session_id())
-            .field("state", &self.state())
-            .finish()
+        formatter.debug_tuple("Hold").field(&self.view).finish()
     }
 }

@@ -93,29 +93,22 @@ impl Queue {
         check_acl(&options.acl)?;
         check_time_limit(options.at_most)?;
         let data = options.data.get_or_insert_with(owner);
-        let label = rule.label().into_owned();
-        let name = check_label(&rule, &label)?;
+        let name = check_label(&rule, &rule.label())?;
         let limit = session.request_limit();
         limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
-        Ok(Queue::of(
-            session,
-            &directory,
-            rule,
-            (label, Ok(())),
-            &options,
-        ))
+        Ok(Queue::of(session, &directory, rule, &options))
     }
 
     fn of(
         session: &Session,
         directory: &NodePath,
         rule: impl Rule + 'static,
-        (label, checked): (String, Result<(), InvalidInput>),
         options: &QueueOptions,
     ) -> Queue {
+        let label = rule.label().into_owned();
         let owner = options.data.as_deref().and_then(owner::in_data);
         let source = Source {
             recipe: rule.hints().recipe(&label),
@@ -127,8 +120,8 @@ impl Queue {
         let shared = SharedQueue {
             session: session.clone(),
             directory: directory.clone(),
+            label: check_label(&rule, &label).map(|_| label),
             rule: Arc::new(rule),
-            label: checked.map(|()| label),
             local: options.local.map(LocalQueue::new),
             options: options.clone(),
             source: Arc::new(source),
@@ -143,16 +136,8 @@ impl Queue {
     /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each
     /// kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
-        let label = rule.label().into_owned();
-        let checked = check_label(&rule, &label).map(drop);
         let shared = &self.shared;
-        Queue::of(
-            &shared.session,
-            &shared.directory,
-            rule,
-            (label, checked),
-            &shared.options,
-        )
+        Queue::of(&shared.session, &shared.directory, rule, &shared.options)
     }
 
     /// The session of the queue.
@@ -266,12 +251,9 @@ impl Queue {
     }
 
     async fn try_by(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let turn = match &self.shared.local {
-            None => None,
-            Some(local) => match local.try_turn() {
-                Some(turn) => Some(turn),
-                None => return Ok(None),
-            },
+        let turn = match self.shared.local.as_ref().map(LocalQueue::try_turn) {
+            Some(None) => return Ok(None),
+            turn => turn.flatten(),
         };
         let grant = self.shared.try_acquire().await?;
         Ok(grant.map(|grant| self.held(attempt, grant, turn)))

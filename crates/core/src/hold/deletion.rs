@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::events::znode as events;
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Operation, ServerSession};
@@ -139,29 +138,6 @@ async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerErr
     let operations = [Operation::set_data(path, []), Operation::delete(path)];
     let released = server.transact(&operations).await;
     released.map(drop).map_err(|failure| failure.error)
-}
-
-/// Repeats a deletion, with a growing pause, as long as the server refuses it.
-///
-/// The server may accept a later deletion. `kept_open` keeps the session open until the deletion
-/// succeeds or is refused once. After a refusal the session may close, and its end deletes the
-/// znode.
-pub(crate) async fn until_gone<F>(
-    live: &LiveSession,
-    kept_open: impl Send,
-    path: &str,
-    remove: impl Fn() -> F,
-) where
-    F: Future<Output = Result<(), ServerError>>,
-{
-    let mut kept_open = Some(kept_open);
-    let mut backoff = Backoff::up_to(live.timeout);
-    while let Err(ServerError::Refused(refusal)) = remove().await {
-        if kept_open.take().is_some() {
-            events::deletion_refused(path, &refusal);
-        }
-        backoff.wait().await;
-    }
 }
 
 /// A task that sends the gathered deletions until none is left.

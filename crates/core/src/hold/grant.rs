@@ -150,26 +150,13 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
         tokio::select! {
             biased;
             _ = hold.ended_by_owner() => return,
-            () = pass(&live, deadline) => {}
+            () = hold.grant_state.until_time_is_up() => {}
         }
         if fate.time_is_up(&record, deadline) {
             hold.znode.set_held(false);
             hold.znode.remove_in_background(());
         }
     });
-}
-
-/// Waits until the ensemble's clock shows this time.
-///
-/// Wakes now and then, because a timer may not count the time that the machine was asleep.
-async fn pass(live: &LiveSession, deadline: Duration) {
-    loop {
-        let remaining = deadline.saturating_sub(live.now());
-        if remaining.is_zero() {
-            return;
-        }
-        tokio::time::sleep(remaining.min(live.probe_interval)).await;
-    }
 }
 
 /// The holds granted in a session and not yet released.

@@ -208,12 +208,10 @@ impl LocalTurn {
     /// it goes back to the server. The turn is then to be dropped once the grant's znode is
     /// deleted.
     pub(crate) fn hand_on(mut self, mut grant: Grant) -> Option<(Grant, LocalTurn)> {
-        let Some(queue) = self.queue.clone() else {
-            return Some((grant, self));
+        let queue = match &self.queue {
+            Some(queue) if self.passes < queue.passes_in_a_row => queue.clone(),
+            _ => return Some((grant, self)),
         };
-        if self.passes >= queue.passes_in_a_row {
-            return Some((grant, self));
-        }
         self.passes += 1;
         grant.token = grant.token.next_turn();
         loop {

@@ -97,12 +97,6 @@ impl Inherited {
         Some(heritage.holds.remove(place))
     }
 
-    /// True if there is a hold to [take](Self::take).
-    pub(crate) fn has(&self, directory: &NodePath, label: &str) -> bool {
-        let heritage = lock(&self.0);
-        heritage.holds.iter().any(|hold| hold.is(directory, label))
-    }
-
     /// Deletes the znodes that no recipe has taken for a session timeout.
     ///
     /// The waiters behind them wait as long as behind the znode of a process that was killed.

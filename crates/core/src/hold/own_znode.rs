@@ -10,13 +10,14 @@ use futures_util::future::FutureExt;
 use tokio::sync::watch;
 
 use crate::contender::Identity;
+use crate::events::znode as events;
 use crate::hold::alone::{Alone, LastAlone};
-use crate::hold::deletion::{Deletions, until_gone};
+use crate::hold::deletion::Deletions;
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
-use crate::retry::retry;
+use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::sync::SharedWork;
@@ -339,16 +340,24 @@ impl OwnZnode {
         Ok(())
     }
 
-    /// Deletes the znode in the background, and drops `kept_open` once the deletion has succeeded
-    /// or was refused once.
+    /// Deletes the znode in the background. Repeats the deletion, with a growing pause, as long as
+    /// the server refuses it.
+    ///
+    /// `kept_open` keeps the session open until the deletion succeeds or is refused once. After a
+    /// refusal the session may close, and its end deletes the znode.
     ///
     /// The deletion is sent before all requests that the caller sends later. The caller must hold
     /// no lock.
     pub(crate) fn remove_in_background(&self, kept_open: impl Send + 'static) {
-        let znode = self.clone();
-        let live = self.live().clone();
-        live.clone().begin_in_background(async move {
-            until_gone(&live, kept_open, znode.path(), || znode.remove()).await;
+        let (znode, mut kept_open) = (self.clone(), Some(kept_open));
+        let mut backoff = Backoff::up_to(self.live().timeout);
+        self.live().begin_in_background(async move {
+            while let Err(ServerError::Refused(refusal)) = znode.remove().await {
+                if kept_open.take().is_some() {
+                    events::deletion_refused(znode.path(), &refusal);
+                }
+                backoff.wait().await;
+            }
         });
     }
 }

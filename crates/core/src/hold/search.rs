@@ -106,15 +106,14 @@ impl Searches {
     /// The number of a caller, and the look of its directory.
     fn ask(&self, directory: &str) -> (u64, Arc<SharedSearch>) {
         let number = self.next();
-        let mut searches = lock(&self.0);
+        let searches = &mut *lock(&self.0);
         let known = searches.directories.get(directory).and_then(Weak::upgrade);
         let look = known.unwrap_or_else(|| {
-            searches
-                .directories
-                .retain(|_, look| look.strong_count() > 0);
+            let directories = &mut searches.directories;
+            directories.retain(|_, look| look.strong_count() > 0);
             let look = Arc::default();
             let kept = Arc::downgrade(&look);
-            searches.directories.insert(directory.to_owned(), kept);
+            directories.insert(directory.to_owned(), kept);
             look
         });
         (number, look)

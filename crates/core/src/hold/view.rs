@@ -456,6 +456,11 @@ impl GrantState {
         self.deadline.is_some_and(|at| at <= self.live.now())
     }
 
+    /// Resolves when the time limit passes, unless the lease has lapsed before.
+    pub(crate) async fn until_time_is_up(&self) {
+        self.until(|now| now.time_is_up().then_some(())).await;
+    }
+
     pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
         Arc::ptr_eq(&self.fate.0, &other.fate.0)
     }
@@ -579,24 +584,15 @@ async fn until<T, F: Future<Output = ()>>(
 
 /// The guarded writes of one hold that the server has not answered.
 ///
-/// Tasks of one process can hand a znode on. The server cannot distinguish their holds, because a
-/// guarded write checks the znode, which is that of the next hold, too. So the process
-/// keeps the holds apart: once the next task holds, no write of an earlier hold lands.
+/// Tasks of one process can hand a znode on, and the server cannot distinguish their holds. So the
+/// process hands a hold on only after [`close`](Self::close), which needs an answer to every write
+/// that has begun, and begins none after it: both take the mutex. A write without an answer counts
+/// for good: its future was dropped, its connection broke, or its thread has begun it and not sent
+/// it yet.
 ///
-/// 1. *A write begins here before it is sent.* It counts until its answer comes. A write without
-///    an answer counts for good: its future was dropped, its connection broke, or its thread is
-///    still between the two steps.
-/// 2. *A hold is handed on only after [`close`](Self::close).* It closes only if no write counts.
-///    Then the server has applied or refused every write that has begun.
-/// 3. *No write begins after that.* Each step takes the same mutex, so a write begins before the
-///    close, and the hold is not handed on, or after it, and the write is refused.
-///
-/// If the hold cannot be closed, its owner deletes the znode, and the next task enters the queue
-/// with a znode of its own. The server then refuses a late write of the earlier hold.
-///
-/// The argument needs nothing of the connection. Requests may be sent later than they are called,
-/// may arrive in another order, and may be delivered after the connection has broken. No step
-/// waits, and none holds the mutex while it calls anything, so a write may drop its own hold.
+/// If the hold cannot be closed, its owner deletes the znode, and the server refuses a late write.
+/// [`docs::handoff`](crate::docs::handoff) has the argument. No step calls anything while it holds
+/// the mutex, so a write may drop its own hold.
 pub(crate) struct UnansweredWrites {
     /// The number of these writes. `None` once the hold is closed.
     number: Mutex<Option<usize>>,

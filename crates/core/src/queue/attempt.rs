@@ -70,7 +70,7 @@ pub(crate) async fn acquire(
     attempt: &AttemptRecord,
 ) -> Result<Grant, Error> {
     loop {
-        let (place, listing) = enter_with_permit(queue).await?;
+        let (place, listing) = enter(queue).await?;
         match hold(queue, attempt, place, listing).await? {
             Some(grant) => return Ok(grant),
             None => attempt.stepped_back(),
@@ -132,13 +132,16 @@ async fn hold(
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
-    if !inherits(queue) {
-        queue.open.znodes.abandoned.until_answered(queue.live).await;
-        if !could_win(queue).await? {
-            return Ok(None);
+    let (place, mut listing) = match inherit(queue).await? {
+        Some(inherited) => inherited,
+        None => {
+            queue.open.znodes.abandoned.until_answered(queue.live).await;
+            if !could_win(queue).await? {
+                return Ok(None);
+            }
+            enter_anew(queue).await?
         }
-    }
-    let (place, mut listing) = enter(queue).await?;
+    };
     let mut watches = Watches::default();
     loop {
         match look(queue, &place.owned.znode, &mut watches, listing).await? {
@@ -158,23 +161,24 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Enters the queue once there is a permit, if the queue's options limit the entries.
-async fn enter_with_permit(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+/// Takes a place over, or enters the queue, once there is a permit if the queue's options limit the
+/// entries.
+async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
         None => None,
     };
-    enter(queue).await
+    match inherit(queue).await? {
+        Some(inherited) => Ok(inherited),
+        None => enter_anew(queue).await,
+    }
 }
 
 /// Creates the contender's znode, and lists the queue after that.
 ///
 /// Does not list the queue if the znode's number proves that the contender is alone.
-async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let label = queue.shared.label()?;
-    if let Some(place) = inherit(queue, label).await? {
-        return Ok((place, queue.list().await?));
-    }
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let last_alone = &queue.open.znodes.last_alone;
     let last = last_alone.take(&queue.shared.directory);
@@ -255,16 +259,9 @@ async fn create_contender<'q>(
     }
 }
 
-/// True if an earlier process has left a hold for the next attempt.
-fn inherits(queue: &SessionQueue<'_>) -> bool {
-    let inherited = &queue.open.inherited;
-    let label = queue.shared.label();
-    label.is_ok_and(|label| inherited.has(&queue.shared.directory, label))
-}
-
-/// The place of a hold that an earlier process has left to this one.
-async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>, Error> {
-    let inherited = &queue.open.inherited;
+/// The place of a hold that an earlier process has left to this one, and the queue.
+async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Place, Listing)>, Error> {
+    let (inherited, label) = (&queue.open.inherited, queue.shared.label()?);
     let Some(hold) = inherited.take(&queue.shared.directory, label) else {
         return Ok(None);
     };
@@ -274,12 +271,15 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
     queue.ask(|| queue.server.sync(queue.directory())).await?;
     match queue.read(&path).await? {
         // Only the process that created the znode can mark its release.
-        Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => Ok(Some(Place {
-            owned,
-            czxid: stat.czxid,
-            token: hold.token,
-            known_alone: false,
-        })),
+        Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => {
+            let place = Place {
+                owned,
+                czxid: stat.czxid,
+                token: hold.token,
+                known_alone: false,
+            };
+            Ok(Some((place, queue.list().await?)))
+        }
         _ => Err(deleted(queue, &path).await),
     }
 }

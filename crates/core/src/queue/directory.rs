@@ -57,12 +57,8 @@ impl MissingDirectory<'_> {
             let sent = live.now();
             let created = self.create_one(live, server, path, mode).await;
             match created {
-                Ok(_) => {
-                    missing.pop();
-                }
-                Err(error) if error.is(Refusal::NodeExists) => {
-                    missing.pop();
-                }
+                Ok(_) => drop(missing.pop()),
+                Err(error) if error.is(Refusal::NodeExists) => drop(missing.pop()),
                 Err(error) if error.is(Refusal::NoNode) => match path.parent() {
                     Some(parent) => {
                         missing.push(parent);

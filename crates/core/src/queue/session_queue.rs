@@ -227,19 +227,10 @@ impl<'a> SessionQueue<'a> {
         } = listing;
         order(&mut contenders);
         let tied = ordered_by_czxid(&contenders);
-        if tied.is_empty() {
-            return Ok(Ordered {
-                contenders,
-                data,
-                some_left: false,
-            });
-        }
-        let alike: Vec<Contender> = tied
-            .iter()
-            .map(|&index| contenders[index].clone())
-            .collect();
+        let alike = tied.iter().map(|&index| &contenders[index]);
+        let nodes = self.read_each(alike).await?;
         let mut gone = Vec::new();
-        for (index, node) in tied.into_iter().zip(self.read_each(&alike).await?) {
+        for (&index, node) in zip(&tied, nodes) {
             match node {
                 Some((_, stat)) => contenders[index].set_czxid(stat.czxid),
                 None => gone.push(index),
@@ -253,7 +244,9 @@ impl<'a> SessionQueue<'a> {
         for index in gone.into_iter().rev() {
             contenders.remove(index);
         }
-        order(&mut contenders);
+        if !tied.is_empty() {
+            order(&mut contenders);
+        }
         Ok(Ordered {
             contenders,
             data,
@@ -262,18 +255,15 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Reads the znodes of these contenders. `None` is a missing znode.
-    pub(crate) async fn read_each(
+    async fn read_each(
         &self,
-        contenders: &[Contender],
+        contenders: impl Iterator<Item = &Contender>,
     ) -> Result<Vec<Option<Node>>, Error> {
-        if contenders.is_empty() {
-            return Ok(Vec::new());
+        let paths: Vec<String> = contenders.map(|it| self.child(it.name())).collect();
+        match paths.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.ask(|| self.server.get_each(&paths)).await,
         }
-        let paths: Vec<String> = contenders
-            .iter()
-            .map(|contender| self.child(contender.name()))
-            .collect();
-        self.ask(|| self.server.get_each(&paths)).await
     }
 }
 
@@ -284,7 +274,7 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
         refuse_missing_chroot(queue.live, &*queue.server, queue.directory()).await?;
     }
     let ordered = queue.in_order(listing).await?;
-    let read = queue.read_each(&ordered.contenders).await?;
+    let read = queue.read_each(ordered.contenders.iter()).await?;
     // A contender without a znode has left since the list.
     let read = zip(ordered.contenders, read);
     let (contenders, nodes): (Vec<_>, Vec<_>) =

@@ -14,7 +14,6 @@ use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, if_there};
 
 /// Znodes of a session that is being left.
-#[derive(Clone, Default)]
 pub(crate) struct Leftovers {
     /// If a path ends with `-`, the server has appended a number.
     pub(crate) paths: Vec<Arc<str>>,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::events::session as events;
-use crate::hold::open_session::OpenSession;
 use crate::server::ensemble::Ensemble;
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
@@ -96,21 +95,15 @@ impl Session {
         };
         let holds = detached.holds.iter().map(|hold| (&*hold.path, hold.token));
         open.inherited.give(&open.znodes, holds);
-        delete_leftovers(&open, detached);
+        let mut leftovers = Leftovers {
+            paths: detached.leftovers.clone(),
+            named: Vec::new(),
+        };
+        leftovers.paths.push(detached.ticket.as_str().into());
+        if let Ok(server) = open.live.server() {
+            let deletion = async move { leftovers.delete_all(&server).await };
+            open.live.in_background(deletion);
+        }
         Ok(Session::start(opener, Some(open)))
     }
-}
-
-/// Deletes what the earlier process has left, in the background.
-fn delete_leftovers(open: &OpenSession, detached: &DetachedSession) {
-    let Ok(server) = open.live.server() else {
-        return;
-    };
-    let mut leftovers = Leftovers {
-        paths: detached.leftovers.clone(),
-        ..Leftovers::default()
-    };
-    leftovers.paths.push(detached.ticket.as_str().into());
-    let deletion = async move { leftovers.delete_all(&server).await };
-    open.live.in_background(deletion);
 }
