@@ -233,6 +233,16 @@ impl Error {
         matches!(self, Error::DeadlineElapsed { .. })
     }
 
+    /// The error of an operation by the hold with this znode and this session.
+    pub(crate) fn lost(path: &str, session: SessionId, reason: LossReason) -> Error {
+        let path = path.to_owned();
+        Error::Lost {
+            path,
+            session,
+            reason,
+        }
+    }
+
     /// The error of an attempt that could not create the znode at this path in this session.
     ///
     /// As [`at`](Self::at), but if the permission is missing, the error names the parent and the

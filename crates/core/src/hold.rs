@@ -249,12 +249,8 @@ impl Hold {
             Some(rule) => record.replaced(rule.hints().recipe(to), grant.start()),
             None => record,
         };
-        Ok(Hold::new(
-            grant,
-            None,
-            record,
-            self.view.grant_state.deadline,
-        ))
+        let deadline = self.view.grant_state.deadline;
+        Ok(Hold::new(grant, None, record, deadline))
     }
 
     /// Releases the hold, and waits for the server's answer.
@@ -359,10 +355,9 @@ impl Held {
 impl Drop for Hold {
     fn drop(&mut self) {
         // A grant that is dropped is released in the background.
-        drop(
-            self.end()
-                .map(|(held, ended)| held.let_go(&self.view, ended)),
-        );
+        if let Some((held, ended)) = self.end() {
+            drop(held.let_go(&self.view, ended));
+        }
     }
 }
 

@@ -96,12 +96,9 @@ fn check_length(bytes: usize) -> Result<(), InvalidInput> {
     if bytes <= LONGEST {
         return Ok(());
     }
+    let length = format!("of {bytes} bytes");
     let problem = format!("is longer than {LONGEST} bytes");
-    Err(InvalidInput::new(
-        "path",
-        format!("of {bytes} bytes"),
-        problem,
-    ))
+    Err(InvalidInput::new("path", length, problem))
 }
 
 fn problem(path: &str) -> Option<String> {

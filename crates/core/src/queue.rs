@@ -204,9 +204,7 @@ impl Queue {
         if let Some(turn) = local.try_turn() {
             return Admission { turn, grant: None };
         }
-        let SharedQueue {
-            session, directory, ..
-        } = &*self.shared;
+        let (session, directory) = (&self.shared.session, &self.shared.directory);
         let Some(timeout) = session.timeout() else {
             return local.turn().await;
         };

@@ -87,17 +87,13 @@ impl HoldRecord {
         meter::change(HOLDING, &source, 1.0);
         meter::record(WAITED, Some(&source), waited);
         let Source {
-            recipe,
-            name,
-            path,
-            leads,
-            ..
+            recipe, name, path, ..
         } = &*source;
         let number = token.get();
         let span = tracing::debug_span!(
             target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token = number
         );
-        span.in_scope(|| match leads {
+        span.in_scope(|| match source.leads {
             true => tracing::info!(target: TARGET, %path, token = number, ?waited, "leading"),
             false => tracing::debug!(target: TARGET, %path, token = number, ?waited, "acquired"),
         });
@@ -168,24 +164,17 @@ impl Record {
 
     fn report_loss(&self, reason: LossReason, held: Duration) {
         let Source {
-            recipe,
-            name,
-            path,
-            owner,
-            ..
+            recipe, name, path, ..
         } = &*self.source;
-        let (znode, token) = (&*self.znode, self.token.get());
+        let (owner, znode, token) = (&self.source.owner, &*self.znode, self.token.get());
         // A span of level debug may be off, so the event has its fields, too.
         self.span.in_scope(|| {
             tracing::warn!(
                 target: TARGET, recipe, %name, %path, znode, %owner, token, ?held, %reason, "lost"
             );
         });
-        meter::count(
-            LOST,
-            Some(&self.source),
-            Some(("reason", reason_of(reason))),
-        );
+        let label = ("reason", reason_of(reason));
+        meter::count(LOST, Some(&self.source), Some(label));
     }
 
     fn released(&self) {

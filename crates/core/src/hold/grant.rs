@@ -109,11 +109,7 @@ impl Grant {
             removed = znode.remove() => removed,
             reason = outlived(live, self.lapses) => match reason {
                 LossReason::Session(end) => Err(ServerError::SessionOver(end)),
-                reason => return Err(Error::Lost {
-                    path: path.to_owned(),
-                    session: live.id,
-                    reason,
-                }),
+                reason => return Err(Error::lost(path, live.id, reason)),
             },
         };
         if !matches!(removed, Err(ServerError::Refused(_))) {

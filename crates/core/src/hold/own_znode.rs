@@ -304,13 +304,8 @@ impl OwnZnode {
     ///
     /// Succeeds if the znode is not there.
     pub(crate) async fn remove(&self) -> Result<(), ServerError> {
-        let SessionZnodes {
-            live,
-            deletions,
-            searches,
-            last_alone,
-            ..
-        } = &**self.znodes();
+        let znodes = self.znodes();
+        let (live, deletions) = (&znodes.live, &znodes.deletions);
         self.0.is_being_deleted.store(true, Ordering::Relaxed);
         match &self.0.kind {
             Kind::Unique(path) => {
@@ -320,7 +315,9 @@ impl OwnZnode {
             Kind::Sought(directory, identity) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
                 // was created.
-                let nodes = searches.own_nodes(live, directory.as_str(), identity);
+                let nodes = znodes
+                    .searches
+                    .own_nodes(live, directory.as_str(), identity);
                 for node in nodes.await? {
                     deletions.delete(live, &node.path.into(), false).await?;
                 }
@@ -335,7 +332,7 @@ impl OwnZnode {
             }
         }
         if let Some((directory, alone)) = self.0.alone.get() {
-            last_alone.note_gone(directory, *alone);
+            znodes.last_alone.note_gone(directory, *alone);
         }
         Ok(())
     }

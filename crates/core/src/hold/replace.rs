@@ -100,11 +100,7 @@ impl Replacement<'_> {
     }
 
     fn lost(&self, reason: LossReason) -> Error {
-        Error::Lost {
-            path: self.old.to_owned(),
-            session: self.live.id,
-            reason,
-        }
+        Error::lost(self.old, self.live.id, reason)
     }
 
     /// Creates the new znode and deletes the old one in one transaction.

@@ -230,11 +230,7 @@ impl HoldView {
     /// The error for work that depended on the hold, which is lost for this reason at the latest.
     pub(crate) fn lost_error(&self, reason: LossReason) -> Error {
         let reason = self.grant_state.lost_for(reason);
-        Error::Lost {
-            path: self.node_path().to_owned(),
-            session: self.session_id(),
-            reason,
-        }
+        Error::lost(self.node_path(), self.session_id(), reason)
     }
 
     /// The error for work that depended on a hold that has ended.

@@ -91,7 +91,7 @@ impl Kept {
 pub(crate) type EndRequest = watch::Sender<Option<SessionEnd>>;
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) contact: Contact,
     pub(crate) reconnects: u64,
@@ -108,8 +108,9 @@ pub(crate) struct Unsupported {
 }
 
 /// The contact of this process with the session's server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Contact {
+    #[default]
     Connected,
     /// No server answers, or the server's leader does not answer it in time.
     Suspended,
@@ -137,11 +138,6 @@ impl LiveSession {
             in_vain: None,
             servers_left: 0,
         };
-        let condition = Condition {
-            contact: Contact::Connected,
-            reconnects: 0,
-            lapses: 0,
-        };
         let first_identity = ensemble.identity();
         LiveSession {
             id: server.id(),
@@ -153,7 +149,7 @@ impl LiveSession {
             runtime,
             server: Mutex::new(Some(server)),
             kept: Mutex::new(kept),
-            condition: watch::Sender::new(condition),
+            condition: watch::Sender::default(),
             first_identity,
             identities: AtomicU64::new(0),
             unsupported,

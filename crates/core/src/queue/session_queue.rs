@@ -220,11 +220,7 @@ impl<'a> SessionQueue<'a> {
 
     /// Puts the contenders among these children into the order of the queue.
     pub(crate) async fn in_order(&self, listing: Listing) -> Result<Ordered, Error> {
-        let Listing {
-            mut contenders,
-            mut data,
-            ..
-        } = listing;
+        let (mut contenders, mut data) = (listing.contenders, listing.data);
         order(&mut contenders);
         let tied = ordered_by_czxid(&contenders);
         let alike = tied.iter().map(|&index| &contenders[index]);
@@ -311,10 +307,8 @@ pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, Invali
         return Err(rule_is_broken(label, &problem));
     }
     if name.contains('/') {
-        return Err(rule_is_broken(
-            label,
-            "cannot name a znode: the label contains '/'",
-        ));
+        let problem = "cannot name a znode: the label contains '/'";
+        return Err(rule_is_broken(label, problem));
     }
     match Contender::parse(&name, |label| rule.counts(label)) {
         Some(_) => Ok(name),

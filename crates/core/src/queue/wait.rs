@@ -10,7 +10,7 @@ use crate::events::attempt::AttemptRecord;
 use crate::hold::grant::{Certainty, LossWatch, Watched, ZnodeLoss, session_lasts};
 use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
-use crate::queue::session_queue::{Listing, Ordered, SessionQueue, UNCOUNTED, rule_is_broken};
+use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
@@ -102,11 +102,8 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let listing = queue.list().await?;
     refuse_other_recipes(queue, &listing)?;
-    let Ordered {
-        mut contenders,
-        data,
-        ..
-    } = queue.in_order(listing).await?;
+    let ordered = queue.in_order(listing).await?;
+    let (mut contenders, data) = (ordered.contenders, ordered.data);
     let last = contenders.last();
     let next = last.map_or(0.into(), |last| last.sequence().next());
     let label = queue.shared.label()?;

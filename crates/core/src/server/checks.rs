@@ -12,22 +12,20 @@ pub(crate) fn open_acl() -> Vec<Acl> {
 
 pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
     match acl {
-        [] => Err(InvalidInput::new(
-            "access control list",
-            "[]",
-            "is empty, so nobody could use the znode",
-        )),
+        [] => {
+            let problem = "is empty, so nobody could use the znode";
+            Err(InvalidInput::new("access control list", "[]", problem))
+        }
         _ => Ok(()),
     }
 }
 
 pub(crate) fn check_time_limit(at_most: Option<Duration>) -> Result<(), InvalidInput> {
     match at_most {
-        Some(Duration::ZERO) => Err(InvalidInput::new(
-            "time limit of a hold",
-            "0",
-            "must not be zero",
-        )),
+        Some(Duration::ZERO) => {
+            let problem = "must not be zero";
+            Err(InvalidInput::new("time limit of a hold", "0", problem))
+        }
         _ => Ok(()),
     }
 }

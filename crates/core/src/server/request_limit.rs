@@ -117,12 +117,9 @@ pub(crate) fn check_option(limit: usize) -> Result<(), InvalidInput> {
     if (LEAST..=MOST).contains(&limit) {
         return Ok(());
     }
+    let given = of_bytes(limit);
     let problem = format!("is not between {LEAST} and {MOST}");
-    Err(InvalidInput::new(
-        "jute.maxbuffer",
-        of_bytes(limit),
-        problem,
-    ))
+    Err(InvalidInput::new("jute.maxbuffer", given, problem))
 }
 
 /// Refuses credentials that no request could carry. The error does not contain them.

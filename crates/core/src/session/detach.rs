@@ -86,11 +86,7 @@ impl Session {
         let created = timeout(live.timeout, create_ticket(&*server, first)).await;
         let ticket = match created {
             Ok(Err(error)) if error.is(Refusal::NoNode) => {
-                return Err(Error::Lost {
-                    path: view.node_path().to_owned(),
-                    session: live.id,
-                    reason: LossReason::Deleted,
-                });
+                return Err(Error::lost(view.node_path(), live.id, LossReason::Deleted));
             }
             Ok(ticket) => ticket.map_err(|error| Error::at_create(&first.path, live.id, error))?,
             Err(_) => {

@@ -99,15 +99,11 @@ impl DetachedSession {
     /// The whole as a text, with the password of the session. [`from_secret`](Self::from_secret)
     /// reads it.
     pub fn to_secret(&self) -> String {
-        let Resumable {
-            session_id,
-            last_zxid,
-            password,
-        } = &self.session;
-        let password: Vec<String> = password.iter().map(u8::to_string).collect();
-        let password = password.join(",");
+        let (id, zxid) = (self.session.session_id, self.session.last_zxid);
+        let password = self.session.password.iter().map(u8::to_string);
+        let password = password.collect::<Vec<_>>().join(",");
         let mut lines = vec![
-            format!("session {session_id} {last_zxid} {password}"),
+            format!("session {id} {zxid} {password}"),
             format!("ticket {}", self.ticket),
         ];
         lines.extend(self.holds.iter().map(|LeftHold { path, token }| {

@@ -88,16 +88,10 @@ impl Keeper {
     ///
     /// Cancel safe.
     pub(crate) async fn handle_next(&mut self) {
-        let Keeper {
-            ticks,
-            probes,
-            proof,
-            ..
-        } = self;
-        let answer = probes.front_mut().map(|probe| &mut probe.answer);
+        let answer = self.probes.front_mut().map(|probe| &mut probe.answer);
         tokio::select! {
             biased;
-            proved = or_never(proof.as_mut()) => self.proved(proved),
+            proved = or_never(self.proof.as_mut()) => self.proved(proved),
             answer = or_never(answer) => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
@@ -106,7 +100,7 @@ impl Keeper {
                     self.update_contact();
                 }
             }
-            _ = ticks.tick() => self.on_probe(),
+            _ = self.ticks.tick() => self.on_probe(),
         }
     }
 
