@@ -175,10 +175,12 @@ impl AllOf {
             held.holds.push(hold?);
         }
         // A hold can be lost whose reason is still open. The deadline does not wait for the reason.
-        match held.first_lost() {
-            Some(lost) => Err(lost_error(lost)),
-            None => Ok(held),
+        for hold in held.holds() {
+            if let HoldState::Lost(reason) = hold.state() {
+                return Err(lost_error((hold, reason)));
+            }
         }
+        Ok(held)
     }
 
     /// Holds all recipes if they are free; otherwise `None`, with none held.
@@ -252,13 +254,6 @@ impl AllHold {
     pub fn remaining(&self) -> Duration {
         let remaining = self.holds.iter().map(|hold| hold.remaining());
         remaining.min().unwrap_or_default()
-    }
-
-    fn first_lost(&self) -> Option<(&Hold, LossReason)> {
-        self.holds.iter().find_map(|hold| match hold.state() {
-            HoldState::Lost(reason) => Some((hold, reason)),
-            _ => None,
-        })
     }
 
     /// Resolves when one of the holds is lost, with this hold and the reason: see [`Hold::lost`].

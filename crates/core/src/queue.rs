@@ -93,22 +93,23 @@ impl Queue {
         check_acl(&options.acl)?;
         check_time_limit(options.at_most)?;
         let data = options.data.get_or_insert_with(owner);
-        let name = check_label(&rule, &rule.label())?;
+        let label = rule.label().into_owned();
+        let name = check_label(&rule, &label)?;
         let limit = session.request_limit();
         limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
-        Ok(Queue::of(session, &directory, rule, &options))
+        Ok(Queue::of(session, &directory, rule, label, &options))
     }
 
     fn of(
         session: &Session,
         directory: &NodePath,
         rule: impl Rule + 'static,
+        label: String,
         options: &QueueOptions,
     ) -> Queue {
-        let label = rule.label().into_owned();
         let owner = options.data.as_deref().and_then(owner::in_data);
         let source = Source {
             recipe: rule.hints().recipe(&label),
@@ -136,8 +137,9 @@ impl Queue {
     /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each
     /// kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
-        let shared = &self.shared;
-        Queue::of(&shared.session, &shared.directory, rule, &shared.options)
+        let (shared, label) = (&self.shared, rule.label().into_owned());
+        let (session, directory) = (&shared.session, &shared.directory);
+        Queue::of(session, directory, rule, label, &shared.options)
     }
 
     /// The session of the queue.

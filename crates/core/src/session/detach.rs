@@ -72,7 +72,9 @@ impl Session {
         let (open, view) = self.begin_detach(&holds)?;
         let live = &open.live;
         let server = live.server();
-        let (holds, last_ended) = end_each(holds);
+        let mut last_ended = Ended::Released;
+        let leave = |hold| end_here(hold).map_err(|ended| last_ended = ended).ok();
+        let holds: Vec<LeftHold> = holds.into_iter().filter_map(leave).collect();
         self.ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
         let failed = |error| Error::at(view.node_path(), live.id, error);
@@ -82,7 +84,9 @@ impl Session {
             return Err(over(ended));
         }
         let first = holds.first().ok_or_else(|| view.ended_error(last_ended))?;
-        let may_be_left = delete_others(&open, &server, &holds).await;
+        let mut may_be_left = others(&open, &holds);
+        // The next process deletes those that are left.
+        let _ = timeout(live.timeout / 4, may_be_left.delete_all(&server)).await;
         let created = timeout(live.timeout, create_ticket(&*server, first)).await;
         let ticket = match created {
             Ok(Err(error)) if error.is(Refusal::NoNode) => {
@@ -96,7 +100,8 @@ impl Session {
         };
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let mut leftovers = others(&open, &holds).paths;
-        leftovers.retain(|path| may_be_left.paths.contains(path) || may_be_created_late(path));
+        // A paused thread may send a request for a sequential znode after the deletion.
+        leftovers.retain(|path| may_be_left.paths.contains(path) || path.ends_with('-'));
         Ok(DetachedSession {
             session,
             ticket,
@@ -133,19 +138,6 @@ impl Session {
     }
 }
 
-/// Ends the holds here, and returns those to leave, and how the last of the others ended.
-fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
-    let mut reason = Ended::Released;
-    let mut kept = Vec::new();
-    for hold in holds {
-        match end_here(hold) {
-            Ok(hold) => kept.push(hold),
-            Err(lost) => reason = lost,
-        }
-    }
-    (kept, reason)
-}
-
 /// Ends a hold here, and leaves its znode.
 ///
 /// # Errors
@@ -176,23 +168,6 @@ fn others(open: &OpenSession, holds: &[LeftHold]) -> Leftovers {
     let is_left = |path: &Arc<str>| holds.iter().any(|hold| *hold.path == **path);
     others.paths.retain(|path| !is_left(path));
     others
-}
-
-/// Deletes the znodes of waiters and of other holds, and returns those that may be left.
-async fn delete_others(
-    open: &OpenSession,
-    server: &Arc<dyn ServerSession>,
-    holds: &[LeftHold],
-) -> Leftovers {
-    let mut others = others(open, holds);
-    // The next process deletes those that are left.
-    let _ = timeout(open.live.timeout / 4, others.delete_all(server)).await;
-    others
-}
-
-/// True if a request for the znode may be sent after its deletion, by a thread that is paused.
-fn may_be_created_late(path: &Arc<str>) -> bool {
-    path.ends_with('-')
 }
 
 /// Creates the ticket, and returns its path.
