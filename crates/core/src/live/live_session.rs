@@ -63,7 +63,7 @@ struct Kept {
 /// The wait after which a session leaves a server doubles at each server, at most this often.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// The wait of contenders whose turn has come for a lease that may grant, over one connection.
+/// Contenders whose turn has come wait for a lease that may grant, over one connection.
 #[derive(Clone, Copy)]
 struct WaitInVain {
     connection: Option<u64>,

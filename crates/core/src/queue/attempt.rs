@@ -161,8 +161,8 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Takes a place over, or enters the queue, once there is a permit if the queue's options limit the
-/// entries.
+/// Takes a place over, or enters the queue anew. Waits for a permit first, if the queue's options
+/// limit the entries.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),

@@ -222,8 +222,7 @@ pub(crate) async fn wait_on(
     own: &OwnZnode,
     on: &WaitOn,
 ) -> Result<Waited, Error> {
-    let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
-    watches.keep(&names.collect::<Vec<_>>());
+    watches.contenders.retain(|name, _| is(on, name, |_| true));
     loop {
         match set_watches(watches, queue, own, on).await? {
             Set::All => watches.look_again = None,
@@ -452,12 +451,6 @@ enum Woken {
 }
 
 impl Watches {
-    /// Drops the watches on all contenders but these.
-    fn keep(&mut self, names: &[&str]) {
-        self.contenders
-            .retain(|name, _| names.contains(&name.as_str()));
-    }
-
     /// The state of the waiter's own znode, at an event of another znode.
     ///
     /// If both znodes are watched over one connection, every earlier event of the own znode is

@@ -441,16 +441,13 @@ fn expect_watch(watch: Option<Watch>) -> Result<Watch, ServerError> {
 /// The server answers the operations before it with no error, and those behind it with a runtime
 /// inconsistency.
 fn refused(results: &[MultiResult]) -> Option<TransactionError> {
-    let codes = results
-        .iter()
-        .enumerate()
-        .filter_map(|(index, result)| match result {
-            MultiResult::Error(code) => Some((index, *code)),
-            _ => None,
-        });
+    let code = |(index, result): (usize, &MultiResult)| match result {
+        MultiResult::Error(code) => Some((index, *code)),
+        _ => None,
+    };
     let is_cause =
         |code: ErrorCode| !matches!(code, ErrorCode::Ok | ErrorCode::RuntimeInconsistency);
-    let mut codes = codes.peekable();
+    let mut codes = results.iter().enumerate().filter_map(code).peekable();
     codes.peek()?;
     Some(match codes.find(|(_, code)| is_cause(*code)) {
         Some((index, code)) => TransactionError {
