@@ -2,10 +2,9 @@
 
 use std::process::Stdio;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use zookeeper_recipes_suite::in_time;
+use tokio::io::AsyncWriteExt;
 
-use crate::support::{Stage, ended, run, zkr};
+use crate::support::{Stage, ended, zkr};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_the_command_is_passed_on() {
@@ -149,50 +148,6 @@ async fn candidate_that_does_not_lead_in_time_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_for_development_names_what_is_wrong() {
-    let stage = Stage::new();
-    let port = stage.server.port().to_string();
-    let file = stage.file("znodes.json");
-    let name = file.to_str().expect("text");
-    for (arguments, code, named) in [
-        (vec!["--port", &port], 73, "in use"),
-        (vec!["--port", "65535", "--members", "3"], 64, "65535"),
-        (vec!["--port", "65536"], 64, "65536"),
-        (vec!["--port", "0", "--tick", "0"], 64, "--tick"),
-        (
-            vec!["--port", "0", "--container-check-interval", "0"],
-            64,
-            "--container-check-interval",
-        ),
-        (
-            vec!["--port", "0", "--super-digest", "super:password"],
-            64,
-            "--super-digest",
-        ),
-        (
-            vec!["--port", "5000", "--admin-port", "5000"],
-            64,
-            "--admin-port",
-        ),
-    ] {
-        let ended = stage.run(&[&["dev-server"], &arguments[..]].concat()).await;
-        let line = ended.failed_with(code);
-        assert!(line.contains(named), "{line}");
-    }
-    for (data, named) in [
-        (r#"{"/a/../b": null}"#, "/a/../b"),
-        (r#"{"/a": "1", "/a": "2"}"#, "/a is there twice"),
-    ] {
-        std::fs::write(&file, data).expect("it is written");
-        let ended = stage
-            .run(&["dev-server", "--port", "0", "--data", name])
-            .await;
-        let line = ended.failed_with(64);
-        assert!(line.contains(named), "{line}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn readers_hold_together_and_exclude_a_writer() {
     let stage = Stage::new();
     let reader = stage.start(&["lock", "-s", "/lock", "--", "sleep", "60"]);
@@ -297,41 +252,6 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
         (Some(0), "runs\n"),
         "{waiter:?}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn server_for_development_serves_what_the_file_says() {
-    let stage = Stage::new();
-    let file = stage.file("znodes.json");
-    std::fs::write(&file, r#"{"/app/locks": null, "/app": "v1"}"#).expect("it is written");
-    let name = file.to_str().expect("text");
-    let mut server = stage.start(&[
-        "dev-server",
-        "--port",
-        "0",
-        "--tick",
-        "200ms",
-        "--data",
-        name,
-    ]);
-    let lines = BufReader::new(server.stdout.take().expect("a pipe"));
-    let line = in_time("it starts", lines.lines().next_line())
-        .await
-        .expect("it is read");
-    let line = line.expect("it serves");
-    let connect = line.strip_prefix("ZooKeeper serves at ").expect("where");
-    let chroot = format!("{connect}/app");
-    let locked = run(&chroot, &["lock", "/locks/a", "--", "echo", "done"]).await;
-    assert_eq!(
-        (locked.code, &*locked.stdout),
-        (Some(0), "done\n"),
-        "{locked:?}"
-    );
-    std::fs::write(&file, "[]").expect("it is written");
-    stage
-        .run(&["dev-server", "--port", "0", "--data", name])
-        .await
-        .failed_with(64);
 }
 
 #[tokio::test(flavor = "multi_thread")]

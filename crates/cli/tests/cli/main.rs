@@ -8,6 +8,7 @@ mod support;
 
 mod assignment;
 mod bad_input;
+mod dev_server;
 mod exit_codes;
 #[cfg(target_os = "linux")]
 mod handoffs;
