@@ -46,9 +46,22 @@ impl Instance {
 
     /// A page of the service. `None` if its status is not 200.
     async fn page(&self, path: &str) -> Result<Option<String>, Box<dyn Error>> {
+        self.ask("GET", path, "").await
+    }
+
+    /// Sends a request, and returns the text of the answer. `None` if its status is not 200.
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        text: &str,
+    ) -> Result<Option<String>, Box<dyn Error>> {
         let mut connection = TcpStream::connect(&self.address).await?;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let length = text.len();
+        let headers = "host: localhost\r\nconnection: close";
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{text}"
+        );
         connection.write_all(request.as_bytes()).await?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer).await?;
@@ -90,6 +103,31 @@ async fn next_leader(instances: &[Instance], than: i64) -> Result<(String, i64),
     Err("nobody has taken over".into())
 }
 
+/// Sends a report to each instance, and waits until the leader has written it.
+async fn send_reports(
+    instances: &[Instance],
+    leader: &str,
+    token: i64,
+) -> Result<(), Box<dyn Error>> {
+    let expected = format!("{leader} has written 5 bytes with token {token}");
+    let deadline = Instant::now() + PATIENCE;
+    for instance in instances {
+        // The leader may not have proclaimed its address yet.
+        let written = loop {
+            if let Some(written) = instance.ask("POST", "/reports", "sales").await? {
+                break written;
+            }
+            if Instant::now() > deadline {
+                return Err("no report is written".into());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(written, expected);
+        println!("  a report sent to {}: {written}", instance.id);
+    }
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     if let Some(part) = Part::of_this_process() {
@@ -105,6 +143,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let (mut leader, mut token) = next_leader(&instances, 0).await?;
     println!("{leader} leads with token {token}");
+    send_reports(&instances, &leader, token).await?;
 
     while instances.len() > 1 {
         let place = instances.iter().position(|instance| instance.id == leader);
@@ -118,6 +157,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             gap <= SESSION_TIMEOUT + 2 * playground.tick(),
             "a gap of {gap:?}"
         );
+        send_reports(&instances, &next.0, next.1).await?;
         (leader, token) = next;
     }
     // The last one is shut down in good order.

@@ -1,18 +1,44 @@
-//! The service: two pages, and work on one instance at a time.
+//! The service: three pages, and work on one instance at a time.
+//!
+//! A report can be sent to any instance. An instance that does not lead forwards it to the leader,
+//! at the address that the leader proclaims.
 
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::get;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Router, http};
 use futures_util::FutureExt;
-use tokio::net::TcpListener;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use zookeeper_recipes_election::{LeaderElection, LeaderState, Session, Term};
+use tokio::time::timeout;
+use zookeeper_recipes_election::common::Backoff;
+use zookeeper_recipes_election::{Error, ErrorKind, LeaderElection, LeaderState, Session, Term};
 
 /// How long the work may take to stop once the leadership is lost.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the leader may take to answer a request that another instance forwards.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The header of a forwarded request: the instance that forwards it.
+const FORWARDED: &str = "x-forwarded-by";
+
+/// What the pages of an instance know.
+#[derive(Clone)]
+struct Instance {
+    id: String,
+    /// The address at which the other instances reach this one.
+    address: String,
+    leader: watch::Receiver<LeaderState>,
+    /// The last term in which this instance has led. The term itself knows whether it lasts.
+    term: watch::Sender<Option<Term>>,
+}
 
 /// Serves the pages and campaigns until `shutdown`, for example until Ctrl-C.
 ///
@@ -23,27 +49,95 @@ pub(crate) async fn run(
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
-    let election = LeaderElection::new(&session, "/service/leader", id)?;
+    let election = LeaderElection::new(&session, "/service/leader", &id)?;
+    let instance = Instance {
+        id,
+        address: listener.local_addr()?.to_string(),
+        leader: election.watch_leader(),
+        term: watch::Sender::new(None),
+    };
     let pages = Router::new()
         .route("/healthz", get(healthz).with_state(election.clone()))
-        .route("/leader", get(leader).with_state(election.watch_leader()));
+        .route("/leader", get(leader).with_state(instance.leader.clone()))
+        .route("/reports", post(report).with_state(instance.clone()));
 
     let shutdown = shutdown.shared();
     let serve = axum::serve(listener, pages).with_graceful_shutdown(shutdown.clone());
     let serve = tokio::spawn(serve.into_future());
-    election.run(shutdown, lead).await?;
+    let work = async move |term| instance.lead(term).await;
+    election.run(shutdown, work).await?;
     serve.await??;
     session.close().await;
     Ok(())
 }
 
-/// The leader's work. It is dropped before another instance can lead. An error ends the service.
-async fn lead(term: Term) -> std::io::Result<()> {
-    eprintln!("{} leads with token {}", term.id(), term.fencing_token());
-    loop {
-        // One piece of the work. Send the token with each write.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+impl Instance {
+    /// The leader's work. It is dropped before another instance can lead. An error ends the service.
+    async fn lead(&self, term: Term) -> Result<(), Error> {
+        eprintln!("{} leads with token {}", term.id(), term.fencing_token());
+        self.term.send_replace(Some(term.clone()));
+        let mut backoff = Backoff::default();
+        while let Err(error) = term.proclaim(&self.address).await {
+            match error.kind() {
+                // For example, no permission to write to the directory.
+                ErrorKind::AttemptFailed if !error.is_retryable() => return Err(error),
+                // If the leadership is lost, this future is dropped.
+                _ => backoff.wait().await,
+            }
+        }
+        loop {
+            // One piece of the work. Send the token with each write.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
+
+    /// Sends a request to the leader at this address, and returns the answer.
+    async fn forward(&self, address: &str, request: Request) -> anyhow::Result<Response> {
+        let stream = TcpStream::connect(address).await?;
+        let (mut leader, connection) = handshake(TokioIo::new(stream)).await?;
+        // The task ends with the connection, which is used once.
+        tokio::spawn(connection);
+        let (head, body) = request.into_parts();
+        let request = http::Request::post(head.uri)
+            .header(header::HOST, address)
+            .header(FORWARDED, &self.id)
+            .body(body)?;
+        Ok(leader.send_request(request).await?.map(Body::new))
+    }
+}
+
+/// Takes a report: the leader writes it, and another instance forwards it to the leader.
+async fn report(State(instance): State<Instance>, request: Request) -> Response {
+    let term = instance.term.borrow().clone();
+    if let Some(term) = term.filter(Term::is_held) {
+        return match axum::body::to_bytes(request.into_body(), 1 << 20).await {
+            Ok(text) => write(&term, &text).into_response(),
+            Err(error) => (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()).into_response(),
+        };
+    }
+    // The instance that forwards it knows an old leader. Forwarding it again could go on for ever.
+    let is_forwarded = request.headers().contains_key(FORWARDED);
+    let leader = instance.leader.borrow().leader().cloned();
+    let address = leader.and_then(|leader| leader.proclaimed);
+    let Some(address) = address.filter(|_| !is_forwarded) else {
+        return unavailable("no leader: send the report again").into_response();
+    };
+    let forwarded = timeout(PATIENCE, instance.forward(&address, request)).await;
+    match forwarded {
+        Ok(Ok(answer)) => answer,
+        // The leader may have written the report or not.
+        Ok(Err(error)) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+        Err(late) => (StatusCode::GATEWAY_TIMEOUT, late.to_string()).into_response(),
+    }
+}
+
+/// Writes a report. The store refuses the token once it has seen a newer one.
+fn write(term: &Term, text: &Bytes) -> String {
+    let (leader, token) = (term.id(), term.fencing_token());
+    format!(
+        "{leader} has written {} bytes with token {token}",
+        text.len()
+    )
 }
 
 /// Fails if the orchestrator should restart this instance.
@@ -61,7 +155,6 @@ async fn healthz(State(election): State<LeaderElection>) -> (StatusCode, String)
 
 /// Who leads, and with which token.
 async fn leader(State(leader): State<watch::Receiver<LeaderState>>) -> (StatusCode, String) {
-    let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
     match &*leader.borrow() {
         LeaderState::Leader(leader) => (
             StatusCode::OK,
@@ -70,4 +163,8 @@ async fn leader(State(leader): State<watch::Receiver<LeaderState>>) -> (StatusCo
         LeaderState::Nobody => unavailable("nobody"),
         LeaderState::Unknown | LeaderState::Refused(_) => unavailable("unknown"),
     }
+}
+
+fn unavailable(why: &str) -> (StatusCode, String) {
+    (StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
 }
