@@ -11,6 +11,7 @@ use zookeeper_recipes_core::{Acl, AuthId, NodePath, Refusal, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, ServerOptions, TestEnsemble};
 
+pub mod postgres;
 mod process;
 #[cfg(doctest)]
 mod readmes;

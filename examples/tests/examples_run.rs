@@ -8,6 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
+use zookeeper_recipes_examples::postgres;
+use zookeeper_recipes_interop::can_run;
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
 
 /// Each example, and a part of a line that it prints.
@@ -21,6 +23,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "fencing_object_store",
         "after the claim: the old holder's write is refused",
+    ),
+    (
+        NEEDS_POSTGRES,
+        "its write is refused: this token has not claimed the row",
     ),
     (
         "fencing_sqlite",
@@ -49,7 +55,20 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("timeout_and_try", "try_acquire: yes, with token"),
 ];
 
+/// The example that needs PostgreSQL.
+const NEEDS_POSTGRES: &str = "fencing_postgres";
+
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The examples that this machine can run.
+fn runnable() -> Vec<(&'static str, &'static str)> {
+    let missing = postgres::missing().map(|missing| format!("{missing:#}"));
+    let has_postgres = can_run("fencing in PostgreSQL", missing.as_slice());
+    let examples = EXAMPLES.iter().copied();
+    examples
+        .filter(|(name, _)| has_postgres || *name != NEEDS_POSTGRES)
+        .collect()
+}
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
@@ -128,7 +147,7 @@ fn no_example_is_forgotten() -> Result<(), Box<dyn Error>> {
 async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<(), Box<dyn Error>> {
     let server = Server::start(ServerOptions::new()).await?;
     let znodes = server.monitor().await?.znodes;
-    for (name, expected) in EXAMPLES {
+    for (name, expected) in runnable() {
         let printed = run(name, Ground::Named(&server.connect_string())).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
         let left = server.monitor().await?;
@@ -139,7 +158,7 @@ async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn examples_show_the_same_on_an_embedded_server() -> Result<(), Box<dyn Error>> {
-    for (name, expected) in EXAMPLES {
+    for (name, expected) in runnable() {
         let printed = run(name, Ground::Embedded).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
     }

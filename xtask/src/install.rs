@@ -7,7 +7,7 @@ mod programs;
 use anyhow::bail;
 
 use self::apt::Privilege;
-use self::needs::{NEEDS, Need, PEERS, PYTHON};
+use self::needs::{NEEDS, Need, PEERS, PYTHON, STORES};
 use crate::kazoo;
 
 /// Installs the server and the Java runtime if they are missing, and says so.
@@ -38,6 +38,15 @@ pub(crate) fn run_peers() {
         .chain(std::iter::once_with(kazoo::install));
     for error in provided.filter_map(Result::err) {
         println!("Not every library of another language is there. {error:#}");
+    }
+}
+
+/// Installs the store that an example writes to, if that is possible.
+///
+/// The call reports if the store stays missing. That is no error: the tests do without.
+pub(crate) fn run_stores() {
+    if let Err(error) = provide(STORES) {
+        println!("One example is not tested. {error:#}");
     }
 }
 
@@ -112,7 +121,10 @@ mod tests {
 
     #[test]
     fn advice_names_each_system_for_each_need() {
-        let all: Vec<&Need> = NEEDS.iter().chain(PEERS).chain(PYTHON).collect();
+        let all: Vec<&Need> = [NEEDS, PEERS, STORES, PYTHON]
+            .into_iter()
+            .flatten()
+            .collect();
         let advice = advice(&all);
         for need in &all {
             assert!(advice.contains(need.name), "{advice}");
@@ -126,6 +138,7 @@ mod tests {
             "JAVA_HOME",
             "CURATOR_CLASSPATH",
             "KAZOO_PYTHON",
+            "POSTGRES_BIN",
         ] {
             assert!(advice.contains(part), "{part} in {advice}");
         }

@@ -25,8 +25,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, and for
-    /// the interoperability tests and the bench of the peers Curator, a Java compiler and kazoo.
+    /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, for the
+    /// interoperability tests and the bench of the peers Curator, a Java compiler and kazoo, and for
+    /// an example PostgreSQL.
     Install,
     /// Watch contenders pass a lock on in four ways, and see what each way costs.
     #[command(disable_help_flag = true)]
@@ -57,7 +58,10 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Install => install::run().map(|()| install::run_peers()),
+        Task::Install => install::run().map(|()| {
+            install::run_peers();
+            install::run_stores();
+        }),
         Task::Demo(arguments) => bench::demo(&arguments),
         Task::Test(arguments) => test::run(&arguments),
         Task::Bench(bench) => bench::run(&bench),

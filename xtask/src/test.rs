@@ -32,6 +32,9 @@ const NEED_MORE: [&str; 4] = [
     "zookeeper-recipes-benches",
 ];
 
+/// The package whose tests need the store that [`install::run_stores`] installs.
+const NEEDS_STORES: &str = "zookeeper-recipes-examples";
+
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
     /// Passed on to `cargo test`: a filter, or `-p <crate>` for one crate instead of all.
@@ -74,9 +77,15 @@ pub(crate) fn run_all(programs: Vec<Program>) -> anyhow::Result<()> {
 /// Installs what the tests need that the arguments name.
 fn install(arguments: &Arguments) -> anyhow::Result<()> {
     install::run()?;
-    let needs_more = |word: &String| NEED_MORE.iter().any(|package| word.ends_with(package));
-    if !names_a_package(arguments) || arguments.cargo.iter().any(needs_more) {
+    let tests = |package: &str| {
+        let is_named = arguments.cargo.iter().any(|word| word.ends_with(package));
+        is_named || !names_a_package(arguments)
+    };
+    if NEED_MORE.into_iter().any(tests) {
         install::run_peers();
+    }
+    if tests(NEEDS_STORES) {
+        install::run_stores();
     }
     Ok(())
 }

