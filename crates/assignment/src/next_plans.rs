@@ -99,7 +99,7 @@ impl View {
                 self.own(&mut next, &planned, partition, to);
                 continue;
             }
-            if self.is_served(partition, from) {
+            if self.owner(partition).is_some() {
                 if room == 0 {
                     next.deferred += 1;
                     if let Some(from) = from {
@@ -200,11 +200,6 @@ impl View {
             }
         }
         planned
-    }
-
-    /// True if the partition has an owner, or its planned worker may own it by now.
-    fn is_served(&self, partition: &str, from: Option<&String>) -> bool {
-        self.owner(partition).is_some() || from.is_some()
     }
 
     /// True if the partition is on its way to the worker that it is planned with.
@@ -309,6 +304,20 @@ mod tests {
         assert_eq!(word(&next, "a", "p"), Some(OWN));
         assert_eq!(word(&next, "b", "q"), Some(OWN));
         assert_eq!(word(&next, "a", "q"), None);
+    }
+
+    /// As at a start, when the first worker is planned with all partitions before the others come.
+    #[test]
+    fn partitions_that_nobody_owns_yet_go_to_a_worker_that_comes_all_at_once() {
+        let of_a = [("p", OWN), ("q", OWN), ("r", OWN), ("s", OWN)];
+        let view = view(&[("a", &of_a), ("b", &[])], &[]);
+        assert_eq!(view.max_moves, 1);
+        let next = view.next();
+        let of_b = next.plans["b"].values().filter(|word| *word == OWN);
+        assert_eq!((of_b.count(), next.deferred), (2, 0));
+        // The first worker may hold the lock by now.
+        let given = next.plans["a"].values().filter(|word| *word == GIVE);
+        assert_eq!(given.count(), 2);
     }
 
     #[test]

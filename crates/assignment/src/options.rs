@@ -111,7 +111,8 @@ impl AssignmentOptions {
 
     /// How many partitions that have an owner may move at once. It must not be zero.
     ///
-    /// A partition without an owner gets one at once, and does not count.
+    /// A partition without an owner gets one at once, and does not count. So a start of many workers
+    /// divides the partitions at once, as far as no worker has published that it owns them.
     pub fn max_moves(mut self, moves: usize) -> AssignmentOptions {
         self.max_moves = moves;
         self

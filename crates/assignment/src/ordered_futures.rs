@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
+use tokio::task::coop::has_budget_remaining;
 
 /// Futures of which only those that were woken are polled, the oldest first.
 ///
@@ -91,7 +92,13 @@ impl<F: Future> OrderedFutures<F> {
         if self.due.is_empty() {
             self.due = self.woken.take();
         }
-        while let Some(number) = self.due.pop_first() {
+        while let Some(number) = self.due.first().copied() {
+            // Without it, each of the others would wake itself and make no progress.
+            if !has_budget_remaining() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.due.remove(&number);
             // A waker may outlive its future.
             let Some((future, waker)) = self.futures.get_mut(&number) else {
                 continue;
@@ -109,6 +116,9 @@ impl<F: Future> OrderedFutures<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::future::poll_fn;
+
     use tokio::sync::watch;
 
     use super::*;
@@ -132,6 +142,30 @@ mod tests {
             }
             assert_eq!(futures.next().await, None);
         }
+    }
+
+    /// A future of tokio that has used up the task's budget wakes itself, and makes no progress.
+    #[tokio::test]
+    async fn event_that_wakes_many_futures_costs_a_few_polls_of_each() {
+        const MANY: usize = 10_000;
+        let (sender, receiver) = watch::channel(0);
+        let polls = Cell::new(0);
+        let mut futures = OrderedFutures::new();
+        for _ in 0..MANY {
+            let mut receiver = receiver.clone();
+            let mut waits = Box::pin(async move {
+                receiver.wait_for(|it| *it == 1).await.expect("open");
+            });
+            let polls = &polls;
+            futures.push(poll_fn(move |context| {
+                polls.set(polls.get() + 1);
+                waits.as_mut().poll(context)
+            }));
+        }
+        assert!(futures_util::poll!(std::pin::pin!(futures.next())).is_pending());
+        sender.send_replace(1);
+        while futures.next().await.is_some() {}
+        assert!(polls.get() < 4 * MANY, "{} polls", polls.get());
     }
 
     #[tokio::test]
