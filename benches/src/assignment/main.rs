@@ -9,6 +9,7 @@
 mod allocations;
 mod kazoo;
 mod least;
+mod memory;
 mod ownership;
 mod phases;
 mod report;
@@ -67,6 +68,8 @@ struct Plan {
     sizes: Vec<Size>,
     beside_kazoo: Size,
     restart: Size,
+    /// The partitions of the assignment whose memory is measured.
+    memory: usize,
     times: Times,
 }
 
@@ -81,6 +84,7 @@ impl Arguments {
                 sizes: Vec::new(),
                 beside_kazoo: quick,
                 restart: quick,
+                memory: quick.partitions,
                 times: Times {
                     session_timeout: Duration::from_secs(4),
                     rest: Duration::from_millis(500),
@@ -99,6 +103,7 @@ impl Arguments {
             sizes: sizes.collect(),
             beside_kazoo: BESIDE_KAZOO,
             restart: size(1_000, 10),
+            memory: 10_000,
             times: Times {
                 session_timeout: Duration::from_secs(self.session_timeout),
                 rest: Duration::from_secs(self.session_timeout),
@@ -121,7 +126,7 @@ async fn main() -> anyhow::Result<()> {
     let ensemble = Ensemble::start(1, options).await?;
     let server = &ensemble.members()[0];
     let machine = Machine::with(server).await?;
-    let mut progress = Progress::of(plan.sizes.len() + 4);
+    let mut progress = Progress::of(plan.sizes.len() + 5);
     let mut measured = Vec::new();
     for size in [plan.beside_kazoo].iter().chain(&plan.sizes) {
         progress.step(format!("ours, {size}"));
@@ -134,9 +139,12 @@ async fn main() -> anyhow::Result<()> {
         progress.step(format!("a rolling restart, a grace of {grace:?}"));
         restarts.push(restart::measure(server, plan.restart, grace, plan.times).await?);
     }
+    progress.step(format!("the memory of {} partitions", plan.memory));
+    let memory = memory::measure(server, plan.memory, plan.times).await?;
     progress.finish();
     let found = Found {
         measured,
+        memory,
         kazoo,
         restarts,
         times: plan.times,

@@ -9,8 +9,9 @@ use tokio::time::sleep;
 /// How often a wait looks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The longest wait.
+/// The longest wait, and how much longer for each partition.
 const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE_EACH: Duration = Duration::from_millis(10);
 
 /// The partitions that each worker owns, counted in this process.
 #[derive(Clone, Debug)]
@@ -135,9 +136,11 @@ impl Ownership {
 
     async fn until(&self, is_true: impl Fn(&Counts) -> bool) -> anyhow::Result<()> {
         let began = Instant::now();
+        let partitions = u32::try_from(self.counts().partitions)?;
+        let patience = PATIENCE + PATIENCE_EACH * partitions;
         while !is_true(&self.counts()) {
-            let late = began.elapsed() > PATIENCE;
-            ensure!(!late, "not settled in {PATIENCE:?}: {:?}", self.by_worker());
+            let late = began.elapsed() > patience;
+            ensure!(!late, "not settled in {patience:?}: {:?}", self.by_worker());
             sleep(LOOK).await;
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_benches::report::{Band, Bands, Cell, Machine, Report, Table};
 
+use crate::memory::Memory;
 use crate::phases::{Phase, Phases};
 use crate::restart::Restart;
 use crate::size::Times;
@@ -12,6 +13,7 @@ use crate::size::Times;
 pub(crate) struct Found {
     /// Ours. The first size is that of kazoo.
     pub(crate) measured: Vec<Phases>,
+    pub(crate) memory: Memory,
     pub(crate) kazoo: Vec<Phase>,
     pub(crate) restarts: Vec<Restart>,
     pub(crate) times: Times,
@@ -51,6 +53,13 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
         "The growth of what this process has allocated from before the start to its end, divided by \
          the number of workers: the session, the task of each partition, its hold and its watch. \
          Each worker also keeps the list of all partitions. The leader has more than the others.",
+    );
+    report.table("memory-parts", &parts(found.memory));
+    report.paragraph(
+        "The parts: two workers begin one after the other while both are drained, and the second one \
+         then gets all partitions. The first one leads. Each figure is the growth of one step, \
+         beside the same step with 10 partitions. Holds have their loss watches. The last step has \
+         also what the leader keeps of the record of what the second one owns.",
     );
     report.heading("Beside kazoo's SetPartitioner");
     let beside = found.measured.iter().take(1).flat_map(|it| &it.phases);
@@ -152,6 +161,28 @@ fn memory(found: &Found) -> Table {
             ("for each of its partitions [bytes]", &|(.., bytes)| {
                 (*bytes).into()
             }),
+        ],
+    )
+}
+
+/// The parts of what a worker takes.
+fn parts(memory: Memory) -> Table {
+    let rows = [
+        ("a worker that owns nothing", memory.worker),
+        ("each partition that it owns", memory.owned),
+        (
+            "each partition that exists, at a worker that does not lead",
+            memory.listed,
+        ),
+        ("each partition that exists, at the leader", memory.led),
+    ];
+    let of = format!("{} partitions", memory.partitions);
+    Table::of(
+        rows,
+        &[
+            ("of", &|_| of.as_str().into()),
+            ("what", &|(what, _)| (*what).into()),
+            ("bytes", &|(_, bytes)| (*bytes).into()),
         ],
     )
 }
