@@ -11,7 +11,7 @@ use zookeeper_recipes_suite::{
 };
 
 use crate::line::{Line, Reported};
-use crate::worker::Order;
+use crate::order::Order;
 
 /// What each process contends for, beside the partitions.
 pub(crate) const RECIPES: [TestedRecipe; 5] =

@@ -12,9 +12,9 @@ use zookeeper_recipes_interop::Report;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::contender::RECIPES;
-use crate::processes::{PARTITIONS, PATH, Processes};
-use crate::worker::Order;
-use crate::{SESSION_TIMEOUT, TICK};
+use crate::order::Order;
+use crate::processes::Processes;
+use crate::settings::{PARTITIONS, PATH, SESSION_TIMEOUT, TICK};
 
 const WORKERS: [&str; 3] = ["a", "b", "c"];
 

@@ -12,8 +12,10 @@
 mod contender;
 mod faults;
 mod line;
+mod order;
 mod processes;
 mod report;
+mod settings;
 mod worker;
 
 use std::env;
@@ -24,9 +26,6 @@ use fastrand::Rng;
 use zookeeper_recipes_benches::report::Destination;
 
 use crate::faults::Faults;
-
-pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
-pub(crate) const TICK: Duration = Duration::from_millis(500);
 
 /// Processes that hold every recipe on an ensemble that fails, judged by a referee outside.
 #[derive(Debug, Parser)]

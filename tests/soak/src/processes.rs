@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use zookeeper_recipes_interop::{Referee, Report};
 
-use crate::worker::Order;
-
-pub(crate) const PATH: &str = "/app/queues";
-pub(crate) const PARTITIONS: usize = 6;
+use crate::order::Order;
 
 /// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_secs(100);

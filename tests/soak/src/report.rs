@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zookeeper_recipes_benches::report::{Report, Table};
 
 use crate::faults::{Count, Fault, Outcome};
-use crate::{SESSION_TIMEOUT, TICK};
+use crate::settings::{SESSION_TIMEOUT, TICK};
 
 /// What the referee has heard of a recipe.
 #[derive(Debug)]

@@ -1,14 +1,12 @@
 //! A process that contends for every recipe and works on partitions, and reports to the referee what
 //! it holds.
 //!
-//! Its standard input has its [orders](Order). It ends at once when its input ends, so that it never
+//! Its standard input has its [orders](crate::order::Order). It ends at once when its input ends, so that it never
 //! outlives the program that started it.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zookeeper_recipes_assignment::{
@@ -17,31 +15,8 @@ use zookeeper_recipes_assignment::{
 
 use crate::contender::{Contender, PIECE, RECIPES};
 use crate::line::{Line, Reported};
-use crate::processes::{PARTITIONS, PATH};
-use crate::{SESSION_TIMEOUT, TICK};
-
-/// What a process is to do, by a line on its standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// `work`: it releases each hold after some milliseconds.
-    Work,
-    /// `stay`: it keeps each hold until the hold is lost.
-    Stay,
-    /// `end`: it shuts down.
-    End,
-}
-
-impl Order {
-    const ALL: [Order; 3] = [Order::Work, Order::Stay, Order::End];
-
-    pub(crate) fn line(self) -> &'static str {
-        match self {
-            Order::Work => "work",
-            Order::Stay => "stay",
-            Order::End => "end",
-        }
-    }
-}
+use crate::order::Order;
+use crate::settings::{PARTITIONS, PATH, SESSION_TIMEOUT, TICK};
 
 pub(crate) async fn run(connect: &str, referee: &str, id: &str) -> anyhow::Result<()> {
     let referee = Arc::new(Line::connect(referee)?);
@@ -50,7 +25,7 @@ pub(crate) async fn run(connect: &str, referee: &str, id: &str) -> anyhow::Resul
         .session_timeout(SESSION_TIMEOUT)
         .tick(TICK);
     let session = Session::connect_in_background(connect, options)?;
-    let mut orders = read_orders();
+    let mut orders = Order::read_all();
     let mut contenders = JoinSet::new();
     for recipe in RECIPES {
         let contender = Contender {
@@ -79,19 +54,6 @@ pub(crate) async fn run(connect: &str, referee: &str, id: &str) -> anyhow::Resul
     }
     session.close().await;
     Ok(())
-}
-
-/// The orders. A thread ends the process when the input ends, even if the tasks are blocked.
-fn read_orders() -> watch::Receiver<Order> {
-    let (sender, orders) = watch::channel(Order::Work);
-    std::thread::spawn(move || {
-        for line in io::stdin().lines().map_while(Result::ok) {
-            let order = Order::ALL.into_iter().find(|order| order.line() == line);
-            order.map(|order| sender.send_replace(order));
-        }
-        std::process::exit(1);
-    });
-    orders
 }
 
 /// Works until it should drain. The referee hears of the end before the partition is released.
