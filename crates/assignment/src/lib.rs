@@ -108,7 +108,9 @@
 //! # Limits
 //!
 //! 100,000 partitions. Names and ids of at most 200 bytes. The leader keeps in memory and looks at
-//! all that is owned for each plan.
+//! all that is owned for each plan. With 100,000 partitions and 10 workers a plan takes its thread
+//! for about 1 s. The session of the leader has the same thread if the runtime has only one, so its
+//! timeout should be much longer.
 //!
 //! # Costs
 //!
