@@ -103,6 +103,17 @@ fn session_of_id_0_at_a_reconnect_is_the_end() {
 }
 
 #[test]
+fn own_session_without_a_timeout_at_a_reconnect_is_the_end() {
+    let mut world = World::connected();
+    let session = world.machine.session_id().expect("a session");
+    world.ways.fill(Way::Mute);
+    world.close_connection();
+    world.until(World::has_connection);
+    respond(&mut world, 0, session);
+    assert_eq!(world.end(), Some(End::Expired));
+}
+
+#[test]
 fn server_that_grants_no_session_is_left() {
     let mut world = World::new(config(2));
     world.ways.fill(Way::Mute);
