@@ -109,6 +109,7 @@ impl Servers {
         self.identities.insert(session, self.address_of(connection));
         let record = SessionRecord {
             timeout,
+            opened_with: timeout,
             expires: self.expiry(timeout),
             owner: Some(server),
             closing: false,

@@ -163,6 +163,7 @@ impl Servers {
         // A new leader has heard of nobody yet, and gives every session its whole timeout.
         let mut sessions = std::mem::take(&mut self.sessions);
         for record in sessions.values_mut() {
+            record.timeout = record.opened_with;
             record.expires = self.expiry(record.timeout);
             record.owner = None;
         }

@@ -25,11 +25,7 @@ impl Servers {
             return;
         };
         let session = self.session_on(id);
-        let reads_only = self.ends.get(&id).is_some_and(|end| end.reads_only);
-        let sessions = self.sessions_of(server).filter(|_| !reads_only);
-        let expired_here = sessions
-            .is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing));
-        let answer = if expired_here {
+        let answer = if arriving.is_expired {
             Err(ErrorCode::SessionExpired)
         } else if arriving.fate.throttled {
             Err(ErrorCode::ThrottledOp)
@@ -39,6 +35,14 @@ impl Servers {
             self.answer_read(id, server, session, &arriving.request.body)
         };
         self.reply(id, arriving, answer);
+    }
+
+    /// True if the server knows that the session of a request that has just arrived is over.
+    pub(super) fn is_expired_at(&mut self, server: usize, id: ConnectionId) -> bool {
+        let session = self.session_on(id);
+        let reads_only = self.ends.get(&id).is_some_and(|end| end.reads_only);
+        let sessions = self.sessions_of(server).filter(|_| !reads_only);
+        sessions.is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing))
     }
 
     fn answer_read(

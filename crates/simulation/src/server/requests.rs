@@ -75,6 +75,7 @@ impl Servers {
             at,
             request,
             fate,
+            is_expired: false,
         };
         if end.session.is_some() {
             self.receive(id, arriving);
@@ -169,7 +170,7 @@ impl Servers {
     }
 
     /// A request on a connection whose session is settled.
-    fn receive(&mut self, id: ConnectionId, arriving: Arriving) {
+    fn receive(&mut self, id: ConnectionId, mut arriving: Arriving) {
         let Some(server) = self.network.server_of(id) else {
             return;
         };
@@ -188,10 +189,12 @@ impl Servers {
         if let Some(answer) = answer {
             return self.reply(id, &arriving, answer);
         }
+        let expired = self.is_expired_at(server, id);
         let Some(end) = self.ends.get_mut(&id) else {
             return;
         };
         if arriving.is_settled_here() {
+            arriving.is_expired = expired;
             match end.pipeline.is_empty() {
                 true => self.read(id, &arriving),
                 false => end.pipeline.push_back(arriving),

@@ -11,6 +11,9 @@ use crate::wire::message::Arriving;
 pub(crate) struct SessionRecord {
     /// The timeout that was negotiated last.
     pub(crate) timeout: Duration,
+    /// The timeout that the session was opened with. The transaction that opens a session records
+    /// it, and a leader that is elected later goes by it.
+    pub(crate) opened_with: Duration,
     pub(crate) expires: Duration,
     /// The server through which it came last.
     pub(crate) owner: Option<usize>,

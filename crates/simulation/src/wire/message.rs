@@ -40,6 +40,8 @@ pub(crate) struct Arriving {
     pub(crate) at: Duration,
     pub(crate) request: Request,
     pub(crate) fate: Fate,
+    /// True if the session was over for the server when it read the request.
+    pub(crate) is_expired: bool,
 }
 
 impl Arriving {
