@@ -417,6 +417,7 @@ impl OncePerSlot {
                 return Ok(None);
             }
             let record = SlotRecord::begun(slot, hold.fencing_token(), self.session.owner());
+            record.refuse_unreadable()?;
             if let Some(version) = self.write(hold, &record, version).await? {
                 return Ok(Some((record, version)));
             }
@@ -508,6 +509,8 @@ impl SlotRun {
     ///
     /// [`Error::Lost`] if the hold is lost before the server answers, and the errors of
     /// [`Hold::release`]. The record may keep [`SlotState::Begun`].
+    /// [`Error::Refused`] with [`Refusal::BadVersion`] if another client has written to the record
+    /// meanwhile, such as an operator.
     ///
     /// # Cancel safety
     ///
@@ -535,7 +538,16 @@ impl SlotRun {
         let written = hold
             .run_until_lost(job.write(&hold, &record, version))
             .await;
-        written.unwrap_or_else(|reason| Err(lost(&hold, reason)))?;
-        hold.release().await
+        let written = written.unwrap_or_else(|reason| Err(lost(&hold, reason)))?;
+        let session = hold.session_id();
+        hold.release().await?;
+        match written {
+            Some(_) => Ok(()),
+            None => Err(Error::Refused {
+                path: job.path().to_string(),
+                session,
+                refusal: Refusal::BadVersion,
+            }),
+        }
     }
 }

@@ -267,3 +267,38 @@ async fn record_outlasts_a_time_in_which_nobody_contends() {
     assert!(simulation.administrator().reap_containers().is_empty());
     assert!(!ran(&job).await);
 }
+
+/// What a process with a wrong clock records, the others read: its slot is ahead of theirs.
+#[tokio::test(start_paused = true)]
+async fn clock_after_the_year_9999_leaves_a_record_that_each_process_reads() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let wrong = Clock::at(253_402_300_800 - 1_774_008_000);
+    let wrong = job(&simulation, "wrong", &wrong, Again::Never).await;
+    let refused = wrong.run(|_| async { Ok::<_, ()>(()) }).await;
+    let good = job(&simulation, "good", &Clock::at(0), Again::Never).await;
+    let read = good.recorded().await;
+    assert!(
+        read.is_ok(),
+        "the wrong clock: {refused:?}; the others: {read:?}"
+    );
+}
+
+/// An operator lets the slot be forgotten in the middle of its job.
+#[tokio::test(start_paused = true)]
+async fn run_whose_end_is_not_recorded_does_not_say_that_it_is() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
+    let run = job.begin().await.expect("the session lives");
+    let run = run.expect("the slot is free");
+    simulation
+        .administrator()
+        .set_data(PATH, b"")
+        .expect("it exists");
+    let done = run.done().await;
+    let recorded = job.recorded().await.expect("the session lives");
+    let is_recorded = recorded.is_some_and(|recorded| recorded.state == SlotState::Done);
+    assert!(
+        done.is_err() || is_recorded,
+        "{done:?}, and nothing is recorded"
+    );
+}

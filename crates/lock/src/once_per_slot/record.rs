@@ -64,6 +64,23 @@ impl SlotRecord {
         u64::try_from(start.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Refuses a record that no process would read again.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the slot begins after the year 9999.
+    pub(crate) fn refuse_unreadable(&self) -> Result<(), InvalidInput> {
+        if self.begins() <= LATEST {
+            return Ok(());
+        }
+        let problem = "of this process is after the year 9999";
+        Err(InvalidInput::new(
+            "clock",
+            self.begins().to_string(),
+            problem,
+        ))
+    }
+
     /// The text of the record.
     pub(crate) fn text(&self) -> String {
         let (state, token) = (self.state.word(), self.fencing_token);
