@@ -163,6 +163,8 @@ impl ServerSession for ClientSession {
     }
 
     /// None: the user's client closes the session when it is dropped.
+    fn close(&self) {}
+
     fn detach(&self) -> Option<Resumable> {
         None
     }

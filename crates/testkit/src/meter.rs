@@ -299,6 +299,10 @@ impl ServerSession for MeteredSession {
         self.server.own_identity()
     }
 
+    fn close(&self) {
+        self.server.close();
+    }
+
     fn detach(&self) -> Option<Resumable> {
         self.server.detach()
     }

@@ -108,13 +108,21 @@ impl Connection {
         self.shared.input(Machine::leave_server);
     }
 
-    /// Closes the session, and waits until the server has confirmed it or T has passed.
+    /// Closes the session, after the requests that were asked before. Later requests are not sent.
+    ///
+    /// The [state](Self::state) is [`State::Ended`] once the server has confirmed the close or T has
+    /// passed. A session that is over stays as it is.
+    pub fn begin_close(&self) {
+        self.shared.input(Machine::close);
+    }
+
+    /// [Closes](Self::begin_close) the session, and waits for the end.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the close continues in the driver.
     pub async fn close(&self) -> End {
-        self.shared.input(Machine::close);
+        self.begin_close();
         let mut states = self.states();
         loop {
             if let State::Ended(end) = *states.borrow_and_update() {
@@ -138,7 +146,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.input(Machine::close);
+        self.begin_close();
     }
 }
 

@@ -112,12 +112,14 @@ impl<R, W> Machine<R, W> {
             }
             _ => {}
         }
+        self.timeout = Duration::from_millis(granted);
+        let opened_with = self.session.as_ref().map(|session| session.opened_with);
         self.session = Some(Resumable {
             session_id: response.session_id,
             password: response.password,
             last_zxid: self.last_zxid,
+            opened_with: opened_with.unwrap_or(self.timeout),
         });
-        self.timeout = Duration::from_millis(granted);
         let before = self.shortest.replace(self.timeout);
         if let Some(before) = before {
             self.shortest = Some(before.min(self.timeout));

@@ -61,6 +61,10 @@ pub struct Resumable {
     pub password: Vec<u8>,
     /// The latest zxid that the session has seen.
     pub last_zxid: i64,
+    /// The session timeout with which the session was opened, before any reconnect.
+    ///
+    /// The servers record it, and a leader that is elected later gives the session this time.
+    pub opened_with: Duration,
 }
 
 /// Leaves the password out.

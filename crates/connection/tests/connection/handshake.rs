@@ -165,6 +165,7 @@ fn resuming_a_session_that_has_expired_is_the_end() {
         session_id: 5,
         password,
         last_zxid: 0,
+        opened_with: Duration::from_secs(10),
     });
     let mut world = World::new(config);
     let caller = world.request(RequestBody::WhoAmI);

@@ -387,16 +387,14 @@ impl Watched {
         if !self.znode.is_still(stat) {
             return Some(ZnodeLoss::Deleted);
         }
-        let was_written = self.znode.is_written_by_owner_alone() && stat.version != 0;
+        let was_written = self.znode.is_closed_to_others() && stat.version != 0;
         was_written.then_some(ZnodeLoss::Written)
     }
 
     fn loss_by(&self, event: Event) -> Option<ZnodeLoss> {
         match event {
             Event::Deleted => Some(ZnodeLoss::Deleted),
-            Event::DataChanged if self.znode.is_written_by_owner_alone() => {
-                Some(ZnodeLoss::Written)
-            }
+            Event::DataChanged if self.znode.is_closed_to_others() => Some(ZnodeLoss::Written),
             _ => None,
         }
     }

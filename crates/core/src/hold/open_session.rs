@@ -80,7 +80,7 @@ impl Inherited {
         holds: impl Iterator<Item = (&'a str, FencingToken)>,
     ) {
         let hold = |(path, token)| InheritedHold {
-            znode: znodes.unique(path),
+            znode: znodes.inherited(path),
             token,
         };
         *lock(&self.0) = Heritage {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
 
-use crate::contender::Identity;
+use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
 use crate::hold::alone::{Alone, LastAlone};
 use crate::hold::deletion::Deletions;
@@ -46,13 +46,23 @@ struct RegisteredZnode {
     kind: Kind,
     /// The transaction that created the znode, if others create znodes of the same name.
     czxid: OnceLock<i64>,
-    is_written_by_owner_alone: bool,
+    writers: Writers,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
     /// True once this process deletes the znode.
     is_being_deleted: AtomicBool,
     /// The contender of this znode and its directory, if it held as the only child there.
     alone: OnceLock<(NodePath, Alone)>,
+}
+
+/// The clients that can write to a znode, beside the super user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writers {
+    Any,
+    /// This session alone.
+    Owner,
+    /// The process alone that has left this session.
+    EarlierProcess,
 }
 
 #[derive(Clone)]
@@ -89,12 +99,23 @@ impl SessionZnodes {
     }
 
     pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
-        self.add(Kind::Unique(path.into()), false)
+        self.add(Kind::Unique(path.into()), Writers::Any)
+    }
+
+    /// The znode of a hold that an earlier process has left.
+    pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> OwnZnode {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let contender = Contender::parse(name, |_| true);
+        let writers = match contender.is_some_and(|it| it.marks_release()) {
+            true => Writers::EarlierProcess,
+            false => Writers::Any,
+        };
+        self.add(Kind::Unique(path.into()), writers)
     }
 
     /// A contender's znode of this identity that may have been created.
     pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
-        self.add(Kind::Sought(directory.clone(), identity), false)
+        self.add(Kind::Sought(directory.clone(), identity), Writers::Any)
     }
 
     pub(crate) fn named(
@@ -109,16 +130,16 @@ impl SessionZnodes {
             is_held: AtomicBool::new(false),
             removing: SharedWork::default(),
         });
-        (self.add(Kind::Named(named.clone()), false), named)
+        (self.add(Kind::Named(named.clone()), Writers::Any), named)
     }
 
-    fn add(self: &Arc<Self>, kind: Kind, is_written_by_owner_alone: bool) -> OwnZnode {
+    fn add(self: &Arc<Self>, kind: Kind, writers: Writers) -> OwnZnode {
         OwnZnode(Arc::new(RegisteredZnode {
             znodes: self.clone(),
             _entry: self.registry.add(kind.clone()),
             kind,
             czxid: OnceLock::new(),
-            is_written_by_owner_alone,
+            writers,
             marks_release: AtomicBool::new(false),
             is_being_deleted: AtomicBool::new(false),
             alone: OnceLock::new(),
@@ -246,7 +267,7 @@ impl OwnZnode {
 
     /// Marks the deletion as a release from now on, if only the owner can write to the znode.
     pub(crate) fn mark(&self) {
-        let marks = self.0.is_written_by_owner_alone;
+        let marks = self.0.writers == Writers::Owner;
         self.0.marks_release.store(marks, Ordering::Relaxed);
     }
 
@@ -268,9 +289,11 @@ impl OwnZnode {
         matches!(self.0.kind, Kind::Named(_))
     }
 
-    /// True if nobody but the owner should be able to write to the znode.
-    pub(crate) fn is_written_by_owner_alone(&self) -> bool {
-        self.0.is_written_by_owner_alone
+    /// True if a write that is not this process's own is the super user's.
+    ///
+    /// The waiters take such a write for a release.
+    pub(crate) fn is_closed_to_others(&self) -> bool {
+        self.0.writers != Writers::Any
     }
 
     /// True once this process deletes the znode.
@@ -403,7 +426,8 @@ impl ZnodeOwner {
     ///
     /// `marks` is true if only the owner can write to the znode.
     pub(crate) fn set_path(&mut self, path: &str, marks: bool) {
-        self.znode = self.znode.znodes().add(Kind::Unique(path.into()), marks);
+        let writers = if marks { Writers::Owner } else { Writers::Any };
+        self.znode = self.znode.znodes().add(Kind::Unique(path.into()), writers);
     }
 
     /// Notes that no deletion is needed: the znode is deleted, or was never created.

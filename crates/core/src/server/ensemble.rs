@@ -188,6 +188,13 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// `None` if the session has no such identity. Its releases are then not marked.
     fn own_identity(&self) -> Option<AuthId>;
 
+    /// Closes the session, after the requests that were asked before. Later requests are not sent.
+    ///
+    /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
+    /// or left to another process stays as it is. So does a session of an ensemble that
+    /// [opens none](Ensemble::opens_sessions): its user closes it.
+    fn close(&self);
+
     /// Ends this side of the session, and leaves it open at the server until its timeout.
     ///
     /// No later request is sent, and a drop does not close the session. `None` if the session is

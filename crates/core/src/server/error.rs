@@ -33,6 +33,11 @@ pub enum SessionEnd {
 }
 
 impl SessionEnd {
+    /// True if the server does not know of the end yet, and no other process has the session.
+    pub(crate) fn is_closed_here(self) -> bool {
+        matches!(self, SessionEnd::Closed | SessionEnd::TimeoutShortened)
+    }
+
     /// True if a new session follows, and nobody has to change anything for that.
     pub(crate) fn is_followed(self) -> bool {
         matches!(self, SessionEnd::Expired | SessionEnd::TimeoutShortened)

@@ -188,6 +188,10 @@ impl ServerSession for ConnectedSession {
         self.own_identity.clone()
     }
 
+    fn close(&self) {
+        self.connection.begin_close();
+    }
+
     fn detach(&self) -> Option<Resumable> {
         self.connection.detach()
     }

@@ -151,7 +151,9 @@ impl ZookeeperEnsemble {
             resumes: resume.is_some(),
             connection: Some(connection),
         };
-        let (session_id, timeout) = opening.session().await?;
+        let (session_id, granted) = opening.session().await?;
+        // A leader that is elected later gives the session the time that it was opened with.
+        let timeout = resume.map_or(granted, |resume| granted.min(resume.opened_with));
         let connection = opening.connection.take();
         Ok(ConnectedSession {
             connection: connection.ok_or(CLOSED)?,

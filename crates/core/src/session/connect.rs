@@ -130,7 +130,13 @@ impl Opener {
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
         let (origin, server) = self.ask(left, seen).await?;
-        let terms = terms(&*self.ensemble, &self.options, server.timeout());
+        let opened_with = left.map(|left| left.session.opened_with);
+        let terms = terms(
+            &*self.ensemble,
+            &self.options,
+            server.timeout(),
+            opened_with,
+        );
         let Some(left) = left else {
             return Ok((origin, server, terms?));
         };
@@ -201,6 +207,7 @@ fn terms(
     ensemble: &dyn Ensemble,
     options: &ConnectOptions,
     granted: Duration,
+    opened_with: Option<Duration>,
 ) -> Result<Terms, Failure> {
     if granted < SHORTEST_TIMEOUT {
         let problem = format!(
@@ -210,8 +217,10 @@ fn terms(
         return Err(ServerError::Refused(Refusal::Other(problem)).into());
     }
     let Some(tick) = options.tick else {
-        let may_be_raised =
-            !ensemble.opens_sessions() || granted > options.connections.asked_timeout();
+        let asked = options.connections.asked_timeout();
+        // What the process that opened the session asked for is not known here.
+        let is_of_opening = opened_with.is_some_and(|opened_with| opened_with < asked);
+        let may_be_raised = !ensemble.opens_sessions() || granted > asked || is_of_opening;
         return Ok(Terms::without_tick(granted, may_be_raised));
     };
     let terms = Terms::with_tick(granted, tick);

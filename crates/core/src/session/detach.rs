@@ -71,7 +71,7 @@ impl Session {
         let holds: Vec<Hold> = holds.into_iter().collect();
         let (open, view) = self.begin_detach(&holds)?;
         let live = &open.live;
-        let server = live.server();
+        let server = live.server().map(ClosedOnDrop);
         let mut last_ended = Ended::Released;
         let leave = |hold| end_here(hold).map_err(|ended| last_ended = ended).ok();
         let holds: Vec<LeftHold> = holds.into_iter().filter_map(leave).collect();
@@ -80,14 +80,15 @@ impl Session {
         let failed = |error| Error::at(view.node_path(), live.id, error);
         let over = |reason| failed(ServerError::SessionOver(reason));
         let server = server.map_err(failed)?;
+        let server = &server.0;
         if ended != SessionEnd::Detached {
             return Err(over(ended));
         }
         let first = holds.first().ok_or_else(|| view.ended_error(last_ended))?;
         let mut may_be_left = others(&open, &holds);
         // The next process deletes those that are left.
-        let _ = timeout(live.timeout / 4, may_be_left.delete_all(&server)).await;
-        let created = timeout(live.timeout, create_ticket(&*server, first)).await;
+        let _ = timeout(live.timeout / 4, may_be_left.delete_all(server)).await;
+        let created = timeout(live.timeout, create_ticket(&**server, first)).await;
         let ticket = match created {
             Ok(Err(error)) if error.is(Refusal::NoNode) => {
                 return Err(Error::lost(view.node_path(), live.id, LossReason::Deleted));
@@ -135,6 +136,18 @@ impl Session {
             Ok(()) => Ok((open, first.view())),
             Err(znode) => refuse(znode.path(), "is of a recipe without a queue"),
         }
+    }
+}
+
+/// A session that is closed when this is dropped, unless it is left to another process by then.
+///
+/// The session's attempts that are not polled have their references, so that a dropped reference
+/// closes nothing.
+struct ClosedOnDrop(Arc<dyn ServerSession>);
+
+impl Drop for ClosedOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
@@ -10,7 +11,7 @@ use crate::server::ensemble::{Ensemble, Resumable, SessionId};
 use crate::sync::lock;
 
 /// The first line of the text. The number changes with the form.
-const FORM: &str = "zookeeper-recipes detached session 2\n";
+const FORM: &str = "zookeeper-recipes detached session 3\n";
 /// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
 const END: &str = "\nend\n";
 
@@ -100,10 +101,11 @@ impl DetachedSession {
     /// reads it.
     pub fn to_secret(&self) -> String {
         let (id, zxid) = (self.session.session_id, self.session.last_zxid);
+        let opened_with = self.session.opened_with.as_millis();
         let password = self.session.password.iter().map(u8::to_string);
         let password = password.collect::<Vec<_>>().join(",");
         let mut lines = vec![
-            format!("session {id} {zxid} {password}"),
+            format!("session {id} {zxid} {opened_with} {password}"),
             format!("ticket {}", self.ticket),
         ];
         lines.extend(self.holds.iter().map(|LeftHold { path, token }| {
@@ -132,10 +134,11 @@ impl DetachedSession {
 
 fn read(text: &str) -> Option<DetachedSession> {
     let mut lines = text.lines();
-    let mut session = lines.next()?.strip_prefix("session ")?.splitn(3, ' ');
+    let mut session = lines.next()?.strip_prefix("session ")?.splitn(4, ' ');
     let session = Resumable {
         session_id: session.next()?.parse().ok()?,
         last_zxid: session.next()?.parse().ok()?,
+        opened_with: Duration::from_millis(session.next()?.parse().ok()?),
         password: {
             let bytes = session.next()?.split(',').map(str::parse);
             bytes.collect::<Result<_, _>>().ok()?

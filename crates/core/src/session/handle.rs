@@ -317,9 +317,6 @@ impl Session {
     /// Events and metrics report such a hold as ended, and not as lost:
     /// [`LossReason::is_own_close`](crate::LossReason::is_own_close).
     ///
-    /// If an attempt is not polled, the server keeps the session until the attempt is polled or
-    /// dropped. The znodes of the session are then deleted one by one.
-    ///
     /// If no server answers, this waits for at most the session timeout. The server then ends the
     /// session by itself.
     ///

@@ -1,10 +1,8 @@
 //! The task behind a session handle: it keeps one ZooKeeper session after another.
 
-use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::select;
 use futures_util::stream::{BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -173,14 +171,20 @@ impl Supervisor {
         let mut left = Leftovers::of(&open.znodes);
         let stays_open = self.stays_open(live);
         open.end(end);
-        match stays_open {
-            Some(server) if end == SessionEnd::Closed => {
-                // Then the session is over, or these may stay.
-                let _ = timeout(live.timeout, left.delete_all(&server)).await;
-                left.report(live);
+        // An attempt that is not polled keeps its reference to the server side, which would keep the
+        // session open.
+        if let Some(server) = server.upgrade().filter(|_| end.is_closed_here()) {
+            server.close();
+        }
+        if end == SessionEnd::Closed {
+            match stays_open {
+                Some(server) => {
+                    // Then the session is over, or these may stay.
+                    let _ = timeout(live.timeout, left.delete_all(&server)).await;
+                    left.report(live);
+                }
+                None => confirmed(live, &mut states).await,
             }
-            None if end == SessionEnd::Closed => close(live, server, &mut states, left).await,
-            _ => {}
         }
         end
     }
@@ -212,30 +216,10 @@ impl Drop for Supervisor {
 }
 
 /// Waits until the server has confirmed the close, for at most the session timeout.
-///
-/// The client closes the session when the last reference to the server side is dropped. An attempt
-/// that is not polled keeps its reference. If a reference is left after a probe interval, the
-/// znodes of the session are deleted one by one instead.
-async fn close(
-    live: &Arc<LiveSession>,
-    server: Weak<dyn ServerSession>,
-    states: &mut BoxStream<'static, ConnectionState>,
-    mut left: Leftovers,
-) {
+async fn confirmed(live: &LiveSession, states: &mut BoxStream<'static, ConnectionState>) {
     // The stream ends after the end of the session.
     let confirmed = async { while states.next().await.is_some() {} };
-    let deleted = async {
-        tokio::time::sleep(live.probe_interval).await;
-        match server.upgrade() {
-            Some(server) => left.delete(&server).await,
-            None => std::future::pending().await,
-        }
-    };
-    let (confirmed, deleted) = (pin!(confirmed), pin!(deleted));
-    if timeout(live.timeout, select(confirmed, deleted))
-        .await
-        .is_err()
-    {
+    if timeout(live.timeout, confirmed).await.is_err() {
         events::close_not_confirmed(live.id);
     }
 }

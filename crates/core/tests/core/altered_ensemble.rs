@@ -214,6 +214,10 @@ impl ServerSession for AlteredSession {
         self.server.own_identity()
     }
 
+    fn close(&self) {
+        self.server.close();
+    }
+
     fn detach(&self) -> Option<Resumable> {
         self.server.detach()
     }

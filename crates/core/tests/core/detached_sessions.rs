@@ -60,8 +60,8 @@ fn copy(detached: &DetachedSession) -> DetachedSession {
 }
 
 /// The form of the secret, with a password of three bytes.
-const SECRET: &str = "zookeeper-recipes detached session 2
-session -7 1099511627776 0,255,16
+const SECRET: &str = "zookeeper-recipes detached session 3
+session -7 1099511627776 10000 0,255,16
 ticket /locks/a ticket
 hold 77 3 /locks/x 1
 hold 9223372036854775807 3 /locks/y
@@ -409,6 +409,79 @@ async fn another_process_does_not_take_a_session_whose_claim_has_no_answer() {
     assert_ne!(third.id(), Some(detached.session_id()));
     let second = resume(&simulation, &detached).await.expect("an answer");
     assert_eq!(second.id(), Some(detached.session_id()));
+}
+
+/// The znode of a marked release is written by nobody but its owner, and by the super user.
+#[tokio::test(start_paused = true)]
+async fn inherited_hold_whose_znode_is_written_to_is_lost() {
+    let simulation = simulation();
+    let alone = |session: &Session| {
+        Queue::new(session, PATH, crate::support::FirstAlone).expect("a good path")
+    };
+    let first = Session::open(simulation.ensemble("first"), options()).await;
+    let first = first.expect("a session opens");
+    let hold = alone(&first).acquire().await.expect("it is free");
+    let znode = hold.node_path().to_owned();
+    let third = Session::open(simulation.ensemble("third"), options()).await;
+    let third = alone(&third.expect("a session opens"));
+    let mut next = third.acquire().boxed();
+    assert!(timeout(TICK, &mut next).await.is_err(), "it waits");
+    let detached = first.detach([hold]).await.expect("it is held");
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    let hold = alone(&second).acquire().await.expect("it is left");
+    sleep(TIMEOUT).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+
+    simulation
+        .administrator()
+        .set_data(&znode, b"by hand")
+        .expect("it exists");
+    let next = timeout(TIMEOUT, next).await;
+    let next = next
+        .expect("it takes the write for a release")
+        .expect("it holds");
+    sleep(TIMEOUT * 3).await;
+    assert!(next.is_held(), "{:?}", next.state());
+    assert!(!hold.is_held(), "two hold for good");
+}
+
+/// The servers record the timeout with which a session was opened. A leader that is elected later
+/// goes by it, until the session reconnects.
+#[tokio::test(start_paused = true)]
+async fn holder_that_resumed_with_a_longer_timeout_knows_its_loss_before_the_next_one_holds() {
+    let simulation = Simulation::new(SimulationOptions {
+        servers: 3,
+        network_delay: DELAY / 10..=DELAY / 10,
+        tick: TICK,
+        ..SimulationOptions::default()
+    });
+    let (short, long) = (TICK * 3, TICK * 15);
+    let first = options().session_timeout(short);
+    let first = Session::open(simulation.ensemble("first"), first).await;
+    let first = first.expect("a session opens");
+    let hold = queue(&first, PATH).acquire().await.expect("it is free");
+    let detached = first.detach([hold]).await.expect("it is held");
+
+    let second = options().session_timeout(long);
+    let second = Session::resume_in(simulation.ensemble("second"), second, &detached).await;
+    let second = second.expect("an answer");
+    let hold = queue(&second, PATH).acquire().await.expect("it is left");
+    sleep(long).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+
+    // One broken network: the second process, and the leader, are cut off from the other servers.
+    let leader = simulation.administrator().leader();
+    simulation.process("second").partition(long * 4);
+    simulation.faults().elect((leader + 1) % 3, TICK);
+    let third = Session::open(simulation.ensemble("third"), options()).await;
+    let third = third.expect("a session opens");
+    let next = timeout(long * 2, queue(&third, PATH).acquire()).await;
+    let next = next.expect("in time").expect("it is free");
+    assert!(
+        !(next.is_held() && hold.is_held()),
+        "two hold, and the first still for {:?}",
+        hold.remaining()
+    );
 }
 
 /// The ticket still exists, so only the name of the first call distinguishes it from a later one.

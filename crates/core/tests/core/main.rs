@@ -31,6 +31,7 @@ mod paths;
 mod probes;
 mod refusals;
 mod replaces;
+mod resumed_on_a_server;
 mod returning;
 mod rules;
 mod same_names;

@@ -8,7 +8,9 @@ use zookeeper_recipes_core::{
     Acl, AuthId, CreateMode, Directories, Error, Permission, Queue, Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{
+    Fault, FaultKind, RequestKind, ServerSettings, Simulation, SimulationOptions,
+};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support;
@@ -124,7 +126,6 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
     }
 }
 
-/// Its server side stays open, because the znode keeps it.
 #[tokio::test(start_paused = true)]
 async fn single_znode_is_not_created_after_its_session_is_closed() {
     let simulation = Simulation::new(SimulationOptions::default());
@@ -137,7 +138,7 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
         matches!(created, Err(Error::SessionOver { .. })),
         "{created:?}"
     );
-    assert_eq!(simulation.administrator().sessions().len(), 1, "it is kept");
+    assert_eq!(simulation.administrator().sessions().len(), 0);
 }
 
 /// Its create succeeds, and nobody looks at the answer.
@@ -224,4 +225,73 @@ async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
     assert_eq!(session.id(), Some(beside.session_id()));
     let late = replacement.await;
     assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
+}
+
+/// A server shortens the timeout of a session, which ends for that. The attempt keeps its server
+/// side open.
+#[tokio::test(start_paused = true)]
+async fn session_that_ends_for_a_shortened_timeout_bars_nobody_though_an_attempt_is_not_polled() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let queue = async |process, path| {
+        let session = simulated_session(&simulation, process).await;
+        Queue::new(&session, path, support::First).expect("a good path")
+    };
+    let other = queue("other", "/locks/a").await;
+    let busy = queue("other", "/locks/busy").await;
+    let busy = busy.acquire().await.expect("free");
+    let session = simulated_session(&simulation, "one").await;
+    let one = |path| Queue::new(&session, path, support::First).expect("a good path");
+    let (held, waits) = (one("/locks/a"), one("/locks/busy"));
+    let hold = held.acquire().await.expect("free");
+    let mut attempt = waits.acquire().boxed();
+    assert!(timeout(TIMEOUT, &mut attempt).await.is_err(), "it waits");
+    let settings = ServerSettings {
+        tick: SimulationOptions::default().tick,
+        min_session_timeout: None,
+        max_session_timeout: Some(TIMEOUT / 2),
+    };
+    simulation.faults().restart(settings, TIMEOUT / 10);
+    hold.lost().await;
+    let lost = hold.release().await;
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    // The session of the other process ends, too.
+    let next = loop {
+        match timeout(TIMEOUT * 30, other.acquire())
+            .await
+            .expect("in time")
+        {
+            Ok(next) => break next,
+            Err(error) => assert!(matches!(error, Error::SessionOver { .. }), "{error}"),
+        }
+    };
+    assert!(next.is_held(), "{:?}", next.state());
+    drop((attempt, busy));
+}
+
+/// The process has a deadline for its end, and gives up to leave the session.
+#[tokio::test(start_paused = true)]
+async fn session_is_closed_if_its_detach_is_dropped_though_an_attempt_is_not_polled() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let queue =
+        |session: &Session, path| Queue::new(session, path, support::First).expect("a good path");
+    let others = simulated_session(&simulation, "other").await;
+    let busy = queue(&others, "/locks/busy").acquire().await.expect("free");
+    let session = simulated_session(&simulation, "one").await;
+    let hold = queue(&session, "/locks/a").acquire().await.expect("free");
+    let waits = queue(&session, "/locks/busy");
+    let mut attempt = waits.acquire().boxed();
+    assert!(timeout(TIMEOUT, &mut attempt).await.is_err(), "it waits");
+    simulation.process("one").partition(TIMEOUT / 10);
+    let left = timeout(TIMEOUT / 20, session.detach([hold])).await;
+    assert!(left.is_err(), "{left:?}");
+    let next = timeout(TIMEOUT * 30, queue(&others, "/locks/a").acquire()).await;
+    let next = next.expect("in time").expect("free");
+    assert!(next.is_held(), "{:?}", next.state());
+    drop((attempt, busy));
 }

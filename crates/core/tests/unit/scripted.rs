@@ -209,6 +209,8 @@ impl ServerSession for Scripted {
         None
     }
 
+    fn close(&self) {}
+
     fn detach(&self) -> Option<Resumable> {
         None
     }
