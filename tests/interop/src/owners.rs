@@ -37,7 +37,7 @@ impl Lapsed {
 /// A worker that is stopped cannot report that it has lost its holds, and does no work under them. So
 /// the test reports the stop, and the worker owns nothing from then on. It may have looked at its hold
 /// just before the stop. So one line of work on each resource may come after it, or one line that
-/// reports an older hold than the newest one of that resource.
+/// reports an older hold than the newest one of that resource at the end of the stop.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     /// One for each resource.
@@ -49,8 +49,9 @@ pub(crate) struct Owners {
     stopped: BTreeSet<String>,
     /// The holds that a worker had when it was stopped.
     lapsed: BTreeMap<Pair, Lapsed>,
-    /// The workers that have continued, with the resources of which each has reported a hold since.
-    continued: BTreeMap<String, BTreeSet<String>>,
+    /// The workers that have continued, with the newest token of each resource at that moment, until
+    /// the worker reports a hold of the resource.
+    continued: BTreeMap<String, BTreeMap<String, i64>>,
 }
 
 impl Owners {
@@ -91,12 +92,9 @@ impl Owners {
 
     /// Whether this hold may be from before a stop of the worker.
     fn is_late(&mut self, worker: &str, resource: &str, token: i64) -> bool {
-        let Some(reported) = self.continued.get_mut(worker) else {
-            return false;
-        };
-        let is_first = reported.insert(resource.to_owned());
-        let newest = self.newest.get(resource);
-        is_first && newest.is_some_and(|newest| token < *newest)
+        let newest = self.continued.get_mut(worker);
+        let newest = newest.and_then(|newest| newest.remove(resource));
+        newest.is_some_and(|newest| token < newest)
     }
 
     /// A worker works on a resource. Returns the broken promise.
@@ -151,7 +149,8 @@ impl Owners {
     /// A worker's process is about to continue.
     pub(crate) fn continues(&mut self, worker: &str) {
         self.stopped.remove(worker);
-        self.continued.insert(worker.to_owned(), BTreeSet::new());
+        let newest = self.newest.clone();
+        self.continued.insert(worker.to_owned(), newest);
     }
 
     fn let_all_go(&mut self, worker: &str) -> Vec<(Pair, i64)> {
@@ -236,6 +235,23 @@ mod tests {
         owners.stopped("b");
         owners.continues("b");
         assert!(owners.own("b", "p", alone(8))[0].contains("held beside"));
+    }
+
+    #[test]
+    fn hold_from_after_a_stop_may_be_reported_after_newer_ones() {
+        let mut owners = Owners::default();
+        let reader = |token| Owned {
+            token,
+            weight: 1,
+            capacity: 5,
+        };
+        owners.stopped("a");
+        owners.own("b", "s", reader(7));
+        owners.continues("a");
+        owners.own("c", "s", reader(9));
+        assert_eq!(owners.own("a", "s", reader(8)), [""; 0]);
+        assert_eq!(owners.works("a", "s", 8), None);
+        assert_eq!(owners.works("a", "s", 8), None);
     }
 
     #[test]
