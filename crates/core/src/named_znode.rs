@@ -231,7 +231,7 @@ impl NamedZnode {
                 Err(ServerError::OutcomeUnknown(_)) => {
                     // Another create would be refused by the znode of this one.
                     let find = || self.named.find(&*self.server);
-                    let found = retry(ServerError::is_unknown, find).await;
+                    let found = retry(ServerError::may_pass, find).await;
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
                         Some((_, false)) => {

@@ -38,6 +38,7 @@ mod same_names;
 mod session_states;
 mod sessions;
 mod support;
+mod throttled_looks;
 mod time_limits;
 mod unpolled_attempts;
 mod unsupported_requests;
