@@ -125,6 +125,11 @@ impl NamedZnode {
     /// * [`Error::MissingChroot`].
     /// * [`Error::Refused`] if the server refuses a request, or if each of eight creates soon broke
     ///   its connection, and no create was ever answered: the server may not know the request.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the znode may exist: the next call finds it, and a drop of the
+    /// `NamedZnode` deletes it. The same is true after an error.
     pub async fn create(
         &self,
         data: &[u8],
@@ -143,6 +148,10 @@ impl NamedZnode {
     /// # Errors
     ///
     /// Those of [`create`](Self::create).
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`create`](Self::create).
     pub async fn create_or_wait(
         &self,
         data: &[u8],
@@ -221,24 +230,29 @@ impl NamedZnode {
         let mut pause_if_missing = Backoff::without_first(1);
         loop {
             self.until_may_hold().await?;
+            // No answer came to an earlier create, whose future may be dropped.
+            let may_exist = self.named.may_exist();
             let sent = live.now();
             let created = self.create_once(data, acl).await;
-            if !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_))) {
+            let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
+            if is_refused && !may_exist {
                 self.named.note_gone();
             }
             match created {
                 Ok(created) => return Ok(Some(created.stat)),
-                Err(ServerError::OutcomeUnknown(_)) => {
+                Err(error) if error.is_unknown() || may_exist && error.is(Refusal::NodeExists) => {
                     // Another create would be refused by the znode of this one.
                     let find = || self.named.find(&*self.server);
                     let found = retry(ServerError::may_pass, find).await;
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
-                        Some((_, false)) => {
+                        None if error.is_unknown() => {
+                            unknown.another(live, self.path.as_str(), sent).await?;
+                        }
+                        _ => {
                             self.named.note_gone();
                             return Ok(None);
                         }
-                        None => unknown.another(live, self.path.as_str(), sent).await?,
                     }
                 }
                 Err(error) if error.is(Refusal::NodeExists) => return Ok(None),

@@ -110,7 +110,7 @@ impl Connection {
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
-    /// The [state](Self::state) is [`State::Ended`] once the server has confirmed the close or T has
+    /// The [state](Self::state) is [`State::Ended`] once a server has confirmed the close or T has
     /// passed. A session that is over stays as it is.
     pub fn begin_close(&self) {
         self.shared.input(Machine::close);
@@ -140,7 +140,7 @@ impl Connection {
     ///
     /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
     pub fn detach(&self) -> Option<Resumable> {
-        self.shared.input(Machine::detach)
+        self.shared.input(|machine, _| machine.detach())
     }
 }
 

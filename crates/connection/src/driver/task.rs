@@ -148,7 +148,7 @@ impl Driver {
         inner.is_left = true;
         inner.driver = None;
         drop(inner);
-        self.shared.input(Machine::abandon);
+        self.shared.input(|machine, _| machine.abandon());
     }
 
     fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) {

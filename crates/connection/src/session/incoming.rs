@@ -100,14 +100,14 @@ impl<R, W> Machine<R, W> {
         let is_granted = granted > 0 && response.session_id != 0;
         match &self.session {
             Some(_) if !is_granted => {
-                self.end(now, End::Expired);
+                self.end(End::Expired);
                 return Ok(());
             }
             None if !is_granted => return Err(Break::NotGranted),
             Some(session) if session.session_id != response.session_id => {
                 // Nobody knows the new session, so it must not stay open at the server.
                 self.send_own(1, RequestBody::CloseSession);
-                self.end(now, End::Expired);
+                self.end(End::Expired);
                 return Ok(());
             }
             _ => {}
@@ -146,7 +146,7 @@ impl<R, W> Machine<R, W> {
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
         if !self.confirmed_once || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
-            self.end(now, End::AuthenticationFailed);
+            self.end(End::AuthenticationFailed);
             return Ok(());
         }
         Err(Break::AuthenticationFailed(scheme))
@@ -285,7 +285,7 @@ impl<R, W> Machine<R, W> {
                     self.config.removals.answered();
                 }
             }
-            To::Closing => self.end(now, End::Closed),
+            To::Closing => self.end(End::Closed),
         }
     }
 }

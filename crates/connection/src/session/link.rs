@@ -51,7 +51,7 @@ impl<R, W> Machine<R, W> {
     /// Time has passed. Call it at the [`deadline`](Self::deadline), or at any other time.
     pub fn elapsed(&mut self, now: Duration) {
         if self.closing_until.is_some_and(|until| now >= until) {
-            return self.end(now, End::Closed);
+            return self.end(End::Closed);
         }
         match self.link {
             Link::Down { until } if now >= until => {
@@ -278,11 +278,11 @@ impl<R, W> Machine<R, W> {
         self.own_frames.clear();
         self.pinged_at = None;
         for asked in self.requests.broken() {
-            if matches!(asked.to, To::Closing) {
-                // The server closes the connection after the close of the session.
-                return self.end(now, End::Closed);
+            match asked.to {
+                // The session may be open. The holds of it would last until the session timeout.
+                To::Closing => self.ask_to_close(now),
+                to => self.unanswered(to, RequestError::Broken(cause.clone())),
             }
-            self.unanswered(asked.to, RequestError::Broken(cause.clone()));
         }
         self.yields(Output::State(self.disconnected()));
     }
@@ -319,10 +319,15 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Ends the session on this side.
-    pub(crate) fn end(&mut self, _now: Duration, end: End) {
+    pub(crate) fn end(&mut self, end: End) {
         if self.is_ended() {
             return;
         }
+        let end = match end {
+            // The close may have had an effect, but no answer.
+            End::Expired if self.closing_until.is_some() => End::Closed,
+            end => end,
+        };
         let had_connection = !matches!(self.link, Link::Down { .. });
         self.link = Link::Ended(end);
         self.pinged_at = None;

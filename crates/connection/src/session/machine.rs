@@ -333,7 +333,9 @@ impl<R, W> Machine<R, W> {
 
     /// Closes the session at the server, after the requests that were asked before.
     ///
-    /// The machine yields [`State::Ended`] once the server has confirmed the close, or after the
+    /// If the connection breaks before the answer, the close is sent again over the next one.
+    ///
+    /// The machine yields [`State::Ended`] once a server has confirmed the close, or after the
     /// session timeout.
     pub fn close(&mut self, now: Duration) {
         if self.closing_until.is_some() || self.is_ended() {
@@ -342,22 +344,29 @@ impl<R, W> Machine<R, W> {
         if self.session.is_none() {
             // A handshake that goes out now would open a session that nobody closes.
             self.own_frames.clear();
-            return self.end(now, End::Closed);
+            return self.end(End::Closed);
         }
-        self.ask(now, RequestBody::CloseSession, To::Closing);
+        self.ask_to_close(now);
         self.closing_until = Some(now + self.timing.session);
+    }
+
+    pub(crate) fn ask_to_close(&mut self, now: Duration) {
+        // A request without a path is never too long.
+        let _ = self
+            .requests
+            .ask(now, RequestBody::CloseSession, To::Closing);
     }
 
     /// Ends this side of the session, and leaves it open at the server until its timeout.
     ///
     /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
-    pub fn detach(&mut self, now: Duration) -> Option<Resumable> {
+    pub fn detach(&mut self) -> Option<Resumable> {
         if self.closing_until.is_some() || self.is_ended() {
             return None;
         }
         let session = self.session.clone()?;
         let last_zxid = self.last_zxid;
-        self.end(now, End::Detached);
+        self.end(End::Detached);
         Some(Resumable {
             last_zxid,
             ..session
@@ -389,8 +398,8 @@ impl<R, W> Machine<R, W> {
     /// Ends the session on this side at once, and yields what its callers have to know.
     ///
     /// For a driver that stops. The session stays open at the server until its timeout.
-    pub fn abandon(&mut self, now: Duration) {
-        self.end(now, End::Closed);
+    pub fn abandon(&mut self) {
+        self.end(End::Closed);
     }
 
     /// Takes the next output.

@@ -144,7 +144,7 @@ fn session_is_resumed_with_its_id_its_password_and_its_zxid() {
     let mut world = World::connected();
     world.create("/a");
     world.settle();
-    let resumable = world.machine.detach(world.now).expect("a session");
+    let resumable = world.machine.detach().expect("a session");
     world.settle();
     assert_eq!(world.end(), Some(End::Detached));
     assert!(world.ensemble.sessions.contains_key(&resumable.session_id));
@@ -202,15 +202,15 @@ fn server_that_only_reads_is_left_and_its_word_ends_no_session() {
 fn session_that_is_over_is_not_handed_on() {
     let mut world = World::connected();
     world.machine.close(world.now);
-    assert_eq!(world.machine.detach(world.now), None, "it is being closed");
+    assert_eq!(world.machine.detach(), None, "it is being closed");
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::Closed));
-    assert_eq!(world.machine.detach(world.now), None);
+    assert_eq!(world.machine.detach(), None);
     let mut world = World::connected();
     world.ensemble.sessions.clear();
     world.close_connection();
     world.until(|world| world.end().is_some());
-    assert_eq!(world.machine.detach(world.now), None);
+    assert_eq!(world.machine.detach(), None);
 }
 
 #[test]

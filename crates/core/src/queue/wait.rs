@@ -185,10 +185,13 @@ impl WaitOn {
         own: &OwnZnode,
         waited: Duration,
     ) {
-        let is_awaited = |path: &str| {
-            let mut contenders = self.contenders.iter();
-            contenders.any(|awaited| queue.child(&awaited.name) == path)
-        };
+        let paths = self
+            .contenders
+            .iter()
+            .map(|awaited| queue.child(&awaited.name));
+        // The session may hold a hundred thousand.
+        let paths: Vec<String> = paths.collect();
+        let is_awaited = |path: &str| paths.iter().any(|awaited| awaited == path);
         let granted = &queue.open.granted;
         granted.warn_of_own_wait(queue.name(own.path()), waited, is_awaited);
     }

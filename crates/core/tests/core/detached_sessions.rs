@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, join};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState,
-    Permission, Queue, Session, SessionId,
+    ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState, Queue,
+    Session, SessionId,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::{First, SINGLE, begin_single};
+use crate::support::{First, SINGLE, begin_single, everyone};
 
 const PATH: &str = "/locks/left";
 const DELAY: Duration = Duration::from_millis(100);
@@ -164,7 +164,6 @@ async fn znode_that_is_created_while_a_session_is_left_goes() {
 /// A task begins it before the session has ended here, and creates it while the session is left.
 #[tokio::test(start_paused = true)]
 async fn single_znode_is_not_created_while_a_session_is_left() {
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
     for late in 0..40 {
         let simulation = simulation();
         let (session, hold) = held(&simulation).await;
@@ -174,7 +173,7 @@ async fn single_znode_is_not_created_while_a_session_is_left() {
         let create = async {
             let znode = begin_single(&beside).await;
             sleep(DELAY * late / 4).await;
-            let _ = znode.create(b"", &everyone, Directories::Container).await;
+            let _ = znode.create(b"", &everyone(), Directories::Container).await;
         };
         let (detached, ()) = join(detach, create).await;
         let detached = detached.expect("it is held");

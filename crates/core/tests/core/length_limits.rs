@@ -13,7 +13,7 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::FirstAlone;
+use crate::support::{FirstAlone, everyone};
 
 /// `jute.maxbuffer` without a configuration.
 const USUAL: usize = 0xf_ffff;
@@ -43,10 +43,6 @@ fn recipes(
     ]
 }
 
-fn everyone() -> Vec<Acl> {
-    vec![Acl::new(Permission::ALL, AuthId::anyone())]
-}
-
 fn many_entries(number: usize) -> Vec<Acl> {
     let digest = |user| format!("user{user}:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
     let entries = (0..number).map(|user| AuthId::new("digest", &digest(user)));
@@ -57,11 +53,11 @@ fn many_entries(number: usize) -> Vec<Acl> {
 async fn contender_that_no_request_can_create_is_refused_at_once() {
     let long = |length| format!("/{}", "x".repeat(length));
     for (path, data, acl) in [
-        (long(1_100_000), 1, everyone()),
-        (long(500_000), 1, everyone()),
-        (long(50_000), 1_000_000, everyone()),
-        (long(20_000), USUAL - 20_000, everyone()),
-        (long(1), USUAL, everyone()),
+        (long(1_100_000), 1, everyone().to_vec()),
+        (long(500_000), 1, everyone().to_vec()),
+        (long(50_000), 1_000_000, everyone().to_vec()),
+        (long(20_000), USUAL - 20_000, everyone().to_vec()),
+        (long(1), USUAL, everyone().to_vec()),
         (long(1), 1, many_entries(40_000)),
         (long(1), 1_000_000, many_entries(1_000)),
     ] {

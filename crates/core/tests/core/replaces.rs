@@ -8,14 +8,14 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Permission,
-    Queue, QueueView, Rule, RuleHints, Session, Verdict,
+    ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueView, Rule,
+    RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, Altered, Call};
-use crate::support::First;
+use crate::support::{First, everyone};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,10 +32,6 @@ async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
     let queue = Queue::new(&session, "/queue", rule).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     (simulation, session, hold)
-}
-
-fn everyone() -> [Acl; 1] {
-    [Acl::new(Permission::ALL, AuthId::anyone())]
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,10 @@
-//! The rules that most of these tests use.
+//! What most of these tests use.
 
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{
-    InvalidInput, NamedZnode, NodePath, QueueView, Rule, RuleHints, Session, Verdict,
+    Acl, AuthId, InvalidInput, NamedZnode, NodePath, Permission, QueueView, Rule, RuleHints,
+    Session, Verdict,
 };
 
 /// Holds when nobody is before it, and waits on the one right before it.
@@ -55,4 +56,9 @@ pub(crate) async fn begin_single(session: &Session) -> NamedZnode {
     let path = NodePath::new(SINGLE).expect("a good path");
     let znode = NamedZnode::begin(session, &path, |_, _| true).await;
     znode.expect("its session is open")
+}
+
+/// An access control list that grants everything to everyone.
+pub(crate) fn everyone() -> [Acl; 1] {
+    [Acl::new(Permission::ALL, AuthId::anyone())]
 }

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Directories, Error, Permission, Queue, Session,
-};
+use zookeeper_recipes_core::{CreateMode, Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, ServerSettings, Simulation, SimulationOptions,
@@ -132,8 +130,9 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
     let closing = simulated_session(&simulation, "closing").await;
     let znode = support::begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let created = znode.create(b"", &everyone, Directories::Container).await;
+    let created = znode
+        .create(b"", &support::everyone(), Directories::Container)
+        .await;
     assert!(
         matches!(created, Err(Error::SessionOver { .. })),
         "{created:?}"
@@ -211,7 +210,7 @@ async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
     let beside = SingleNodeLock::new(&session, "/beside").expect("a good path");
     let beside = beside.acquire().await.expect("free");
     sleep(TIMEOUT).await;
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let everyone = support::everyone();
     let replacement = hold.replace("lock-", "lock-", b"", &everyone);
     let mut replacement = replacement.boxed();
     assert!((&mut replacement).now_or_never().is_none(), "under way");

@@ -1,0 +1,74 @@
+//! Creates of a znode whose whole name the recipe chooses, and whose outcome was unknown once.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_core::{Directories, Error, NamedZnode, Stat};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::{SINGLE, begin_single, everyone};
+
+const LATE: Duration = Duration::from_secs(1);
+
+/// True if the znode at [`SINGLE`] is there.
+fn is_there(simulation: &Simulation) -> bool {
+    let tree = simulation.administrator().tree();
+    tree.iter().any(|node| node.path == SINGLE)
+}
+
+async fn create(znode: &NamedZnode) -> Result<Option<Stat>, Error> {
+    let everyone = everyone();
+    let create = znode.create(b"", &everyone, Directories::Container);
+    timeout(LATE * 60, create).await.expect("in time")
+}
+
+/// Creates the znode, but drops the future before the answer.
+async fn drop_create(znode: &NamedZnode, simulation: &Simulation) {
+    let late = Fault::new(FaultKind::ReplyLate(LATE)).on(RequestKind::Create);
+    simulation.faults().inject(late);
+    let dropped = timeout(LATE / 2, create(znode)).await;
+    dropped.expect_err("no answer came");
+    assert!(is_there(simulation), "it is created");
+}
+
+/// If the look ended the attempt, the next attempt would wait for its own znode to go.
+#[tokio::test(start_paused = true)]
+async fn create_without_an_answer_is_found_though_the_looks_are_throttled() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let znode = begin_single(&session).await;
+    let faults = simulation.faults();
+    faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
+    for nth in 1..=4 {
+        let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Transact);
+        faults.inject(throttled.nth(nth));
+    }
+    let created = create(&znode).await.expect("it is found");
+    assert!(created.is_some(), "it is its own");
+    assert_eq!(faults.waiting(), 0, "all were met");
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_after_a_dropped_create_finds_its_znode() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let znode = begin_single(&session).await;
+    drop_create(&znode, &simulation).await;
+    let created = create(&znode).await.expect("it is found");
+    assert!(created.is_some(), "it is its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let znode = begin_single(&session).await;
+    drop_create(&znode, &simulation).await;
+    let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Create);
+    simulation.faults().inject(throttled);
+    create(&znode).await.expect_err("the server throttles");
+    drop(znode);
+    tokio::time::sleep(LATE).await;
+    assert!(!is_there(&simulation), "nothing remains");
+}
