@@ -33,8 +33,9 @@ use crate::server::ensemble::{Acl, SessionId};
 /// One place in the program owns a hold. [`release`](Self::release) or a drop releases it. A task
 /// that works under the hold, and does not decide when it ends, takes a [`view`](Self::view).
 ///
-/// A drop sends the deletion of the znode before it returns. So an [`acquire`] after it, in the
-/// same session, waits for one round trip in all: the server handles the requests in order.
+/// A drop sends the deletion of the znode before it returns, unless 16 deletions of the session have
+/// no answer yet. So an [`acquire`] after it, in the same session, waits for one round trip in all:
+/// the server handles the requests in order.
 /// A task of the session waits for the answer. Nothing waits for that task at the end of `main`,
 /// so the znode may exist until the session times out. End a process with
 /// [`release`](Self::release) or [`Session::close`](crate::Session::close).

@@ -366,8 +366,8 @@ impl OwnZnode {
     /// `kept_open` keeps the session open until the deletion succeeds or is refused once. After a
     /// refusal the session may close, and its end deletes the znode.
     ///
-    /// The deletion is sent before all requests that the caller sends later. The caller must hold
-    /// no lock.
+    /// The deletion is sent before all requests that the caller sends later, unless the session has
+    /// [too many](Deletions) without an answer. The caller must hold no lock.
     pub(crate) fn remove_in_background(&self, kept_open: impl Send + 'static) {
         let (znode, mut kept_open) = (self.clone(), Some(kept_open));
         let mut backoff = Backoff::up_to(self.live().timeout);
@@ -441,7 +441,8 @@ impl Drop for ZnodeOwner {
         if !self.is_settled {
             self.znode.remove_in_background(self.kept_open.clone());
             // The server handles the requests of a session in order. So the deletion needs no
-            // answer before the next contender of the process is created.
+            // answer before the next contender of the process is created. One that is not sent yet
+            // costs that contender a wait.
             drop(self.kept_until_gone.take());
         }
     }

@@ -1,6 +1,7 @@
 //! Guarded writes: the server refuses them once the holder's znode is deleted.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::hold::view::HoldView;
@@ -119,8 +120,9 @@ impl GuardedTransaction {
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path, or with
     ///   the path of the znode that does not grant the permission. Nothing was written.
-    /// * [`Error::SessionOver`] if the session is over. Nothing was written.
-    /// * [`Error::OutcomeUnknown`] if no answer came. All of it was written, or nothing.
+    /// * [`Error::SessionOver`] if the session was over before. Nothing was sent.
+    /// * [`Error::OutcomeUnknown`] if no answer came, for example because the session has ended
+    ///   meanwhile. All of it was written, or nothing.
     ///
     /// # Cancel safety
     ///
@@ -158,7 +160,16 @@ impl GuardedTransaction {
             outcomes.drain(..outcomes.len().min(1));
             Ok(outcomes)
         };
-        live.during(path, pin!(commit)).await
+        let done = live.during(path, pin!(commit)).await;
+        done.map_err(|error| match error {
+            // It was sent, and the server may have applied it before the session ended.
+            Error::SessionOver { reason, .. } => Error::OutcomeUnknown {
+                path: path.to_owned(),
+                session: id,
+                cause: Arc::new(ServerError::SessionOver(reason)),
+            },
+            error => error,
+        })
     }
 
     /// Refuses a write that the server could not refuse after the hold, and a write to the holder's

@@ -90,13 +90,13 @@ async fn hold(
     let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
-            Look::Hold { only } => {
-                let loss_watch = watches.own.take();
-                match queue.live.may_grant() {
-                    Some(lapses) => return Ok(Some(place.grant(queue, lapses, loss_watch, only))),
-                    None => renew_lease(queue).await?,
+            Look::Hold { only } => match queue.live.may_grant() {
+                Some(lapses) => {
+                    let loss_watch = watches.own.take();
+                    return Ok(Some(place.grant(queue, lapses, loss_watch, only)));
                 }
-            }
+                None => renew_lease(queue).await?,
+            },
             Look::StepBack => {
                 znode.remove().await.map_err(|error| queue.failed(error))?;
                 place.owned.settle();
@@ -109,6 +109,7 @@ async fn hold(
                     .during(pin!(wait_by_other_strategy(&mut watches, queue)), warn)
                     .await?;
                 if let Some(after) = after {
+                    attempt.woken();
                     listing = after;
                     continue;
                 }
@@ -117,10 +118,10 @@ async fn hold(
                     .await?;
                 attempt.woken();
                 if waited == Waited::Handoff {
-                    let loss_watch = watches.own.take();
                     // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
                     // listed.
                     if let Some(lapses) = queue.live.may_grant() {
+                        let loss_watch = watches.own.take();
                         return Ok(Some(place.grant(queue, lapses, loss_watch, None)));
                     }
                 }

@@ -138,6 +138,7 @@ impl Supervisor {
         let mut states = server.states();
         let mut keeper = Keeper::new(open, &server);
         let server = Arc::downgrade(&server);
+        let mut lapses = 0;
         let end = loop {
             tokio::select! {
                 biased;
@@ -149,9 +150,10 @@ impl Supervisor {
                     None => break SessionEnd::Closed,
                 },
                 () = keeper.handle_next() => {}
-                () = until_lapse(live) => {}
+                () = until_lapse(live, lapses) => {}
             }
             let condition = live.condition();
+            lapses = condition.lapses;
             let (state, is_suspended) = match condition.contact {
                 Contact::Connected => (SessionState::Connected(live.id), false),
                 Contact::Suspended => (SessionState::Suspended(live.id), true),
@@ -224,18 +226,15 @@ async fn confirmed(live: &LiveSession, states: &mut BoxStream<'static, Connectio
     }
 }
 
-/// Waits until the lease lapses, and counts the lapse.
+/// Waits until the lease has lapsed more often than this, and counts the lapse.
 ///
-/// Waits for ever if the lease has lapsed already.
-async fn until_lapse(live: &LiveSession) {
+/// A hold that looks at its state may count it first.
+async fn until_lapse(live: &LiveSession, known: u64) {
     loop {
-        let (_, lapsed) = live.count_lapse();
-        if lapsed {
-            return std::future::pending().await;
-        }
-        tokio::time::sleep(live.remaining()).await;
-        if live.count_lapse().1 {
-            return;
+        match live.count_lapse() {
+            (lapses, _) if lapses > known => return,
+            (_, true) => return std::future::pending().await,
+            (_, false) => tokio::time::sleep(live.remaining()).await,
         }
     }
 }

@@ -414,6 +414,25 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
     assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
 }
 
+/// The server gets the close behind the write.
+#[tokio::test(start_paused = true)]
+async fn guarded_write_that_is_sent_before_its_session_is_closed_has_an_unknown_outcome() {
+    let (simulation, session) = simulated().await;
+    let held = hold(&queue(&session)).await;
+    let write = held.transaction();
+    let write = write.create("/written", b"", CreateMode::Persistent);
+    let mut write = write.commit().boxed();
+    assert!((&mut write).now_or_never().is_none(), "it is under way");
+    session.close().await;
+    let write = write.await;
+    assert!(
+        matches!(write, Err(Error::OutcomeUnknown { .. })),
+        "{write:?}"
+    );
+    let children = simulation.administrator().children("/");
+    assert!(children.contains(&"written".to_owned()), "{children:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_before_its_create_is_answered_leaves_nothing() {
     let (simulation, session) = simulated().await;
