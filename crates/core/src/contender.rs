@@ -109,7 +109,7 @@ impl Contender {
         Contender::read(name.to_owned(), counts).ok()
     }
 
-    /// As [`parse`](Self::parse). Returns the name if it names no contender that `counts`.
+    /// As [`parse`](Self::parse). The error is the name, if it names no contender that `counts`.
     pub(crate) fn read(name: String, counts: impl Fn(&str) -> bool) -> Result<Contender, String> {
         match label_and_sequence(&name, counts) {
             Some((label, sequence)) => Ok(Contender {
@@ -240,7 +240,8 @@ impl Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
 
-    /// The identity that comes so many after this one. A session draws the first, and counts on.
+    /// The identity that is `count` after this one. A session draws the first, and derives the
+    /// others.
     pub(crate) fn after(self, count: u64) -> Identity {
         const COUNTED: u128 = (1 << 48) - 1;
         let bits = self.0.as_u128();
@@ -248,7 +249,7 @@ impl Identity {
         Identity(Uuid::from_u128(bits & !COUNTED | counted))
     }
 
-    /// A share of this time, by bits of the identity that are random.
+    /// A random share of this time. The random bits are those of the identity.
     pub(crate) fn share_of(self, time: Duration) -> Duration {
         let [.., a, b, c, d] = self.0.into_bytes();
         let drawn = u32::from_be_bytes([a, b, c, d]);

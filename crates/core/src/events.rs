@@ -1,7 +1,7 @@
 //! Reports what happens to `tracing` and, with the feature `metrics`, to the `metrics` facade.
 //!
-//! The other rooms call these functions, and name no event.
-//! [`docs::events`](crate::docs::events) lists the events and the metrics.
+//! The other layers call these functions, and name no event. [`docs::events`](crate::docs::events)
+//! lists the events and the metrics.
 
 pub(crate) mod attempt;
 pub(crate) mod hold;

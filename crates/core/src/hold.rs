@@ -117,12 +117,13 @@ impl Hold {
         self.view.acquired_at()
     }
 
-    /// The state now: see [`HoldView::state`]. Sends nothing.
+    /// The state now: see [`HoldView::state`]. The call sends nothing.
     pub fn state(&self) -> HoldState {
         self.view.state()
     }
 
-    /// True if the recipe is certainly still held: see [`HoldView::is_held`]. Sends nothing.
+    /// True if the recipe is certainly still held: see [`HoldView::is_held`]. The call sends
+    /// nothing.
     pub fn is_held(&self) -> bool {
         self.view.is_held()
     }

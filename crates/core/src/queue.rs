@@ -37,8 +37,8 @@ use crate::session::handle::Session;
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
 ///
-/// All recipes use it, and it is a [`Recipe`] itself. A custom recipe is a rule and a `Queue`.
-/// Cheap to clone: the clones share one queue.
+/// All recipes use it, and it is a [`Recipe`] itself. A custom recipe is a rule and a `Queue`. A
+/// clone is cheap: the clones share one queue.
 ///
 /// # Errors, cancel safety, session loss
 ///
@@ -56,7 +56,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue under `path`, with the default options. Sends nothing.
+    /// A queue under `path`, with the default options. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Queue {
         Queue::with_options(session, path, rule, QueueOptions::new())
     }
 
-    /// A queue under `path`, with these options. Sends nothing.
+    /// A queue under `path`, with these options. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// The same queue, for contenders of another kind. Sends nothing.
+    /// The same queue, for contenders of another kind. The call sends nothing.
     ///
     /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each
     /// kind has its own.
@@ -179,8 +179,8 @@ impl Queue {
     /// together with the others. The wait then sets one watch more.
     /// [`docs::handoff`](crate::docs::handoff) says when the fast paths apply.
     ///
-    /// Waits for a connection first, and for the replies to creates whose attempts in this session
-    /// were dropped: at most one round trip.
+    /// The call waits for a connection first, and for the replies to creates whose attempts in this
+    /// session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
         attempt.report(pin!(self.acquire_by(&attempt))).await
@@ -235,8 +235,8 @@ impl Queue {
 
     /// Holds at once if the rule lets a new contender hold; otherwise `None`.
     ///
-    /// Lists the queue first, and writes nothing if the contender would have to wait. Fails if no
-    /// server answers: at once if that is known, otherwise after the session timeout.
+    /// The call lists the queue first, and writes nothing if the contender would have to wait. It
+    /// fails if no server answers: at once if that is known, after the session timeout if not.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -74,7 +74,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 
     /// Holds the recipe if it can hold at once; otherwise `None`.
     ///
-    /// Reads first, and writes nothing if other contenders are before it.
+    /// The call reads first, and writes nothing if other contenders are before it.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<R: Recipe + ?Sized> RecipeExt for R {}
 
 /// Bounds an attempt at the recipe with this path by a deadline. The time begins with the call.
 ///
-/// No `async fn`, because one keeps two copies of a future that it is given.
+/// No `async fn`: see [`sync`](crate::sync).
 pub(crate) fn within<T>(
     timeout: Duration,
     path: &NodePath,

@@ -1,4 +1,7 @@
 //! Mutexes, the outputs of futures, and work that several tasks wait for.
+//!
+//! An `async fn` keeps two copies of a future that it is given. So a caller pins the future, or the
+//! function is no `async fn`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -23,7 +23,7 @@ pub(crate) struct AttemptRecord {
     /// The caller's span, which is the parent of the hold's.
     caller: Span,
     span: Span,
-    /// What the attempt was last said to wait on, and its position.
+    /// The contender that the attempt was last reported to wait behind, and the attempt's position.
     waits: Mutex<Option<(String, usize)>>,
     /// When the last event came that could be its turn.
     woken_at: Mutex<Option<Instant>>,
@@ -50,7 +50,7 @@ impl AttemptRecord {
 
     /// Runs the work of the attempt in its span, and reports the error if it fails.
     ///
-    /// No `async fn`, because one keeps two copies of a future that it is given.
+    /// No `async fn`: see [`sync`](crate::sync).
     pub(crate) fn report<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,

@@ -126,7 +126,7 @@ impl HoldRecord {
         self.0.clone()
     }
 
-    /// The loss, once it is reported. Does not keep the span open.
+    /// The loss, once it is reported. The result does not keep the span open.
     pub(crate) fn loss(&self) -> FirstLoss {
         self.0.loss.clone()
     }
@@ -212,7 +212,7 @@ impl Record {
 
     /// Warns that a contender of the same session waits behind this hold, once for each hold.
     ///
-    /// Does nothing if the hold is younger than `longest`.
+    /// The method does nothing if the hold is younger than `longest`.
     pub(crate) fn warn_of_own_wait(
         &self,
         contender: &str,

@@ -43,7 +43,7 @@ pub(crate) fn not_proven(session: SessionId, error: &ServerError) {
     tracing::debug!(target: TARGET, %session, %error, "the reconnect is not proven yet");
 }
 
-/// Nothing has run the session's task, which was due so long ago.
+/// The session's task was not run: its tick is late by this time.
 pub(crate) fn blocked(session: SessionId, late: Duration, tolerates: Duration) {
     tracing::warn!(target: TARGET, %session, ?late, ?tolerates, "runtime blocked");
 }

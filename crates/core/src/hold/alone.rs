@@ -44,7 +44,7 @@ impl Alone {
 
 /// The last contender of each directory that was alone, and whose znode is deleted.
 ///
-/// Knows at least the last [`KEPT`] directories, and at most twice as many.
+/// This value knows at least the last [`KEPT`] directories, and at most twice as many.
 #[derive(Debug, Default)]
 pub(crate) struct LastAlone(Mutex<[BTreeMap<NodePath, Alone>; 2]>);
 

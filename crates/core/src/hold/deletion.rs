@@ -27,7 +27,7 @@ const MOST_TRANSACTIONS: usize = 4;
 const MOST_TOGETHER: usize = 64;
 /// The sum of the path lengths at which a transaction takes no further path.
 ///
-/// Far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
+/// This is far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
 const MOST_BYTES: usize = 64 * 1024;
 
 /// The deletions of one session that have no answer yet.
@@ -61,9 +61,9 @@ struct Deletion {
 impl Deletions {
     /// Deletes a znode whose name nobody else uses, whatever the version of its data.
     ///
-    /// Repeats the deletion until the server answers or the session ends. Succeeds if the znode is
-    /// not there. Sends one request, or a share of one. Sends one request more after a transaction
-    /// that failed. A `marked` deletion says that it is a [release](release).
+    /// The method repeats the deletion until the server answers or the session ends. It succeeds if
+    /// the znode is not there. It sends one request, or a share of one, and one more after a
+    /// transaction that failed. A `marked` deletion says that it is a [release](release).
     ///
     /// # Cancel safety
     ///
@@ -129,7 +129,7 @@ impl Deletions {
     }
 }
 
-/// Deletes a holder's znode, and marks the deletion as a release. Sends one request.
+/// Deletes a holder's znode, and marks the deletion as a release: one request.
 ///
 /// The transaction writes to the znode first. A watch on the znode reports the write, and not the
 /// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
@@ -147,7 +147,7 @@ struct Sender(Arc<Deletions>);
 
 impl Sender {
     async fn run(self, live: Arc<LiveSession>) {
-        // Without a server side the session is over, and the server deletes its znodes.
+        // Without a `ServerSession` the session is over, and the server deletes its znodes.
         let Ok(server) = live.server() else { return };
         loop {
             let deletions = self.next(live.chroot().len());
@@ -183,7 +183,8 @@ impl Drop for Sender {
     fn drop(&mut self) {
         let mut gathered = lock(&self.0.gathered);
         gathered.senders -= 1;
-        // The session is over, or its runtime shuts down: no task will send these deletions.
+        // No task will send these deletions: the session is over, its runtime shuts down, or each
+        // task found none left just before this one came.
         let left = match gathered.senders {
             0 => std::mem::take(&mut gathered.waiting),
             _ => VecDeque::new(),

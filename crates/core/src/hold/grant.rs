@@ -1,4 +1,14 @@
 //! One grant of a recipe by the server, the grants of a session, and their loss watches.
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Hold`](crate::Hold), with `Held` | the public owner |
+//! | [`HoldView`](crate::HoldView), with `SharedHold` | the public view, and what the views of one hold share |
+//! | [`Grant`] | what the hold owns: its znode, its token, the number of lapses at the grant |
+//! | [`RegisteredGrant`] | the session's copy: the session deletes a lost hold's znode, even if its owner keeps the hold |
+//! | `GrantFate` | what has happened to the znode; the grant and the session's copy share it |
+//! | `GrantState` | the state that views show: the lease, the fate, and the time limit |
+//! | `HoldRecord`, `Record` | the record for events and metrics: the owner's, and the shared part |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,8 +144,8 @@ impl Drop for Grant {
 
 /// Deletes the znode of a hold in the background once its time limit has passed.
 ///
-/// Does nothing if the hold has no time limit, or ends before. The hold itself reports the loss by
-/// the clock, even if this task does not run.
+/// The task does nothing if the hold has no time limit, or ends before. The hold itself reports the
+/// loss by the clock, even if this task does not run.
 pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
     let Some(deadline) = hold.grant_state.deadline else {
         return;
@@ -222,7 +232,7 @@ impl Granted {
 
     /// Warns that a contender of this session has waited this long behind these of its holds.
     ///
-    /// Does nothing if the hold itself is younger than the session timeout.
+    /// The method does nothing if the hold itself is younger than the session timeout.
     pub(crate) fn warn_of_own_wait(
         &self,
         contender: &str,
@@ -237,7 +247,7 @@ impl Granted {
         }
     }
 
-    /// Sets the fate of the grants of before the last lapse, and returns their znodes.
+    /// Sets the fate of each grant that was made before the last lapse, and returns their znodes.
     fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
         let mut lost = Vec::new();
         self.lock().values.retain(|_, grant| {
@@ -277,8 +287,8 @@ impl RegisteredGrant {
 
     /// Waits for the loss watch, and reports the fate of the znode.
     ///
-    /// Deletes a znode that another client has written to. A lost hold must not keep other
-    /// contenders waiting.
+    /// If another client has written to the znode, the method deletes it. A lost hold must not keep
+    /// other contenders waiting.
     async fn report(self, mut loss_watch: LossWatch) {
         let loss = loss_watch.lost().await;
         let at = self.znode.live().now();
@@ -345,9 +355,9 @@ pub(crate) async fn session_lasts(live: &LiveSession) {
 
 /// A watch on the owner's znode that is set again after each event.
 ///
-/// Resolves when the znode is deleted. If only the owner can write to the znode, it also resolves
-/// when somebody else has written. Does not resolve if the session ends: the session itself
-/// reports its end.
+/// The watch resolves when the znode is deleted. If only the owner can write to the znode, it also
+/// resolves when somebody else has written. It does not resolve if the session ends: the session
+/// itself reports its end.
 pub(crate) struct LossWatch {
     watching: BoxFuture<'static, ZnodeLoss>,
     /// The result of `watching`, once it has resolved.

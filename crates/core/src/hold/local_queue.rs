@@ -37,8 +37,8 @@ struct State {
 
 /// What the next task in the local queue gets: the right to enter the queue on the server.
 pub(crate) struct Admission {
-    /// The lock itself, if the task before hands it on. Dropped before the turn: the deletion of
-    /// its znode is sent before the next task enters.
+    /// The lock itself, if the task before hands it on. The grant is dropped before the turn: the
+    /// deletion of its znode is sent before the next task enters.
     pub(crate) grant: Option<Grant>,
     pub(crate) turn: LocalTurn,
 }
@@ -66,7 +66,7 @@ impl LocalQueue {
         }
     }
 
-    /// Waits for a turn. Takes it from a holder whose hold is lost.
+    /// Waits for a turn. If the hold of a holder is lost, the next waiter takes its turn.
     ///
     /// Cancel safe: if the future is dropped, the turn goes to the next waiter.
     pub(crate) async fn turn(&self) -> Admission {
@@ -150,7 +150,7 @@ impl SharedTurns {
         }
     }
 
-    /// Forgets the hold that had the turn. Wakes the waiters only if there was one.
+    /// Forgets the hold that had the turn, and wakes the waiters if there was one.
     fn forget_holder(&self, state: &mut State) {
         if state.holder.take().is_some() {
             self.holder_changed.notify_waiters();
@@ -204,9 +204,9 @@ impl LocalTurn {
 
     /// Hands the grant to the next task of the process.
     ///
-    /// The grant may be lost before that task takes it, so the task checks it. Returns the grant if
-    /// it goes back to the server. The turn is then to be dropped once the grant's znode is
-    /// deleted.
+    /// The grant may be lost before that task takes it, so the task checks it. If the grant goes
+    /// back to the server, the method returns it. The turn is then to be dropped once the grant's
+    /// znode is deleted.
     pub(crate) fn hand_on(mut self, mut grant: Grant) -> Option<(Grant, LocalTurn)> {
         let queue = match &self.queue {
             Some(queue) if self.passes < queue.passes_in_a_row => queue.clone(),

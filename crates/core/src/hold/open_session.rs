@@ -34,10 +34,10 @@ impl OpenSession {
         })
     }
 
-    /// Ends the session on this side: wakes its waiters, and drops the server side.
+    /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
-    /// The server may let the next one hold as soon as the server side is dropped. So first each
-    /// hold is reported as lost.
+    /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
+    /// first each hold is reported as lost.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.live.set_contact(Contact::Ended(end));
         self.granted.ended(end);
@@ -99,7 +99,7 @@ impl Inherited {
 
     /// Deletes the znodes that no recipe has taken for a session timeout.
     ///
-    /// The waiters behind them wait as long as behind the znode of a process that was killed.
+    /// Until then the waiters wait, as they do behind the znode of a killed process.
     pub(crate) fn delete_overdue(&self, live: &LiveSession) {
         let holds = {
             let mut heritage = lock(&self.0);

@@ -32,7 +32,7 @@ pub(crate) struct SessionZnodes {
     registry: Registry<Kind>,
 }
 
-/// True for the data and the metadata of the recipe's own znode.
+/// True if this data and this metadata are those of the recipe's own znode.
 pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
 /// A znode that this process has created, or may have created. The clones are one znode.
@@ -103,6 +103,8 @@ impl SessionZnodes {
     }
 
     /// The znode of a hold that an earlier process has left.
+    ///
+    /// Only the process that created the znode can mark its release.
     pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> OwnZnode {
         let name = path.rsplit('/').next().unwrap_or_default();
         let contender = Contender::parse(name, |_| true);
@@ -231,7 +233,7 @@ impl Named {
         }))
     }
 
-    /// Removes the znode, or waits for the removal that is under way. Does not retry.
+    /// Removes the znode, or waits for the removal that is under way. Nothing is repeated.
     ///
     /// `is_held` is true if no other client can have a znode at the path.
     pub(crate) async fn remove(
@@ -325,7 +327,7 @@ impl OwnZnode {
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// Succeeds if the znode is not there.
+    /// The method succeeds if the znode is not there.
     pub(crate) async fn remove(&self) -> Result<(), ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
@@ -360,8 +362,8 @@ impl OwnZnode {
         Ok(())
     }
 
-    /// Deletes the znode in the background. Repeats the deletion, with a growing pause, as long as
-    /// the server refuses it.
+    /// Deletes the znode in the background. While the server refuses the deletion, it is repeated
+    /// with a growing pause.
     ///
     /// `kept_open` keeps the session open until the deletion succeeds or is refused once. After a
     /// refusal the session may close, and its end deletes the znode.
@@ -511,8 +513,8 @@ impl Abandoned {
 
     /// Waits until the creates abandoned by now are answered, and the session has a connection.
     ///
-    /// Does not wait for creates that are abandoned later. So an attempt waits for at most one
-    /// round trip, though others are dropped all the time.
+    /// The method does not wait for creates that are abandoned later. So an attempt waits for at
+    /// most one round trip, though others are dropped all the time.
     pub(crate) async fn until_answered(&self, live: &LiveSession) {
         let mut counts = self.0.subscribe();
         let by_now = counts.borrow().abandoned;

@@ -1,4 +1,4 @@
-//! A registry: what a session has, each value until its owner drops the entry.
+//! A registry: the values of a session. A value is removed when its entry is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -105,7 +105,7 @@ impl Replacement<'_> {
 
     /// Creates the new znode and deletes the old one in one transaction.
     ///
-    /// Repeats the transaction while no answer comes.
+    /// While no answer comes, the transaction is repeated.
     async fn replace(&self, data: &[u8], acl: &[Acl]) -> Result<(), Error> {
         let server = self.live.server().map_err(|error| self.failed(error))?;
         let operations = [

@@ -42,7 +42,8 @@ struct Search {
 impl Searches {
     /// The znodes of this identity that the session owns, read after a commit.
     ///
-    /// Sends what [`own_paths`](Self::own_paths) sends, and a read if there is such a znode.
+    /// The method sends what [`own_paths`](Self::own_paths) sends, and a read if there is such a
+    /// znode.
     pub(crate) async fn own_nodes(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -74,8 +75,8 @@ impl Searches {
     /// unknown at the call, or the create is never applied. A `sync` would not do: a server that
     /// has given up on a create may apply it later.
     ///
-    /// Sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or shares those
-    /// of other callers.
+    /// The method sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or
+    /// shares those of other callers.
     async fn own_paths(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -120,7 +121,7 @@ impl Searches {
     }
 }
 
-/// Lists the directory after a commit. Asks until an answer comes.
+/// Lists the directory after a commit, and asks until an answer comes.
 async fn look(
     live: Arc<LiveSession>,
     searches: Arc<Searches>,

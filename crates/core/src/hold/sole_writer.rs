@@ -1,6 +1,4 @@
 //! The identity that alone can write to a contender's znode. Its release can then be marked.
-//!
-//! [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can believe it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +32,7 @@ pub(crate) struct SoleWriter {
 impl SoleWriter {
     /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
     ///
-    /// Sends one request, the first time that the directory exists.
+    /// The method sends one request, the first time that the directory exists.
     pub(crate) async fn identity(
         &self,
         live: &Arc<LiveSession>,
@@ -64,8 +62,9 @@ impl SoleWriter {
 /// Tries whether the ensemble lets `owner`, and no other identity, write to such a znode.
 ///
 /// A server may be configured to check no access control lists, or to digest credentials in another
-/// way. Sends one request: a transaction that the server refuses in every case, so that no znode
-/// remains. The refused operation is the answer. Returns `None` if the reply does not say.
+/// way. The trial is one request: a transaction that the server refuses in every case, so that no
+/// znode remains. The refused operation is the answer. The result is `None` if the reply does not
+/// say.
 async fn is_believed(
     live: &LiveSession,
     server: &dyn ServerSession,

@@ -23,9 +23,9 @@ use crate::sync::lock;
 
 /// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
 ///
-/// Cheap to clone, and [`Send`]. A view does not keep the hold: one place owns the hold, and the
-/// tasks that work under it take views. A view has no `lost`: its task must stop when the hold is
-/// released, too. So it awaits [`ended`](Self::ended).
+/// A view is cheap to clone, and [`Send`]. It does not keep the hold: one place owns the hold, and
+/// the tasks that work under it take views. A view has no `lost`: its task must stop when the hold
+/// is released, too. So it awaits [`ended`](Self::ended).
 ///
 /// # Cancel safety
 ///
@@ -97,7 +97,7 @@ impl HoldView {
         self.acquired_at
     }
 
-    /// The state now. Looks at the clock, and sends nothing.
+    /// The state now, by the clock. The call sends nothing.
     ///
     /// The reason of a loss stays the same. If the holder's znode was deleted a moment ago, it is
     /// [`DeletedOrSessionOver`](LossReason::DeletedOrSessionOver), because no server has said yet
@@ -227,7 +227,9 @@ impl HoldView {
         self.shared.ended.get().copied()
     }
 
-    /// The error for work that depended on the hold, which is lost for this reason at the latest.
+    /// The error for work that depended on a lost hold.
+    ///
+    /// The reason is this one, unless an earlier one is known.
     pub(crate) fn lost_error(&self, reason: LossReason) -> Error {
         let reason = self.grant_state.lost_for(reason);
         Error::lost(self.node_path(), self.session_id(), reason)
@@ -381,7 +383,7 @@ impl GrantFate {
 
 /// The state of a grant: its session's lease, its znode's fate, and the time limit of its hold.
 ///
-/// Cheap to clone.
+/// The value is cheap to clone.
 #[derive(Clone)]
 pub(crate) struct GrantState {
     pub(crate) live: Arc<LiveSession>,
@@ -395,7 +397,8 @@ pub(crate) struct GrantState {
 }
 
 impl GrantState {
-    /// The state. The reason of a loss stays, even if it is not known yet.
+    /// The state. If the reason of a loss is not known yet, it is `DeletedOrSessionOver`, and stays
+    /// so.
     pub(crate) fn state(&self) -> HoldState {
         let open = HoldState::Lost(LossReason::DeletedOrSessionOver);
         self.report(self.look().unwrap_or(open))
@@ -461,12 +464,12 @@ impl GrantState {
         Arc::ptr_eq(&self.fate.0, &other.fate.0)
     }
 
-    /// True if the hold is not lost, for whatever reason.
+    /// True if the hold is not lost. A loss without a known reason is a loss.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.look(), Some(HoldState::Held | HoldState::Suspended))
     }
 
-    /// Resolves with the first state that is not `last`. Waits until the reason of a loss is known.
+    /// Resolves with the first state that is not `last`, once the reason of a loss is known.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let is_new = |state: &HoldState| Some(*state) != last;
         self.until(|now| now.look().filter(is_new).map(|state| now.report(state)))
@@ -537,14 +540,14 @@ fn remaining(live: &LiveSession, limit: Option<Duration>) -> Duration {
     limit.map_or(lease, |limit| lease.min(limit.saturating_sub(live.now())))
 }
 
-/// Resolves when a look finds something. Looks again after each change of the session.
+/// Resolves when a look finds something. A look follows each change of the session.
 ///
 /// `changed` begins to wait for another reason to look.
 ///
-/// Looks each time it is polled, so no work continues after a pause of the process. Sleeps in the
-/// caller's runtime until the lease or the time limit runs out, so it does not depend on the
-/// session's runtime. Wakes now and then, because a timer may not count the time that the machine
-/// was asleep.
+/// The future looks each time it is polled, so no work continues after a pause of the process. It
+/// sleeps in the caller's runtime until the lease or the time limit runs out, so it does not depend
+/// on the session's runtime. It wakes now and then, because a timer may not count the time that the
+/// machine was asleep.
 async fn until<T, F: Future<Output = ()>>(
     live: &LiveSession,
     changed: impl Fn() -> F,
@@ -582,9 +585,9 @@ async fn until<T, F: Future<Output = ()>>(
 ///
 /// Tasks of one process can hand a znode on, and the server cannot distinguish their holds. So the
 /// process hands a hold on only after [`close`](Self::close), which needs an answer to every write
-/// that has begun, and begins none after it: both take the mutex. A write without an answer counts
-/// for good: its future was dropped, its connection broke, or its thread has begun it and not sent
-/// it yet.
+/// that has begun, and begins none after it: both take the mutex. A write without an answer is
+/// counted until the hold ends: its future was dropped, its connection broke, or its thread has
+/// begun it and not sent it yet.
 ///
 /// If the hold cannot be closed, its owner deletes the znode, and the server refuses a late write.
 /// [`docs::handoff`](crate::docs::handoff) has the argument. No step calls anything while it holds

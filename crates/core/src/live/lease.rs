@@ -34,8 +34,8 @@ impl Terms {
 
     /// The terms if the user does not set the servers' tick.
     ///
-    /// If the server has raised the session timeout, half of the timeout is assumed as its tick.
-    /// Otherwise the shorter of three seconds and half of the timeout is assumed.
+    /// If the server has raised the session timeout, half of the timeout is assumed as its tick. If
+    /// it has not, the shorter of three seconds and half of the timeout is assumed.
     pub(crate) fn without_tick(timeout: Duration, raised: bool) -> Terms {
         let wait = timeout / 4 + timeout / 40;
         let longest = timeout / 2;
@@ -124,7 +124,8 @@ pub(crate) struct Lease {
     pub(super) proven: bool,
     /// The end of the lease if the connection serves this session.
     if_proven: Duration,
-    /// The same, but without the contacts over this connection.
+    /// The end of the lease by the contacts over earlier connections, if this connection serves the
+    /// session.
     carried_over: Duration,
 }
 
@@ -154,7 +155,7 @@ impl Lease {
 
     /// Compares the lease with the clock.
     ///
-    /// Returns the number of lapses until now, and true if the lease has lapsed now.
+    /// The result is the number of lapses until now, and true if the lease has lapsed now.
     pub(crate) fn count_lapse(&mut self, now: Duration) -> (u64, bool) {
         if now >= self.valid_until && !self.lapsed {
             self.lapsed = true;

@@ -1,5 +1,5 @@
-//! One ZooKeeper session, from its opening to its end: its server side, its lease, and the contact
-//! with the server.
+//! One ZooKeeper session, from its opening to its end: its `ServerSession`, its lease, and whether
+//! a server answers.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,15 +22,16 @@ use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::sync::{lock, ready_now};
 
-/// One ZooKeeper session: its server side, its lease and its condition.
+/// One ZooKeeper session: its `ServerSession`, its lease and its condition.
 ///
-/// This value outlives the server side, so that a hold of an ended session can report its state.
+/// This value outlives the `ServerSession`, so that a hold of an ended session can report its
+/// state.
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
     /// The interval between two probes.
     pub(crate) probe_interval: Duration,
-    /// The time between the first probe and the second. Drawn, and at most an interval.
+    /// The time between the first probe and the second. It is random, and at most one interval.
     pub(crate) probe_phase: Duration,
     /// The longest silence of the servers that ends no hold.
     pub(crate) tolerates: Duration,
@@ -160,7 +161,7 @@ impl LiveSession {
         self.ensemble.chroot()
     }
 
-    /// The server side.
+    /// The `ServerSession`.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl LiveSession {
 
     /// Waits until the session has a connection, or is over.
     ///
-    /// Does not keep the server side open.
+    /// The future does not keep the `ServerSession` open.
     pub(crate) async fn until_connected(&self) {
         let Ok(server) = self.server() else { return };
         if server.state() != ConnectionState::Disconnected {
@@ -254,7 +255,7 @@ impl LiveSession {
             .send_modify(|condition| condition.reconnects += 1);
     }
 
-    /// Drops the server side. The server may let the next one hold from then on.
+    /// Drops the `ServerSession`. From then on the server may let the next contender hold.
     pub(crate) fn drop_server(&self) {
         lock(&self.server).take();
     }
@@ -358,8 +359,7 @@ impl LiveSession {
     /// If `work` fails because the session is over, the session is marked ended first. An
     /// immediate retry then waits for the next session.
     ///
-    /// The caller pins the work, because an `async fn` keeps two copies of a future that it is
-    /// given.
+    /// The caller pins the work: see [`sync`](crate::sync).
     pub(crate) async fn during<T>(
         &self,
         path: &str,
@@ -423,7 +423,7 @@ impl LiveSession {
 
     /// Compares the lease with the clock.
     ///
-    /// Returns the number of lapses until now, and true if the lease has lapsed now.
+    /// The result is the number of lapses until now, and true if the lease has lapsed now.
     pub(crate) fn count_lapse(&self) -> (u64, bool) {
         self.publish_lapses(lock(&self.kept))
     }
@@ -442,11 +442,11 @@ impl LiveSession {
         (may_grant && !lapsed).then_some(lapses)
     }
 
-    /// Sends one `sync` after another until a hold may be granted. Sends nothing if it may be at
-    /// once.
+    /// Sends one `sync` after another until a hold may be granted. If it may be at once, nothing is
+    /// sent.
     ///
-    /// Leaves a server at which that lasts for the session timeout: the server answers so late that
-    /// no lease can be kept there. Waits twice as long at each further server.
+    /// If that lasts for the session timeout, the session leaves the server: it answers so late
+    /// that no lease can be kept there. At each further server the session waits twice as long.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval);
         while !lock(&self.kept).lease.may_grant(self.now()) {

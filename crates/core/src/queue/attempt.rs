@@ -46,7 +46,8 @@ impl Place {
         only: Option<Sequence>,
     ) -> Grant {
         if loss_watch.is_some() {
-            // A contender that did not wait seldom has a waiter, and a plain deletion costs less.
+            // Only a contender that waited marks: others seldom have a waiter, and a plain deletion
+            // costs less.
             self.owned.znode.mark();
         }
         if let Some(sequence) = only {
@@ -162,8 +163,8 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Takes a place over, or enters the queue anew. Waits for a permit first, if the queue's options
-/// limit the entries.
+/// Takes a place over, or enters the queue anew. If the queue's options limit the entries, the
+/// attempt waits for a permit first.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
@@ -177,7 +178,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
 
 /// Creates the contender's znode, and lists the queue after that.
 ///
-/// Does not list the queue if the znode's number proves that the contender is alone.
+/// The queue is not listed if the znode's number proves that the contender is alone.
 async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
@@ -271,7 +272,6 @@ async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Place, Listing)>, E
     // A list after a create shows what was there at the create. Here nothing is created.
     queue.ask(|| queue.server.sync(queue.directory())).await?;
     match queue.read(&path).await? {
-        // Only the process that created the znode can mark its release.
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => {
             let place = Place {
                 owned,
@@ -285,7 +285,7 @@ async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Place, Listing)>, E
     }
 }
 
-/// Sends the create of a contender's znode. The reply keeps the server side open.
+/// Sends the create of a contender's znode. The reply keeps the session open.
 fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'static, Created> {
     let server = queue.server.clone();
     let data = queue.shared.options.data.clone();
@@ -348,7 +348,8 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     if created.is_some() {
         queue.live.note_create(&Ok(()));
     }
-    // A server has applied two creates. The second znode would bar the queue for good.
+    // A server has applied two creates. The second znode would keep all later contenders waiting
+    // until the session ends.
     for other in own {
         let znode = znodes.unique(&other.path);
         drop(ZnodeOwner::new(queue.shared.session.end_request(), znode));

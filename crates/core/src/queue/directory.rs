@@ -35,7 +35,7 @@ pub(crate) struct MissingDirectory<'a> {
 }
 
 impl MissingDirectory<'_> {
-    /// Creates the directory and its missing parents. Succeeds if they exist already.
+    /// Creates the directory and its missing parents, unless they exist already.
     pub(crate) async fn create(
         self,
         live: &LiveSession,

@@ -10,7 +10,7 @@ use crate::sync::or_never;
 
 /// Waits by another way than the default. `None` if the queue's way is the default.
 ///
-/// Returns the queue as it is after the wait.
+/// The result is the queue as it is after the wait.
 pub(crate) async fn wait_by_other_strategy(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 /// The contender in the warning, if it has no znode.
 pub(crate) const WITHOUT_ZNODE: &str = "a task without a znode";
 
-/// Looks from time to time for the contenders that an attempt waits behind.
+/// Warns from time to time of the contenders that an attempt waits behind.
 ///
 /// No recipe is reentrant. If a task acquires what it holds already, it waits behind itself. The
 /// warning shows such a task.
@@ -31,8 +31,7 @@ impl OwnWait {
 
     /// Runs one wait of the attempt. `look` gets the time since the attempt began.
     ///
-    /// The caller pins the wait, because an `async fn` keeps two copies of a future that it is
-    /// given.
+    /// The caller pins the wait: see [`sync`](crate::sync).
     pub(crate) async fn during<T>(
         &mut self,
         mut wait: Pin<&mut impl Future<Output = T>>,

@@ -70,7 +70,7 @@ impl Listing {
     }
 }
 
-/// The contenders in queue order, and the directory's data, read then or later.
+/// The contenders in queue order, and the directory's data, read with the list or after it.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) contenders: Vec<Contender>,
@@ -157,7 +157,7 @@ impl<'a> SessionQueue<'a> {
         (names, reads.then(|| self.server.get(self.directory())))
     }
 
-    /// Waits for the answers. Asks for everything again if no answer comes.
+    /// Waits for the answers. If no answer comes, everything is asked for again.
     ///
     /// If the names were not asked for, `alone` is the only contender.
     pub(crate) async fn answered(
@@ -298,7 +298,7 @@ pub(crate) fn rule_is_broken(label: &str, problem: &str) -> InvalidInput {
 
 /// Refuses a label that cannot name a znode, or that the rule does not count.
 ///
-/// Returns a name with this label. The name of each contender is as long.
+/// The result is a name with this label. The name of each contender is as long.
 pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
     let identity = Identity::from_random_bits(0);
     let name = format!("{}{}", identity.name(label), Sequence::from(0));

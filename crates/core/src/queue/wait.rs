@@ -45,7 +45,8 @@ pub(crate) async fn look(
         let Some(me) = me else {
             return Err(deleted(queue, own.path()).await);
         };
-        // If the turn came after the list, the list may lack one to step back for.
+        // If contenders have left since the list, others may have come since, and this contender
+        // may have to step back for one of them.
         if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
             break (ordered.contenders, ordered.data, me, is_only_child);
         }
@@ -79,7 +80,7 @@ pub(crate) async fn look(
 
 /// True if this contender leaves the queue to the contenders behind it.
 ///
-/// Reads the directory's data after the list. If the data names a contender that came after the
+/// The directory's data is read after the list. If the data names a contender that came after the
 /// list, this contender does not step back, and leaves as the holder.
 async fn steps_back(
     queue: &SessionQueue<'_>,
@@ -97,7 +98,7 @@ async fn steps_back(
     Ok(rule.hints().steps_back(me, behind, data.as_deref()))
 }
 
-/// True if a new contender would hold at once. Sends one read.
+/// True if a new contender would hold at once, by one list.
 pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let listing = queue.list().await?;
@@ -127,9 +128,9 @@ fn decide(
 
 /// True if the last contender holds once the first marks its release.
 ///
-/// Only a contender that held alone marks its release, so no contender before it is left. The list
-/// shows all contenders between the two. Some may have left since. This cannot change "hold" into
-/// "wait", because a rule is monotone.
+/// Only a holder whose label holds only as the first contender marks its release, so no contender
+/// before it is left. The list shows all contenders between the two. Some may have left since. This
+/// cannot change "hold" into "wait", because a rule is monotone.
 fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
         return false;
@@ -366,7 +367,7 @@ async fn set_watches<'q>(
 
 /// True if the waiter has to watch the directory's data.
 fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &OwnZnode) -> bool {
-    // Once the data has changed, the contender looks behind it before it holds, whatever comes.
+    // Once the data has changed, the contender looks behind it before it holds.
     let may_step_back = || watches.may_step_back.is_none() && queue.may_step_back(own, None);
     watches.directory.is_none() && (queue.shared.rule.reads_directory() || may_step_back())
 }

@@ -18,7 +18,8 @@ use crate::session::detached_session::{Claimant, DetachedSession, LeftHold};
 use crate::session::handle::Session;
 use crate::session::leftovers::Leftovers;
 
-/// The name of a ticket begins with it. The token of the next holder of the first hold follows.
+/// A ticket's name begins with this text. The fencing token of the first hold's next holder
+/// follows.
 const TICKET: &str = "zookeeper-recipes-detached-";
 
 impl Session {
@@ -86,7 +87,7 @@ impl Session {
         }
         let first = holds.first().ok_or_else(|| view.ended_error(last_ended))?;
         let mut may_be_left = others(&open, &holds);
-        // The next process deletes those that are left.
+        // The next process deletes the znodes that are left.
         let _ = timeout(live.timeout / 4, may_be_left.delete_all(server)).await;
         let created = timeout(live.timeout, create_ticket(&**server, first)).await;
         let ticket = match created {

@@ -12,7 +12,8 @@ use crate::sync::lock;
 
 /// The first line of the text. The number changes with the form.
 const FORM: &str = "zookeeper-recipes detached session 3\n";
-/// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
+/// The last line. A hold that a cut text lacks would keep all later contenders waiting until the
+/// session ends.
 const END: &str = "\nend\n";
 
 /// A session and its holds, which one process leaves to another.
@@ -35,7 +36,9 @@ pub struct DetachedSession {
     pub(crate) claimant: Claimant,
 }
 
-/// The name by which a call claims the session, kept for the next call with the same value.
+/// The name that a call writes into the ticket.
+///
+/// If the call fails, the next call with the same value uses the same name.
 ///
 /// A call that has failed may have claimed the session without an answer. The next call then
 /// recognises the claim. The text of the value does not have the name, so another process does not
@@ -97,8 +100,8 @@ impl DetachedSession {
         self.holds.iter().map(|hold| &*hold.path)
     }
 
-    /// The whole as a text, with the password of the session. [`from_secret`](Self::from_secret)
-    /// reads it.
+    /// This value as a text. The text contains the password of the session.
+    /// [`from_secret`](Self::from_secret) reads it.
     pub fn to_secret(&self) -> String {
         let (id, zxid) = (self.session.session_id, self.session.last_zxid);
         let opened_with = self.session.opened_with.as_millis();

@@ -358,10 +358,10 @@ impl Session {
         &self.shared.limit
     }
 
-    /// The server side of the current ZooKeeper session, for the caller's own requests.
+    /// The [`ServerSession`] of the current ZooKeeper session, for the caller's own requests.
     ///
-    /// Waits while a new session is being opened. Drop the result soon: the session closes only
-    /// after the last reference to it is dropped. `path` appears in the error.
+    /// The call waits while a new session is being opened. Drop the result soon: the session closes
+    /// only after the last reference to it is dropped. `path` appears in the error.
     ///
     /// # Errors
     ///

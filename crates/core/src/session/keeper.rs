@@ -17,7 +17,7 @@ use crate::sync::{begun, or_never, ready_now};
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
 
-/// Keeps one ZooKeeper session. Does not keep its server side open.
+/// Keeps one ZooKeeper session. The `Keeper` does not keep the `ServerSession` open.
 pub(crate) struct Keeper {
     open: Arc<OpenSession>,
     live: Arc<LiveSession>,

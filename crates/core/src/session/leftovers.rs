@@ -15,7 +15,7 @@ use crate::server::error::{ServerError, if_there};
 
 /// Znodes of a session that is being left.
 pub(crate) struct Leftovers {
-    /// If a path ends with `-`, the server has appended a number.
+    /// A path that ends with `-` is a prefix: the server has appended a number.
     pub(crate) paths: Vec<Arc<str>>,
     /// The znodes that recipes delete in their own way.
     pub(crate) named: Vec<Arc<Named>>,
@@ -30,9 +30,10 @@ impl Leftovers {
         }
     }
 
-    /// Deletes these znodes of a session that stays open at the server, until none may be left.
+    /// Deletes these znodes of a session that stays open at the server, and retries until each is
+    /// deleted.
     ///
-    /// If the future is dropped, those that may be left are still listed.
+    /// If the future is dropped, `paths` and `named` list the znodes that may be left.
     pub(crate) async fn delete_all(&mut self, server: &Arc<dyn ServerSession>) {
         let mut backoff = Backoff::default();
         loop {

@@ -68,7 +68,8 @@ impl Supervisor {
             };
             let end = self.keep(&open).await;
             events::over(open.live.id, end);
-            // Servers that now refuse the session's own identity may accept a session without it.
+            // `AuthenticationFailed` is not final here: the servers may accept a session without
+            // the library's own identity.
             if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
                 return end;
             }
@@ -77,7 +78,8 @@ impl Supervisor {
         }
     }
 
-    /// Opens the next session, and publishes it. Retries until none can be opened any more.
+    /// Opens the next session, and publishes it. The supervisor retries until none can be opened
+    /// any more.
     ///
     /// `before` is the end of the session before.
     async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<OpenSession>, SessionEnd> {
@@ -119,8 +121,8 @@ impl Supervisor {
         }
     }
 
-    /// The server side of a session that stays open after the end on this side: that of a client
-    /// which the user has connected, and may keep.
+    /// The `ServerSession` that stays open after the end on this side: that of a client which the
+    /// user has connected, and may keep.
     fn stays_open(&self, live: &LiveSession) -> Option<Arc<dyn ServerSession>> {
         let server = live.server().ok();
         server.filter(|_| !self.opener.ensemble.opens_sessions())
@@ -157,7 +159,7 @@ impl Supervisor {
             let (state, is_suspended) = match condition.contact {
                 Contact::Connected => (SessionState::Connected(live.id), false),
                 Contact::Suspended => (SessionState::Suspended(live.id), true),
-                // A request has found it over just now. Nothing resumes in a session that is over.
+                // A request has found the session over. A session that is over does not resume.
                 Contact::Ended(end) => break end,
             };
             let changed = self
@@ -173,15 +175,15 @@ impl Supervisor {
         let mut left = Leftovers::of(&open.znodes);
         let stays_open = self.stays_open(live);
         open.end(end);
-        // An attempt that is not polled keeps its reference to the server side, which would keep the
-        // session open.
+        // An attempt that is not polled keeps its reference to the `ServerSession`, which would
+        // keep the session open.
         if let Some(server) = server.upgrade().filter(|_| end.is_closed_here()) {
             server.close();
         }
         if end == SessionEnd::Closed {
             match stays_open {
                 Some(server) => {
-                    // Then the session is over, or these may stay.
+                    // If this runs out, the znodes that are left are reported.
                     let _ = timeout(live.timeout, left.delete_all(&server)).await;
                     left.report(live);
                 }
