@@ -25,6 +25,9 @@ pub struct Owner {
     pub since: SystemTime,
 }
 
+/// The longest word of a line: a sign, two numbers of 64 bits and the `@`.
+pub(crate) const LONGEST_WORD: usize = 41;
+
 /// The word of a line: the token, and since when in milliseconds since 1970.
 pub(crate) fn word(token: FencingToken, since: SystemTime) -> String {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -105,14 +105,20 @@ impl Piece {
 }
 
 /// The next pieces of a record. Each partition stays where it is, and the new ones fill the gaps.
-pub(crate) fn arrange(old: &[Lines], mut new: Lines) -> Vec<Lines> {
+///
+/// `longest` is the number of bytes of a word, or more.
+pub(crate) fn arrange<W>(
+    old: &[BTreeMap<String, W>],
+    mut new: BTreeMap<String, W>,
+    longest: impl Fn(&W) -> usize,
+) -> Vec<BTreeMap<String, W>> {
     let mut pieces = Vec::with_capacity(old.len().max(1));
     for piece in old {
         let stay = piece.keys().filter_map(|it| new.remove_entry(it));
-        pieces.push(stay.collect::<Lines>());
+        pieces.push(BTreeMap::from_iter(stay));
     }
-    let bytes = |partition: &str, word: &str| partition.len() + word.len() + 2;
-    let size = |piece: &Lines| piece.iter().map(|it| bytes(it.0, it.1)).sum::<usize>();
+    let bytes = |partition: &str, word: &W| partition.len() + longest(word) + 2;
+    let size = |piece: &BTreeMap<String, W>| piece.iter().map(|it| bytes(it.0, it.1)).sum();
     let mut sizes: Vec<usize> = pieces.iter().map(size).collect();
     let mut index = 0;
     for (partition, word) in new {
@@ -121,14 +127,14 @@ pub(crate) fn arrange(old: &[Lines], mut new: Lines) -> Vec<Lines> {
             index += 1;
         }
         if index == pieces.len() {
-            pieces.push(Lines::new());
+            pieces.push(BTreeMap::new());
             sizes.push(0);
         }
         sizes[index] += more;
         pieces[index].insert(partition, word);
     }
     if pieces.is_empty() {
-        pieces.push(Lines::new());
+        pieces.push(BTreeMap::new());
     }
     pieces
 }
@@ -188,7 +194,7 @@ mod tests {
             let old: Vec<Lines> = [left, right]
                 .map(|it| it.into_iter().map(|it| it.1).collect::<Lines>())
                 .into();
-            let new = arrange(&old, second.clone());
+            let new = arrange(&old, second.clone(), String::len);
             let all: Vec<_> = new.iter().flatten().collect();
             prop_assert_eq!(all.len(), second.len());
             prop_assert!(all.into_iter().all(|(partition, word)| second.get(partition) == Some(word)));
@@ -203,7 +209,7 @@ mod tests {
     #[test]
     fn long_record_is_in_several_pieces_that_are_complete_together() {
         let partition = |it: usize| (format!("partition-{it}"), "own".to_owned());
-        let pieces = arrange(&[], (0..10_000).map(partition).collect());
+        let pieces = arrange(&[], (0..10_000).map(partition).collect(), String::len);
         assert!(pieces.len() > 4, "{}", pieces.len());
         let of = pieces.len();
         let piece = |(index, lines): (usize, &Lines)| {

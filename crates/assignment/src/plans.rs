@@ -123,7 +123,7 @@ impl Plans {
         self.pieces.retain(|worker, _| plans.contains_key(worker));
         for (worker, lines) in plans {
             let old = self.pieces.remove(&worker).unwrap_or_default();
-            let new = arrange(&old, lines);
+            let new = arrange(&old, lines, String::len);
             for (index, lines) in new.iter().enumerate() {
                 let name = pieces::name(&worker, index);
                 if old.len() == new.len() && old.get(index) == Some(lines) {

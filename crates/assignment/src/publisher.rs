@@ -14,11 +14,11 @@ use zookeeper_recipes_core::{
 };
 
 use crate::events::TARGET;
-use crate::owned::{self, OWNED};
-use crate::pieces::{self, Lines, Piece, arrange};
+use crate::owned::{self, LONGEST_WORD, OWNED};
+use crate::pieces::{self, Piece, arrange};
 
 /// The hold of a partition that a worker owns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) token: FencingToken,
     pub(crate) since: SystemTime,
@@ -41,8 +41,11 @@ pub(crate) struct Publisher {
 #[derive(Default)]
 struct Record {
     published: Vec<Published>,
-    pieces: Vec<Lines>,
+    pieces: Vec<Owned>,
 }
+
+/// The holds of the partitions in one piece.
+type Owned = BTreeMap<String, Own>;
 
 /// A piece at the server, until it is dropped.
 struct Published {
@@ -50,7 +53,14 @@ struct Published {
     _znode: NamedZnode,
     session: SessionId,
     path: NodePath,
-    data: Vec<u8>,
+    content: Content,
+}
+
+/// What a piece says.
+struct Content {
+    /// The number of pieces.
+    of: usize,
+    owned: Owned,
 }
 
 impl Publisher {
@@ -82,19 +92,17 @@ impl Publisher {
         backoff: &mut Backoff,
     ) -> Error {
         loop {
-            let line = |(partition, own): (&String, &Own)| {
-                (partition.clone(), owned::word(own.token, own.since))
-            };
-            let lines = owns.borrow_and_update().iter().map(line).collect();
-            record.pieces = arrange(&record.pieces, lines);
-            for (index, lines) in record.pieces.iter().enumerate() {
-                let piece = Piece {
-                    of: record.pieces.len(),
-                    note: self.address.clone(),
-                    lines: lines.clone(),
-                };
-                let data = piece.text(OWNED);
-                let written = self.write(&mut record.published, index, data);
+            let owned = owns.borrow_and_update().clone();
+            record.pieces = arrange(&record.pieces, owned, |_| LONGEST_WORD);
+            let of = record.pieces.len();
+            for (index, owned) in record.pieces.iter().enumerate() {
+                let known = record.published.get(index).map(|known| &known.content);
+                if known.is_some_and(|known| known.of == of && known.owned == *owned) {
+                    continue;
+                }
+                let owned = owned.clone();
+                let content = Content { of, owned };
+                let written = self.write(&mut record.published, index, content);
                 if let Err(error) = written.await {
                     return error;
                 }
@@ -117,25 +125,41 @@ impl Publisher {
         &self,
         published: &mut Vec<Published>,
         index: usize,
-        data: Vec<u8>,
+        content: Content,
     ) -> Result<(), Error> {
         match published.get_mut(index) {
-            Some(known) if known.data == data => Ok(()),
-            Some(known) => match known.set(&self.session, data.clone()).await {
-                Err(error) if is_missing(&error) => {
-                    *known = self.create(index, data).await?;
+            Some(known) => match known.set(&self.session, self.text(&content)).await {
+                Ok(()) => {
+                    known.content = content;
                     Ok(())
                 }
-                written => written,
+                Err(error) if is_missing(&error) => {
+                    *known = self.create(index, content).await?;
+                    Ok(())
+                }
+                Err(error) => Err(error),
             },
             None => {
-                published.push(self.create(index, data).await?);
+                published.push(self.create(index, content).await?);
                 Ok(())
             }
         }
     }
 
-    async fn create(&self, index: usize, data: Vec<u8>) -> Result<Published, Error> {
+    fn text(&self, content: &Content) -> Vec<u8> {
+        let line = |(partition, own): (&String, &Own)| {
+            (partition.clone(), owned::word(own.token, own.since))
+        };
+        let piece = Piece {
+            of: content.of,
+            note: self.address.clone(),
+            lines: content.owned.iter().map(line).collect(),
+        };
+        piece.text(OWNED)
+    }
+
+    async fn create(&self, index: usize, content: Content) -> Result<Published, Error> {
+        let data = self.text(&content);
         let name = pieces::name(&self.worker, index);
         let path = self.directory.join(&name)?;
         let created = Arc::new(AtomicI64::new(0));
@@ -163,13 +187,13 @@ impl Publisher {
             _znode: znode,
             session: SessionId(stat.ephemeral_owner),
             path,
-            data,
+            content,
         })
     }
 }
 
 impl Published {
-    async fn set(&mut self, session: &Session, data: Vec<u8>) -> Result<(), Error> {
+    async fn set(&self, session: &Session, data: Vec<u8>) -> Result<(), Error> {
         let operation = [Operation::set_data(self.path.as_str(), &*data)];
         let mut backoff = Backoff::default();
         loop {
@@ -178,10 +202,7 @@ impl Published {
                 return Err(session_over(&self.path, self.session, SessionEnd::Expired));
             }
             match server.transact(&operation).await {
-                Ok(_) => {
-                    self.data = data;
-                    return Ok(());
-                }
+                Ok(_) => return Ok(()),
                 Err(TransactionError {
                     error: ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled),
                     ..
