@@ -1,8 +1,10 @@
 //! The hold: what every recipe returns.
 
+mod abandoned_creates;
 pub(crate) mod alone;
 mod deletion;
 pub(crate) mod grant;
+pub(crate) mod grant_state;
 pub(crate) mod local_queue;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
@@ -11,6 +13,7 @@ mod replace;
 mod search;
 pub(crate) mod sole_writer;
 mod transaction;
+mod unanswered_writes;
 pub(crate) mod view;
 
 use std::fmt;

@@ -1,6 +1,10 @@
-//! The state of a hold, and its fencing token.
+//! The state of a hold, its fencing token, and its loss.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::server::error::SessionEnd;
 
@@ -183,5 +187,33 @@ impl LossReason {
     /// ```
     pub fn is_own_close(self) -> bool {
         self == LossReason::Session(SessionEnd::Closed)
+    }
+}
+
+/// The first report of a hold's loss. Later reports name the same reason.
+#[derive(Clone, Default)]
+pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
+
+#[derive(Clone, Copy)]
+pub(crate) struct Loss {
+    pub(crate) reason: LossReason,
+    /// When the hold was lost, by the ensemble's clock.
+    pub(crate) at: Duration,
+    /// When the loss was first reported.
+    pub(crate) noticed: Instant,
+}
+
+impl FirstLoss {
+    /// Reports a loss, and returns the first one.
+    pub(crate) fn report(&self, reason: LossReason, at: Duration) -> Loss {
+        *self.0.get_or_init(|| Loss {
+            reason,
+            at,
+            noticed: Instant::now(),
+        })
+    }
+
+    pub(crate) fn get(&self) -> Option<Loss> {
+        self.0.get().copied()
     }
 }

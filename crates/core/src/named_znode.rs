@@ -18,13 +18,13 @@ use crate::hold::own_znode::{Named, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
+use crate::queue::directory::{Directories, MissingDirectory};
 use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
+use crate::queue::unknown_creates::UnknownCreates;
 use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, if_there};
-use crate::session::connect::refuse_missing_chroot;
 use crate::session::handle::Session;
 
 /// A znode whose whole name the recipe chooses, in one ZooKeeper session.
@@ -108,7 +108,7 @@ impl NamedZnode {
     /// [`Error::MissingChroot`], and [`Error::SessionOver`].
     pub async fn refuse_missing_chroot(&self) -> Result<(), Error> {
         let path = self.path.as_str();
-        let refuse = pin!(refuse_missing_chroot(&self.open.live, &*self.server, path));
+        let refuse = pin!(self.open.live.refuse_missing_chroot(&*self.server, path));
         self.during(refuse).await
     }
 
@@ -281,8 +281,7 @@ impl NamedZnode {
     async fn create_parent(&self, acl: &[Acl], kind: Directories) -> Result<(), Error> {
         let live = &self.open.live;
         let Some(path) = &self.path.parent() else {
-            let chroot = live.chroot().to_owned();
-            return Err(Error::MissingChroot { chroot });
+            return Err(live.missing_chroot());
         };
         let missing = MissingDirectory {
             path,

@@ -1,7 +1,6 @@
 //! The interface to the servers, and its implementation over the library's own connection.
 
 pub(crate) mod checks;
-pub(crate) mod claim;
 pub(crate) mod connect_string;
 pub(crate) mod connection_options;
 pub mod ensemble;

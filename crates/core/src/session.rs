@@ -1,5 +1,6 @@
 //! The session handle, its supervisor, and the ZooKeeper sessions that the supervisor opens.
 
+mod claim;
 pub(crate) mod connect;
 mod detach;
 pub(crate) mod detached_session;

@@ -2,8 +2,8 @@
 //!
 //! A leader's hold says `leading` and `resigned` in place of `acquired` and `released`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use tracing::Span;
 
 use crate::events::meter::{self, ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
 use crate::events::{Source, TARGET};
-use crate::hold_state::{Ended, FencingToken, LossReason};
+use crate::hold_state::{Ended, FencingToken, FirstLoss, Loss, LossReason};
 use crate::server::error::SessionEnd;
 
 pub(crate) struct HoldStart<'a> {
@@ -43,34 +43,6 @@ pub(crate) struct Record {
     /// True once a warning has said that the hold bars a contender of its own session.
     has_barred_own: AtomicBool,
     loss: FirstLoss,
-}
-
-/// The first report of a hold's loss. Later reports name the same reason.
-#[derive(Clone, Default)]
-pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
-
-#[derive(Clone, Copy)]
-pub(crate) struct Loss {
-    pub(crate) reason: LossReason,
-    /// When the hold was lost, by the ensemble's clock.
-    pub(crate) at: Duration,
-    /// When the loss was first reported.
-    pub(crate) noticed: Instant,
-}
-
-impl FirstLoss {
-    /// Reports a loss, and returns the first one.
-    pub(crate) fn report(&self, reason: LossReason, at: Duration) -> Loss {
-        *self.0.get_or_init(|| Loss {
-            reason,
-            at,
-            noticed: Instant::now(),
-        })
-    }
-
-    pub(crate) fn get(&self) -> Option<Loss> {
-        self.0.get().copied()
-    }
 }
 
 impl HoldRecord {

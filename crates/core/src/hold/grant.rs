@@ -17,12 +17,13 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::hold::{FirstLoss, HoldStart, Record};
+use crate::events::hold::{HoldStart, Record};
 use crate::events::znode as events;
+use crate::hold::grant_state::{Fate, GrantFate, GrantState, outlived};
 use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
 use crate::hold::registry::{Entry, Registry};
-use crate::hold::view::{Fate, GrantFate, GrantState, HoldView, outlived};
-use crate::hold_state::{FencingToken, HoldState, LossReason};
+use crate::hold::view::HoldView;
+use crate::hold_state::{FencingToken, FirstLoss, HoldState, LossReason};
 use crate::live::live_session::{Contact, LiveSession};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::hold::grant::Grant;
-use crate::hold::view::GrantState;
+use crate::hold::grant_state::GrantState;
 use crate::sync::{lock, or_never};
 
 /// The queue of one process for one lock.

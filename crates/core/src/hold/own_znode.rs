@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::FutureExt;
-use tokio::sync::watch;
 
 use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
+use crate::hold::abandoned_creates::{AbandonedCreates, UnansweredCreate};
 use crate::hold::alone::{Alone, LastAlone};
 use crate::hold::deletion::Deletions;
 use crate::hold::registry::{Entry, Registered, Registry};
@@ -26,7 +26,7 @@ use crate::sync::SharedWork;
 pub(crate) struct SessionZnodes {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) searches: Arc<Searches>,
-    pub(crate) abandoned: Arc<Abandoned>,
+    pub(crate) abandoned: Arc<AbandonedCreates>,
     pub(crate) last_alone: LastAlone,
     deletions: Arc<Deletions>,
     registry: Registry<Kind>,
@@ -432,6 +432,30 @@ impl ZnodeOwner {
         self.znode = self.znode.znodes().add(Kind::Unique(path.into()), writers);
     }
 
+    /// Deletes the znode of a create without a reply, in the background.
+    fn delete_once_answered(mut self, reply: Reply<'static, Created>) {
+        let unanswered = UnansweredCreate::new(&self.znode.znodes().abandoned);
+        // True if the outcome of an earlier create of the same znode is unknown.
+        let in_doubt = !self.is_settled;
+        self.is_settled = false;
+        let live = self.znode.live().clone();
+        live.clone().in_background(async move {
+            let reply = reply.await;
+            live.note_create(&reply);
+            match reply {
+                Ok(created) if !in_doubt => {
+                    self.znode = self.znode.znodes().unique(&created.path);
+                }
+                Err(error) if !in_doubt && !may_exist(&error) => self.settle(),
+                // The name is not known, so the deletion looks for the znode.
+                _ => {}
+            }
+            // Attempts that wait for the reply list the queue without the znode then.
+            drop(self);
+            drop(unanswered);
+        });
+    }
+
     /// Notes that no deletion is needed: the znode is deleted, or was never created.
     pub(crate) fn settle(&mut self) {
         self.is_settled = true;
@@ -458,69 +482,8 @@ const NO_REPLY: &str = "the reply has not come";
 impl Drop for SentCreate {
     fn drop(&mut self) {
         if let Some((owned, reply)) = self.0.take() {
-            let abandoned = owned.znode.znodes().abandoned.clone();
-            abandoned.delete_once_answered(owned, reply);
+            owned.delete_once_answered(reply);
         }
-    }
-}
-
-/// Counts the creates of a session whose attempts were dropped before the replies came.
-///
-/// The server chooses the end of a contender's name, and the reply to the create names the znode.
-/// So a task of the session keeps the reply, and deletes the znode that the reply names. Nobody has
-/// to look for it. The directory is listed only if the outcome of a create is unknown.
-///
-/// While a connection stalls, attempts with deadlines follow one another. If each of them sent its
-/// create, the server would create them all at once after the stall, and each list would name them
-/// all. So an attempt sends nothing before the abandoned creates are answered.
-#[derive(Default)]
-pub(crate) struct Abandoned(watch::Sender<Counts>);
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    abandoned: u64,
-    answered: u64,
-}
-
-impl Abandoned {
-    /// Deletes the znode of a create without a reply, in the background.
-    fn delete_once_answered(
-        self: &Arc<Self>,
-        mut owned: ZnodeOwner,
-        reply: Reply<'static, Created>,
-    ) {
-        let unanswered = UnansweredCreate::new(self);
-        // True if the outcome of an earlier create of the same znode is unknown.
-        let in_doubt = !owned.is_settled;
-        owned.is_settled = false;
-        let live = owned.znode.live().clone();
-        live.clone().in_background(async move {
-            let reply = reply.await;
-            live.note_create(&reply);
-            match reply {
-                Ok(created) if !in_doubt => {
-                    owned.znode = owned.znode.znodes().unique(&created.path);
-                }
-                Err(error) if !in_doubt && !may_exist(&error) => owned.settle(),
-                // The name is not known, so the deletion looks for the znode.
-                _ => {}
-            }
-            // Attempts that wait for the reply list the queue without the znode then.
-            drop(owned);
-            drop(unanswered);
-        });
-    }
-
-    /// Waits until the creates abandoned by now are answered, and the session has a connection.
-    ///
-    /// The method does not wait for creates that are abandoned later. So an attempt waits for at
-    /// most one round trip, though others are dropped all the time.
-    pub(crate) async fn until_answered(&self, live: &LiveSession) {
-        let mut counts = self.0.subscribe();
-        let by_now = counts.borrow().abandoned;
-        // This value keeps the sender, so there is no error.
-        let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
-        live.until_connected().await;
     }
 }
 
@@ -530,22 +493,6 @@ impl Abandoned {
 /// is this one.
 pub(crate) fn may_exist(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
-}
-
-/// An abandoned create without a reply. If it is dropped, no reply is awaited any more.
-struct UnansweredCreate(Arc<Abandoned>);
-
-impl UnansweredCreate {
-    fn new(abandoned: &Arc<Abandoned>) -> UnansweredCreate {
-        abandoned.0.send_modify(|counts| counts.abandoned += 1);
-        UnansweredCreate(abandoned.clone())
-    }
-}
-
-impl Drop for UnansweredCreate {
-    fn drop(&mut self) {
-        self.0.0.send_modify(|counts| counts.answered += 1);
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{Lease, SessionOrigin, Terms};
-use crate::retry::Backoff;
+use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::sync::{lock, ready_now};
@@ -159,6 +159,32 @@ impl LiveSession {
 
     pub(crate) fn chroot(&self) -> &str {
         self.ensemble.chroot()
+    }
+
+    /// The error of an attempt that finds no chroot.
+    pub(crate) fn missing_chroot(&self) -> Error {
+        Error::MissingChroot {
+            chroot: self.chroot().to_owned(),
+        }
+    }
+
+    /// Refuses a chroot that does not exist. Under a missing chroot, an ensemble looks empty.
+    ///
+    /// This sends one read, or none if there is no chroot.
+    pub(crate) async fn refuse_missing_chroot(
+        &self,
+        server: &dyn ServerSession,
+        path: &str,
+    ) -> Result<(), Error> {
+        if self.chroot() == "/" {
+            return Ok(());
+        }
+        match retry(ServerError::is_unknown, || server.get("/")).await {
+            Err(error) if error.is(Refusal::NoNode) => Err(self.missing_chroot()),
+            Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, self.id, error)),
+            // A server that refuses the read for another reason has found the znode.
+            _ => Ok(()),
+        }
     }
 
     /// The `ServerSession`.

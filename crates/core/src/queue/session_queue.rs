@@ -18,7 +18,6 @@ use crate::retry::retry;
 use crate::rule::{QueueView, Rule};
 use crate::server::ensemble::{Node, Reply, ServerSession};
 use crate::server::error::{ServerError, if_there};
-use crate::session::connect::refuse_missing_chroot;
 use crate::session::handle::Session;
 
 /// What the clones of a queue share.
@@ -267,7 +266,9 @@ impl<'a> SessionQueue<'a> {
 pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
     let listing = queue.list().await?;
     if listing.is_missing {
-        refuse_missing_chroot(queue.live, &*queue.server, queue.directory()).await?;
+        let (live, server) = (queue.live, &*queue.server);
+        live.refuse_missing_chroot(server, queue.directory())
+            .await?;
     }
     let ordered = queue.in_order(listing).await?;
     let read = queue.read_each(ordered.contenders.iter()).await?;

@@ -11,11 +11,11 @@ use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
-use crate::retry::{Backoff, retry};
-use crate::server::claim::claim;
+use crate::retry::Backoff;
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
+use crate::session::claim::claim;
 use crate::session::detached_session::DetachedSession;
 
 /// Why no session was opened.
@@ -178,27 +178,6 @@ impl Opener {
             }
             backoff.wait().await;
         }
-    }
-}
-
-/// Refuses a chroot that does not exist. Under a missing chroot, an ensemble looks empty.
-///
-/// This sends one read, or none if there is no chroot.
-pub(crate) async fn refuse_missing_chroot(
-    live: &LiveSession,
-    server: &dyn ServerSession,
-    path: &str,
-) -> Result<(), Error> {
-    if live.chroot() == "/" {
-        return Ok(());
-    }
-    match retry(ServerError::is_unknown, || server.get("/")).await {
-        Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
-            chroot: live.chroot().to_owned(),
-        }),
-        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id, error)),
-        // A server that refuses the read for another reason has found the znode.
-        _ => Ok(()),
     }
 }
 

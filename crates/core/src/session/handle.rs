@@ -21,7 +21,7 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::connect::{Opener, refuse_missing_chroot};
+use crate::session::connect::Opener;
 use crate::session::state::SessionState;
 use crate::session::supervisor::{Current, Supervisor};
 
@@ -180,7 +180,7 @@ impl Session {
         let open = opener.open(None).await;
         let open = open.map_err(|not_opened| not_opened.error)?;
         if let Ok(server) = open.live.server() {
-            let check = refuse_missing_chroot(&open.live, &*server, "/");
+            let check = open.live.refuse_missing_chroot(&*server, "/");
             // The first acquisition reports any other error.
             if let Ok(Err(missing @ Error::MissingChroot { .. })) =
                 timeout(opener.options.connection_timeout, check).await

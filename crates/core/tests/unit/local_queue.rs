@@ -7,8 +7,8 @@ use std::task::{Context, Wake, Waker};
 use tokio::sync::watch;
 
 use super::*;
+use crate::hold::grant_state::{Fate, GrantFate};
 use crate::hold::own_znode::{SessionZnodes, ZnodeOwner};
-use crate::hold::view::{Fate, GrantFate};
 use crate::hold_state::FencingToken;
 use crate::live::scripted::Scripted;
 use crate::sync::ready_now;

@@ -1,6 +1,5 @@
-//! The registry of the znodes of a session, and the creates that it has abandoned.
+//! The registry of the znodes of a session.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use super::*;
@@ -20,16 +19,4 @@ async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_w
     earlier.note_gone();
     assert!(znodes.keep().is_ok(), "no znode exists");
     create(&later).expect_err("the session is left");
-}
-
-#[tokio::test(start_paused = true)]
-async fn attempt_waits_for_no_create_that_is_abandoned_later() {
-    let (live, _) = Scripted::open(Duration::ZERO);
-    let abandoned = Arc::default();
-    let first = UnansweredCreate::new(&abandoned);
-    let mut waiting = pin!(abandoned.until_answered(&live));
-    assert!(waiting.as_mut().now_or_never().is_none());
-    let _later = UnansweredCreate::new(&abandoned);
-    drop(first);
-    assert!(waiting.now_or_never().is_some());
 }
