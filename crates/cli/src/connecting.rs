@@ -88,7 +88,7 @@ impl Connection {
     ) -> Result<Session, Failure> {
         self.warn_of_readers();
         let session = self.open_with(limit, self.options()?.owner(owner)).await?;
-        if let Some(silence) = session.tolerates().filter(|it| *it < SHORT_SILENCE) {
+        if let Some(silence) = session.tolerated_silence().filter(|it| *it < SHORT_SILENCE) {
             warn(&format!(
                 "a silence of the servers of {silence:?} can end the hold: set --tick to their \
                  tickTime, or raise --session-timeout; `zkr doctor` shows more"
@@ -109,7 +109,7 @@ impl Connection {
             options = options.tick(tick);
         }
         let session = self.open_with(None, options).await?;
-        let granted = session.timeout().zip(session.tolerates());
+        let granted = session.timeout().zip(session.tolerated_silence());
         close(session).await;
         Ok(granted.unwrap_or_default())
     }

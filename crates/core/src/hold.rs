@@ -1,10 +1,10 @@
 //! The hold: what every recipe returns.
 
 mod abandoned_creates;
-pub(crate) mod alone;
 mod deletion;
 pub(crate) mod grant;
 pub(crate) mod grant_state;
+pub(crate) mod last_alone;
 pub(crate) mod local_queue;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::Stream;
 
-use self::grant::{Grant, keep_time_limit};
+use self::grant::{Grant, enforce_time_limit};
 use self::local_queue::LocalTurn;
 pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
@@ -88,8 +88,8 @@ impl Hold {
             turn.held_by(state.clone());
         }
         grant.fate.set_record(Some(record.shared()));
-        let view = HoldView::new(state, grant.owned.znode.clone(), grant.token);
-        keep_time_limit(&view, &grant, record.shared());
+        let view = HoldView::new(state, grant.owner.znode.clone(), grant.token);
+        enforce_time_limit(&view, &grant, record.shared());
         Hold {
             view,
             held: Some(Held {
@@ -350,7 +350,7 @@ impl Held {
             false => Some((self.grant, turn)),
         };
         let grant = back.map(|(mut grant, turn)| {
-            grant.owned.kept_until_gone = Some(Box::new(turn));
+            grant.owner.kept_until_gone = Some(Box::new(turn));
             grant
         });
         (grant, self.record)

@@ -44,7 +44,7 @@ pub struct NamedZnode {
     server: Arc<dyn ServerSession>,
     named: Arc<Named>,
     /// `None` once it is held, and while it is dropped.
-    owned: Option<ZnodeOwner>,
+    znode_owner: Option<ZnodeOwner>,
     path: NodePath,
     owner: Arc<str>,
     began: Instant,
@@ -73,7 +73,7 @@ impl NamedZnode {
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
         let (znode, named) = open.znodes.named(path.as_str(), Box::new(is_own));
         Ok(NamedZnode {
-            owned: Some(ZnodeOwner::new(session.end_request(), znode)),
+            znode_owner: Some(ZnodeOwner::new(session.session_use(), znode)),
             open,
             server,
             named,
@@ -200,10 +200,12 @@ impl NamedZnode {
         check_time_limit(at_most)?;
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
-        let (Some(lapses), Some(owned)) = (self.open.live.may_grant(), self.owned.take()) else {
+        let (Some(lapses), Some(znode_owner)) =
+            (self.open.live.may_grant(), self.znode_owner.take())
+        else {
             return Ok(None);
         };
-        owned.znode.set_czxid(stat.czxid);
+        znode_owner.znode.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
         let source = Source {
             recipe,
@@ -212,7 +214,7 @@ impl NamedZnode {
             owner: self.owner.clone(),
             leads: false,
         };
-        let grant = Grant::new(owned, &self.open.granted, lapses, token, None);
+        let grant = Grant::new(znode_owner, &self.open.granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(source), &caller, grant.start(), waited);
         let deadline = grant.deadline(at_most);
@@ -247,7 +249,7 @@ impl NamedZnode {
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
                         None if error.is_unknown() => {
-                            unknown.another(live, self.path.as_str(), sent).await?;
+                            unknown.pause(live, self.path.as_str(), sent).await?;
                         }
                         _ => {
                             self.named.note_gone();
@@ -318,9 +320,9 @@ impl NamedZnode {
 
 impl Drop for NamedZnode {
     fn drop(&mut self) {
-        if let Some(mut owned) = self.owned.take() {
+        if let Some(mut znode_owner) = self.znode_owner.take() {
             if !self.named.may_exist() {
-                owned.settle();
+                znode_owner.disown();
             }
         }
     }

@@ -184,10 +184,10 @@ impl Queue {
     /// session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        attempt.report(pin!(self.acquire_by(&attempt))).await
+        attempt.report(pin!(self.acquire_recorded(&attempt))).await
     }
 
-    async fn acquire_by(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
+    async fn acquire_recorded(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => {
@@ -229,7 +229,7 @@ impl Queue {
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        let acquire = pin!(self.acquire_by(&attempt));
+        let acquire = pin!(self.acquire_recorded(&attempt));
         let within = within(timeout, &self.shared.directory, acquire);
         attempt.report(within).await
     }
@@ -245,13 +245,13 @@ impl Queue {
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        let work = pin!(self.try_by(&attempt));
+        let work = pin!(self.try_recorded(&attempt));
         let path = &self.shared.directory;
         let bounded = self.shared.session.unless_disconnected(path, work);
         attempt.report_try(bounded).await
     }
 
-    async fn try_by(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
+    async fn try_recorded(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let turn = match self.shared.local.as_ref().map(LocalQueue::try_turn) {
             Some(None) => return Ok(None),
             turn => turn.flatten(),

@@ -36,7 +36,7 @@ pub use contact::{Contact, Request};
 pub use model::Action;
 pub use parameters::{CountedFrom, LeaseModel, Proof, Rule, Servers, WaitFrom};
 pub use schedule::schedule;
-pub use state::{Accepted, Connection, State};
+pub use state::{Connection, Proven, State};
 
 /// A moment, as the units that have passed since.
 pub type Age = u16;

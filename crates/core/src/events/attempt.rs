@@ -70,7 +70,7 @@ impl AttemptRecord {
     ) -> impl Future<Output = Result<Option<T>, Error>> {
         self.report(work).inspect(|result| {
             if let Ok(None) = result {
-                self.ended();
+                self.note_end();
                 self.count_failure("taken");
             }
         })
@@ -79,7 +79,7 @@ impl AttemptRecord {
     fn failed(&self, error: &Error) {
         let _entered = self.span.enter();
         tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
-        self.ended();
+        self.note_end();
         self.count_failure(kind_of(error));
     }
 
@@ -113,7 +113,7 @@ impl AttemptRecord {
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
     pub(crate) fn acquired(&self, granted: HoldStart<'_>) -> HoldRecord {
-        self.ended();
+        self.note_end();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
@@ -125,7 +125,7 @@ impl AttemptRecord {
         meter::count(FAILED, Some(&self.source), Some(("kind", kind)));
     }
 
-    fn ended(&self) {
+    fn note_end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 }

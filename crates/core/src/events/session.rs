@@ -44,8 +44,8 @@ pub(crate) fn not_proven(session: SessionId, error: &ServerError) {
 }
 
 /// The session's task was not run: its tick is late by this time.
-pub(crate) fn blocked(session: SessionId, late: Duration, tolerates: Duration) {
-    tracing::warn!(target: TARGET, %session, ?late, ?tolerates, "runtime blocked");
+pub(crate) fn blocked(session: SessionId, late: Duration, tolerated_silence: Duration) {
+    tracing::warn!(target: TARGET, %session, ?late, ?tolerated_silence, "runtime blocked");
 }
 
 pub(crate) fn reconnected() {

@@ -32,14 +32,14 @@ const MOST_BYTES: usize = 64 * 1024;
 
 /// The deletions of one session that have no answer yet.
 pub(crate) struct Deletions {
-    room: Semaphore,
+    alone: Semaphore,
     gathered: Mutex<Gathered>,
 }
 
 impl Default for Deletions {
     fn default() -> Deletions {
         Deletions {
-            room: Semaphore::new(MOST_ALONE),
+            alone: Semaphore::new(MOST_ALONE),
             gathered: Mutex::default(),
         }
     }
@@ -49,7 +49,7 @@ impl Default for Deletions {
 #[derive(Default)]
 struct Gathered {
     waiting: VecDeque<Deletion>,
-    senders: usize,
+    batch_tasks: usize,
 }
 
 struct Deletion {
@@ -99,7 +99,7 @@ impl Deletions {
         server: &dyn ServerSession,
         path: &Arc<str>,
     ) -> Result<(), ServerError> {
-        if let Ok(_room) = self.room.try_acquire() {
+        if let Ok(_alone) = self.alone.try_acquire() {
             return server.delete(path).await;
         }
         match self.gather(live, path.clone()).await {
@@ -116,14 +116,14 @@ impl Deletions {
         let (answer, answered) = oneshot::channel();
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
-        let has_room = gathered.senders < MOST_TRANSACTIONS;
-        gathered.senders += usize::from(has_room);
+        let may_start = gathered.batch_tasks < MOST_TRANSACTIONS;
+        gathered.batch_tasks += usize::from(may_start);
         drop(gathered);
-        if has_room {
-            let sender = Sender(self.clone());
+        if may_start {
+            let task = BatchTask(self.clone());
             // The caller cannot send for the others, because nothing guarantees that a caller is
             // polled.
-            live.in_background(sender.run(live.clone()));
+            live.in_background(task.run(live.clone()));
         }
         answered
     }
@@ -142,10 +142,10 @@ async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerErr
 
 /// A task that sends the gathered deletions until none is left.
 ///
-/// It counts among the senders until it is dropped.
-struct Sender(Arc<Deletions>);
+/// It is counted until it is dropped.
+struct BatchTask(Arc<Deletions>);
 
-impl Sender {
+impl BatchTask {
     async fn run(self, live: Arc<LiveSession>) {
         // Without a `ServerSession` the session is over, and the server deletes its znodes.
         let Ok(server) = live.server() else { return };
@@ -154,7 +154,7 @@ impl Sender {
             if deletions.is_empty() {
                 return;
             }
-            send(&*server, deletions).await;
+            send_batch(&*server, deletions).await;
         }
     }
 
@@ -179,13 +179,13 @@ impl Sender {
     }
 }
 
-impl Drop for Sender {
+impl Drop for BatchTask {
     fn drop(&mut self) {
         let mut gathered = lock(&self.0.gathered);
-        gathered.senders -= 1;
+        gathered.batch_tasks -= 1;
         // No task will send these deletions: the session is over, its runtime shuts down, or each
         // task found none left just before this one came.
-        let left = match gathered.senders {
+        let left = match gathered.batch_tasks {
             0 => std::mem::take(&mut gathered.waiting),
             _ => VecDeque::new(),
         };
@@ -194,7 +194,7 @@ impl Drop for Sender {
     }
 }
 
-async fn send(server: &dyn ServerSession, deletions: Vec<Deletion>) {
+async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
     let answer = match &*deletions {
         [deletion] => server.delete(&deletion.path).await,
         _ => {

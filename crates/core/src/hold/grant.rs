@@ -19,12 +19,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::error::Error;
 use crate::events::hold::{HoldStart, Record};
 use crate::events::znode as events;
-use crate::hold::grant_state::{Fate, GrantFate, GrantState, outlived};
-use crate::hold::own_znode::{OwnZnode, ZnodeOwner};
+use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lost};
+use crate::hold::own_znode::{Znode, ZnodeOwner};
 use crate::hold::registry::{Entry, Registry};
 use crate::hold::view::HoldView;
 use crate::hold_state::{FencingToken, FirstLoss, HoldState, LossReason};
-use crate::live::live_session::{Contact, LiveSession};
+use crate::live::live_session::{LiveSession, Status};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
@@ -37,7 +37,7 @@ use crate::sync::ready_now;
 pub(crate) struct Grant {
     /// Dropped first: a grant that is not registered any more is deleted by its owner alone.
     pub(crate) entry: Entry<RegisteredGrant>,
-    pub(crate) owned: ZnodeOwner,
+    pub(crate) owner: ZnodeOwner,
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
@@ -51,27 +51,27 @@ impl Grant {
     ///
     /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
-        owned: ZnodeOwner,
+        owner: ZnodeOwner,
         granted: &Granted,
         lapses: u64,
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
-        owned.znode.set_held(true);
+        owner.znode.set_held(true);
         let fate = GrantFate::default();
         let grant = RegisteredGrant {
             lapses,
-            znode: owned.znode.clone(),
+            znode: owner.znode.clone(),
             fate: fate.clone(),
             is_watched: loss_watch.is_some(),
         };
         if let Some(loss_watch) = loss_watch {
-            let live = owned.znode.live();
+            let live = owner.znode.live();
             live.in_background(grant.clone().report(loss_watch));
         }
         Grant {
             entry: granted.add(grant),
-            owned,
+            owner,
             rule: None,
             token,
             lapses,
@@ -81,27 +81,27 @@ impl Grant {
 
     /// When a time limit that begins now passes, by the ensemble's clock.
     pub(crate) fn deadline(&self, at_most: Option<Duration>) -> Option<Duration> {
-        at_most.and_then(|at_most| self.owned.znode.live().now().checked_add(at_most))
+        at_most.and_then(|at_most| self.owner.znode.live().now().checked_add(at_most))
     }
 
     /// What the record of a hold by this grant begins with.
     pub(crate) fn start(&self) -> HoldStart<'_> {
         HoldStart {
             token: self.token,
-            path: self.owned.znode.path(),
-            now: self.owned.znode.live().now(),
+            path: self.owner.znode.path(),
+            now: self.owner.znode.live().now(),
         }
     }
 
     /// True if the grant is not lost. Each hold by it may have a time limit of its own.
     pub(crate) fn is_held(&self) -> bool {
-        let state = self.owned.znode.live().hold_state(self.lapses);
+        let state = self.owner.znode.live().hold_state(self.lapses);
         self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
     }
 
     pub(crate) fn state(&self, deadline: Option<Duration>, loss: FirstLoss) -> GrantState {
         GrantState {
-            live: self.owned.znode.live().clone(),
+            live: self.owner.znode.live().clone(),
             lapses: self.lapses,
             fate: self.fate.clone(),
             deadline,
@@ -113,18 +113,18 @@ impl Grant {
     ///
     /// If the future is dropped, or after an error, the znode is deleted in the background.
     pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let znode = self.owned.znode.clone();
+        let znode = self.owner.znode.clone();
         let (live, path) = (znode.live(), znode.path());
         let removed = tokio::select! {
             biased;
             removed = znode.remove() => removed,
-            reason = outlived(live, self.lapses) => match reason {
+            reason = until_lost(live, self.lapses) => match reason {
                 LossReason::Session(end) => Err(ServerError::SessionOver(end)),
                 reason => return Err(Error::lost(path, live.id, reason)),
             },
         };
         if !matches!(removed, Err(ServerError::Refused(_))) {
-            self.owned.settle();
+            self.owner.disown();
         }
         let failed = |error| Error::at_delete(path, live.id, error);
         let removed = removed.map_err(failed);
@@ -136,9 +136,9 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         if self.fate.get().is_deleted() {
-            self.owned.settle();
-        } else if self.owned.znode.is_named() && !self.is_held() {
-            self.owned.znode.set_held(false);
+            self.owner.disown();
+        } else if self.owner.znode.is_named() && !self.is_held() {
+            self.owner.znode.set_held(false);
         }
     }
 }
@@ -147,12 +147,12 @@ impl Drop for Grant {
 ///
 /// The task does nothing if the hold has no time limit, or ends before. The hold itself reports the
 /// loss by the clock, even if this task does not run.
-pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
+pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
     let Some(deadline) = hold.grant_state.deadline else {
         return;
     };
     let (hold, fate) = (hold.clone(), grant.fate.clone());
-    let live = grant.owned.znode.live().clone();
+    let live = grant.owner.znode.live().clone();
     live.clone().in_background(async move {
         tokio::select! {
             biased;
@@ -173,7 +173,7 @@ pub(crate) type Granted = Registry<RegisteredGrant>;
 #[derive(Clone)]
 pub(crate) struct RegisteredGrant {
     lapses: u64,
-    znode: OwnZnode,
+    znode: Znode,
     fate: GrantFate,
     /// False if its loss watch is to be set at the next probe.
     ///
@@ -206,7 +206,7 @@ impl Granted {
     }
 
     /// Reports each hold as lost with its session, unless the lease had lapsed before.
-    pub(crate) fn ended(&self, end: SessionEnd) {
+    pub(crate) fn report_end(&self, end: SessionEnd) {
         let grants = std::mem::take(&mut self.lock().values);
         for grant in grants.values() {
             let live = grant.znode.live();
@@ -222,7 +222,7 @@ impl Granted {
     /// lapses.
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_successor(&self, lapses: u64, znode: OwnZnode) -> Entry<RegisteredGrant> {
+    pub(crate) fn add_replacement(&self, lapses: u64, znode: Znode) -> Entry<RegisteredGrant> {
         self.add(RegisteredGrant {
             lapses,
             znode,
@@ -249,7 +249,7 @@ impl Granted {
     }
 
     /// Sets the fate of each grant that was made before the last lapse, and returns their znodes.
-    fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
+    fn take_lost(&self, lapses: u64) -> Vec<Znode> {
         let mut lost = Vec::new();
         self.lock().values.retain(|_, grant| {
             // A hold may have been granted after a later lapse meanwhile.
@@ -267,7 +267,7 @@ impl Granted {
     }
 
     /// Reports to the holds whether a server answers.
-    pub(crate) fn report_contact(&self, is_suspended: bool) {
+    pub(crate) fn report_suspended(&self, is_suspended: bool) {
         let fates = |grant: &RegisteredGrant| grant.fate.clone();
         let fates: Vec<GrantFate> = self.lock().values.values().map(fates).collect();
         for fate in fates {
@@ -325,7 +325,7 @@ impl RegisteredGrant {
     /// for the report of a deletion leaves a twentieth of the session timeout for the answer.
     async fn explain(&self) -> Fate {
         let live = self.znode.live();
-        let lasts = tokio::time::timeout(live.timeout / 20, session_lasts(live));
+        let lasts = tokio::time::timeout(live.timeout / 20, until_session_answers(live));
         match lasts.await {
             Ok(()) => Fate::Deleted,
             Err(_) => Fate::Unexplained,
@@ -334,7 +334,10 @@ impl RegisteredGrant {
 }
 
 /// Resolves when a server answers a request of the session.
-pub(crate) async fn session_lasts(live: &LiveSession) {
+///
+/// If the session is over, the future marks it as ended and never resolves: the caller ends with
+/// the session.
+pub(crate) async fn until_session_answers(live: &LiveSession) {
     let mut backoff = Backoff::up_to(live.probe_interval);
     loop {
         let answered = match live.server() {
@@ -344,9 +347,7 @@ pub(crate) async fn session_lasts(live: &LiveSession) {
         match answered {
             Ok(_) => return,
             Err(ServerError::SessionOver(end)) => {
-                // The holds are lost with the session, and its attempts fail. The caller ends with
-                // it.
-                live.set_contact(Contact::Ended(end));
+                live.set_status(Status::Ended(end));
                 return std::future::pending().await;
             }
             Err(_) => backoff.wait().await,
@@ -363,7 +364,7 @@ pub(crate) struct LossWatch {
     watching: BoxFuture<'static, ZnodeLoss>,
     /// The result of `watching`, once it has resolved.
     loss: Option<ZnodeLoss>,
-    is_armed: Arc<AtomicBool>,
+    is_set: Arc<AtomicBool>,
 }
 
 /// Why a znode is no longer its owner's.
@@ -389,7 +390,7 @@ pub(crate) enum Certainty {
 /// The znode that a loss watch watches, and the server that reports its events.
 pub(crate) struct Watched {
     pub(crate) server: Arc<dyn ServerSession>,
-    pub(crate) znode: OwnZnode,
+    pub(crate) znode: Znode,
 }
 
 impl Watched {
@@ -414,12 +415,12 @@ impl Watched {
 impl LossWatch {
     /// Continues this watch. If there is none, sets one when the loss watch is first polled.
     pub(crate) fn new(watched: Watched, watch: Option<Watch>) -> LossWatch {
-        let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
-        let watching = keep_watching(watched, watch, is_armed.clone());
+        let is_set = Arc::new(AtomicBool::new(watch.is_some()));
+        let watching = watch_until_lost(watched, watch, is_set.clone());
         LossWatch {
             watching: watching.boxed(),
             loss: None,
-            is_armed,
+            is_set,
         }
     }
 
@@ -434,19 +435,19 @@ impl LossWatch {
     }
 
     /// What the session's events until now say of the znode.
-    pub(crate) fn look(&mut self) -> Certainty {
+    pub(crate) fn certainty(&mut self) -> Certainty {
         match ready_now(self.lost()) {
             Some(loss) => Certainty::Lost(loss),
-            None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
+            None if self.is_set.load(Ordering::Relaxed) => Certainty::Certain,
             None => Certainty::Doubtful,
         }
     }
 }
 
-async fn keep_watching(
+async fn watch_until_lost(
     watched: Watched,
     mut watch: Option<Watch>,
-    is_armed: Arc<AtomicBool>,
+    is_set: Arc<AtomicBool>,
 ) -> ZnodeLoss {
     let Watched { server, znode } = &watched;
     let longest = znode.live().timeout;
@@ -454,7 +455,7 @@ async fn keep_watching(
     loop {
         if let Some(watch) = watch.take() {
             let event = watch.await;
-            is_armed.store(false, Ordering::Relaxed);
+            is_set.store(false, Ordering::Relaxed);
             if let Some(loss) = watched.loss_by(event) {
                 return loss;
             }
@@ -467,7 +468,7 @@ async fn keep_watching(
                 if let Some(loss) = watched.loss(&stat) {
                     return loss;
                 }
-                is_armed.store(true, Ordering::Relaxed);
+                is_set.store(true, Ordering::Relaxed);
                 watch = Some(set);
                 backoff = Backoff::up_to(longest);
             }

@@ -151,12 +151,12 @@ impl GrantState {
     /// The state. If the reason of a loss is not known yet, it is `DeletedOrSessionOver`, and stays
     /// so.
     pub(crate) fn state(&self) -> HoldState {
-        let open = HoldState::Lost(LossReason::DeletedOrSessionOver);
-        self.report(self.look().unwrap_or(open))
+        let unexplained = HoldState::Lost(LossReason::DeletedOrSessionOver);
+        self.report(self.known_state().unwrap_or(unexplained))
     }
 
     /// The state, or `None` if the hold is lost for a reason that is not known yet.
-    fn look(&self) -> Option<HoldState> {
+    fn known_state(&self) -> Option<HoldState> {
         if let Some(loss) = self.loss.get() {
             return Some(HoldState::Lost(loss.reason));
         }
@@ -185,7 +185,7 @@ impl GrantState {
 
     /// Reports the loss of a hold, which is lost for this reason if no other is known.
     pub(crate) fn lost_for(&self, reason: LossReason) -> LossReason {
-        let reason = match self.look() {
+        let reason = match self.known_state() {
             Some(HoldState::Lost(known)) => known,
             _ => reason,
         };
@@ -222,22 +222,31 @@ impl GrantState {
 
     /// True if the hold is not lost. A loss without a known reason is a loss.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.look(), Some(HoldState::Held | HoldState::Suspended))
+        matches!(
+            self.known_state(),
+            Some(HoldState::Held | HoldState::Suspended)
+        )
     }
 
     /// Resolves with the first state that is not `last`, once the reason of a loss is known.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let is_new = |state: &HoldState| Some(*state) != last;
-        self.until(|now| now.look().filter(is_new).map(|state| now.report(state)))
-            .await
+        self.until(|now| {
+            now.known_state()
+                .filter(is_new)
+                .map(|state| now.report(state))
+        })
+        .await
     }
 
     /// Resolves when the grant is lost, and the reason is known.
     pub(crate) async fn lost(&self) -> LossReason {
-        self.until(|now| match now.look().map(|state| now.report(state)) {
-            Some(HoldState::Lost(reason)) => Some(reason),
-            _ => None,
-        })
+        self.until(
+            |now| match now.known_state().map(|state| now.report(state)) {
+                Some(HoldState::Lost(reason)) => Some(reason),
+                _ => None,
+            },
+        )
         .await
     }
 
@@ -249,7 +258,7 @@ impl GrantState {
     /// Resolves when the reason is known, if the grant is lost.
     pub(crate) async fn explained(&self) {
         if self.fate.get() == Fate::Gone {
-            self.until(|now| now.look().map(drop)).await;
+            self.until(|now| now.known_state().map(drop)).await;
         }
     }
 
@@ -282,7 +291,7 @@ impl GrantState {
 }
 
 /// Resolves when the lease lapses, or the session ends, after a grant at this number of lapses.
-pub(crate) async fn outlived(live: &LiveSession, lapses: u64) -> LossReason {
+pub(crate) async fn until_lost(live: &LiveSession, lapses: u64) -> LossReason {
     let lost = || match live.hold_state(lapses) {
         HoldState::Lost(reason) => Some(reason),
         _ => None,

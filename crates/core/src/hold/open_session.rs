@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::contender::Contender;
 use crate::events::session as events;
 use crate::hold::grant::Granted;
-use crate::hold::own_znode::{OwnZnode, SessionZnodes};
+use crate::hold::own_znode::{SessionZnodes, Znode};
 use crate::hold::sole_writer::SoleWriter;
 use crate::hold_state::FencingToken;
-use crate::live::live_session::{Contact, LiveSession};
+use crate::live::live_session::{LiveSession, Status};
 use crate::path::NodePath;
 use crate::server::error::SessionEnd;
 use crate::sync::lock;
@@ -39,9 +39,9 @@ impl OpenSession {
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
     /// first each hold is reported as lost.
     pub(crate) fn end(&self, end: SessionEnd) {
-        self.live.set_contact(Contact::Ended(end));
-        self.granted.ended(end);
-        self.inherited.ended();
+        self.live.set_status(Status::Ended(end));
+        self.granted.report_end(end);
+        self.inherited.clear();
         self.live.drop_server();
     }
 }
@@ -59,7 +59,7 @@ struct Heritage {
 
 /// A hold of an earlier process.
 pub(crate) struct InheritedHold {
-    pub(crate) znode: OwnZnode,
+    pub(crate) znode: Znode,
     pub(crate) token: FencingToken,
 }
 
@@ -115,7 +115,7 @@ impl Inherited {
     }
 
     /// Forgets the holds, because the session has ended.
-    pub(crate) fn ended(&self) {
+    pub(crate) fn clear(&self) {
         lock(&self.0).holds.clear();
     }
 }

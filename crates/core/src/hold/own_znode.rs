@@ -11,11 +11,11 @@ use futures_util::future::FutureExt;
 use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreates, UnansweredCreate};
-use crate::hold::alone::{Alone, LastAlone};
 use crate::hold::deletion::Deletions;
+use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
-use crate::live::live_session::{EndRequest, LiveSession};
+use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::NodePath;
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
@@ -37,7 +37,7 @@ pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
 /// A znode that this process has created, or may have created. The clones are one znode.
 #[derive(Clone)]
-pub(crate) struct OwnZnode(Arc<RegisteredZnode>);
+pub(crate) struct Znode(Arc<RegisteredZnode>);
 
 /// A znode in the registry of its session.
 struct RegisteredZnode {
@@ -98,14 +98,14 @@ impl SessionZnodes {
         })
     }
 
-    pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
+    pub(crate) fn unique(self: &Arc<Self>, path: &str) -> Znode {
         self.add(Kind::Unique(path.into()), Writers::Any)
     }
 
     /// The znode of a hold that an earlier process has left.
     ///
     /// Only the process that created the znode can mark its release.
-    pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> OwnZnode {
+    pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> Znode {
         let name = path.rsplit('/').next().unwrap_or_default();
         let contender = Contender::parse(name, |_| true);
         let writers = match contender.is_some_and(|it| it.marks_release()) {
@@ -116,15 +116,11 @@ impl SessionZnodes {
     }
 
     /// A contender's znode of this identity that may have been created.
-    pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
+    pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
         self.add(Kind::Sought(directory.clone(), identity), Writers::Any)
     }
 
-    pub(crate) fn named(
-        self: &Arc<Self>,
-        path: &str,
-        is_own: Box<IsOwn>,
-    ) -> (OwnZnode, Arc<Named>) {
+    pub(crate) fn named(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> (Znode, Arc<Named>) {
         let named = Arc::new(Named {
             path: path.into(),
             is_own,
@@ -135,8 +131,8 @@ impl SessionZnodes {
         (self.add(Kind::Named(named.clone()), Writers::Any), named)
     }
 
-    fn add(self: &Arc<Self>, kind: Kind, writers: Writers) -> OwnZnode {
-        OwnZnode(Arc::new(RegisteredZnode {
+    fn add(self: &Arc<Self>, kind: Kind, writers: Writers) -> Znode {
+        Znode(Arc::new(RegisteredZnode {
             znodes: self.clone(),
             _entry: self.registry.add(kind.clone()),
             kind,
@@ -148,18 +144,18 @@ impl SessionZnodes {
         }))
     }
 
-    /// Keeps all entries from now on, even if their znodes are dropped.
+    /// Freezes the entries: all stay from now on, even if their znodes are dropped.
     ///
     /// A process that leaves the session to another one then knows what it may have created. From
     /// now on, recipes create no znode that they delete in their own way.
     ///
     /// # Errors
     ///
-    /// Such a znode, if one may exist. Nothing is kept then.
-    pub(crate) fn keep(&self) -> Result<(), Arc<Named>> {
+    /// Such a znode, if one may exist. Nothing is frozen then.
+    pub(crate) fn freeze(&self) -> Result<(), Arc<Named>> {
         let mut registered = self.registry.lock();
         let first = registered.all_named().next().cloned();
-        registered.is_kept = first.is_none();
+        registered.is_frozen = first.is_none();
         first.map_or(Ok(()), Err)
     }
 
@@ -170,7 +166,7 @@ impl SessionZnodes {
     /// [`ServerError::SessionOver`] if the session is being left to another process.
     pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
         let registered = self.registry.lock();
-        if registered.is_kept {
+        if registered.is_frozen {
             return Err(ServerError::SessionOver(SessionEnd::Detached));
         }
         named.may_exist.store(true, Ordering::Relaxed);
@@ -257,7 +253,7 @@ impl Named {
     }
 }
 
-impl OwnZnode {
+impl Znode {
     pub(crate) fn set_czxid(&self, czxid: i64) {
         self.0.czxid.get_or_init(|| czxid);
     }
@@ -357,7 +353,7 @@ impl OwnZnode {
             }
         }
         if let Some((directory, alone)) = self.0.alone.get() {
-            znodes.last_alone.note_gone(directory, *alone);
+            znodes.last_alone.insert(directory, *alone);
         }
         Ok(())
     }
@@ -365,17 +361,17 @@ impl OwnZnode {
     /// Deletes the znode in the background. While the server refuses the deletion, it is repeated
     /// with a growing pause.
     ///
-    /// `kept_open` keeps the session open until the deletion succeeds or is refused once. After a
+    /// `session_use` keeps the session open until the deletion succeeds or is refused once. After a
     /// refusal the session may close, and its end deletes the znode.
     ///
     /// The deletion is sent before all requests that the caller sends later, unless the session has
     /// [too many](Deletions) without an answer. The caller must hold no lock.
-    pub(crate) fn remove_in_background(&self, kept_open: impl Send + 'static) {
-        let (znode, mut kept_open) = (self.clone(), Some(kept_open));
+    pub(crate) fn remove_in_background(&self, session_use: impl Send + 'static) {
+        let (znode, mut session_use) = (self.clone(), Some(session_use));
         let mut backoff = Backoff::up_to(self.live().timeout);
         self.live().begin_in_background(async move {
             while let Err(ServerError::Refused(refusal)) = znode.remove().await {
-                if kept_open.take().is_some() {
+                if session_use.take().is_some() {
                     events::deletion_refused(znode.path(), &refusal);
                 }
                 backoff.wait().await;
@@ -386,24 +382,23 @@ impl OwnZnode {
 
 /// The owner of a znode. If it is dropped, the znode is deleted in the background.
 ///
-/// The session is kept open until the znode is deleted.
 pub(crate) struct ZnodeOwner {
-    pub(crate) znode: OwnZnode,
-    /// The session does not close while its user can still ask it to end.
-    pub(crate) kept_open: Arc<EndRequest>,
+    pub(crate) znode: Znode,
+    /// Keeps the session open until the znode is deleted.
+    pub(crate) session_use: Arc<SessionUse>,
     /// Dropped after the answer to the deletion, or after a drop of this owner has sent the
     /// deletion. Only owners of znodes with unique names have such a value.
     pub(crate) kept_until_gone: Option<Box<dyn Any + Send + Sync>>,
-    is_settled: bool,
+    is_disowned: bool,
 }
 
 impl ZnodeOwner {
-    pub(crate) fn new(kept_open: &Arc<EndRequest>, znode: OwnZnode) -> ZnodeOwner {
+    pub(crate) fn new(session_use: &Arc<SessionUse>, znode: Znode) -> ZnodeOwner {
         ZnodeOwner {
             znode,
-            kept_open: kept_open.clone(),
+            session_use: session_use.clone(),
             kept_until_gone: None,
-            is_settled: false,
+            is_disowned: false,
         }
     }
 
@@ -419,9 +414,9 @@ impl ZnodeOwner {
         let mut sent = SentCreate(Some((self, reply)));
         let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
         let outcome = reply.await;
-        let (mut owned, _) = sent.0.take().expect(NO_REPLY);
-        owned.is_settled &= outcome.as_ref().is_err_and(|error| !may_exist(error));
-        (owned, outcome)
+        let (mut owner, _) = sent.0.take().expect(NO_REPLY);
+        owner.is_disowned &= outcome.as_ref().is_err_and(|error| !may_exist(error));
+        (owner, outcome)
     }
 
     /// Notes the path of the znode, which has been created.
@@ -436,8 +431,8 @@ impl ZnodeOwner {
     fn delete_once_answered(mut self, reply: Reply<'static, Created>) {
         let unanswered = UnansweredCreate::new(&self.znode.znodes().abandoned);
         // True if the outcome of an earlier create of the same znode is unknown.
-        let in_doubt = !self.is_settled;
-        self.is_settled = false;
+        let in_doubt = !self.is_disowned;
+        self.is_disowned = false;
         let live = self.znode.live().clone();
         live.clone().in_background(async move {
             let reply = reply.await;
@@ -446,7 +441,7 @@ impl ZnodeOwner {
                 Ok(created) if !in_doubt => {
                     self.znode = self.znode.znodes().unique(&created.path);
                 }
-                Err(error) if !in_doubt && !may_exist(&error) => self.settle(),
+                Err(error) if !in_doubt && !may_exist(&error) => self.disown(),
                 // The name is not known, so the deletion looks for the znode.
                 _ => {}
             }
@@ -456,16 +451,18 @@ impl ZnodeOwner {
         });
     }
 
-    /// Notes that no deletion is needed: the znode is deleted, or was never created.
-    pub(crate) fn settle(&mut self) {
-        self.is_settled = true;
+    /// Leaves the znode when this is dropped.
+    ///
+    /// The znode is deleted, was never created, or is left to another process.
+    pub(crate) fn disown(&mut self) {
+        self.is_disowned = true;
     }
 }
 
 impl Drop for ZnodeOwner {
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.znode.remove_in_background(self.kept_open.clone());
+        if !self.is_disowned {
+            self.znode.remove_in_background(self.session_use.clone());
             // The server handles the requests of a session in order. So the deletion needs no
             // answer before the next contender of the process is created. One that is not sent yet
             // costs that contender a wait.
@@ -481,8 +478,8 @@ const NO_REPLY: &str = "the reply has not come";
 
 impl Drop for SentCreate {
     fn drop(&mut self) {
-        if let Some((owned, reply)) = self.0.take() {
-            owned.delete_once_answered(reply);
+        if let Some((owner, reply)) = self.0.take() {
+            owner.delete_once_answered(reply);
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Registered<T> {
     pub(crate) values: BTreeMap<u64, T>,
     last: u64,
     /// True if the values stay when their entries are dropped.
-    pub(crate) is_kept: bool,
+    pub(crate) is_frozen: bool,
 }
 
 /// The entry of a value. If it is dropped, the value is removed.
@@ -27,7 +27,7 @@ impl<T> Default for Registry<T> {
         Registry(Arc::new(Mutex::new(Registered {
             values: BTreeMap::new(),
             last: 0,
-            is_kept: false,
+            is_frozen: false,
         })))
     }
 }
@@ -50,7 +50,7 @@ impl<T> Registry<T> {
 impl<T> Drop for Entry<T> {
     fn drop(&mut self) {
         let mut registered = self.registry.lock();
-        if !registered.is_kept {
+        if !registered.is_frozen {
             registered.values.remove(&self.number);
         }
     }

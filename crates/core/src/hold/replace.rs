@@ -23,18 +23,18 @@ impl Grant {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Grant, Error> {
-        let znodes = self.owned.znode.znodes().clone();
+        let znodes = self.owner.znode.znodes().clone();
         let live = znodes.live.clone();
-        let old = self.owned.znode.path().to_owned();
+        let old = self.owner.znode.path().to_owned();
         let (directory, contender) = self.replaceable(&old, from)?;
         let identity = live.identity();
         let name = format!("{}{}", identity.name(to), contender.sequence());
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
-        let successor = ZnodeOwner::new(&self.owned.kept_open, znodes.unique(&new));
+        let new_owner = ZnodeOwner::new(&self.owner.session_use, znodes.unique(&new));
         let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
-        let registered = granted.add_successor(self.lapses, successor.znode.clone());
+        let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());
         let replacement = Replacement {
             live: &live,
             old: &old,
@@ -51,8 +51,8 @@ impl Grant {
             .may_grant()
             .ok_or_else(|| replacement.lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
-        self.owned.settle();
-        let mut grant = Grant::new(successor, granted, lapses, self.token, None);
+        self.owner.disown();
+        let mut grant = Grant::new(new_owner, granted, lapses, self.token, None);
         grant.rule = self.rule.clone();
         Ok(grant)
     }

@@ -2,7 +2,7 @@
 //!
 //! A list names all children of a directory. If each of many attempts listed its directory, the
 //! cost would grow with the square of their number, and the probes of the session would wait behind
-//! the answers. So the attempts of a session that look in one directory share a look.
+//! the answers. So the attempts of a session share the list of one directory.
 
 use std::collections::BTreeMap;
 use std::iter::zip;
@@ -19,22 +19,22 @@ use crate::sync::{SharedWork, lock};
 
 /// The searches of a session that are under way.
 #[derive(Default)]
-pub(crate) struct Searches(Mutex<Numbered>);
+pub(crate) struct Searches(Mutex<SearchState>);
 
 #[derive(Default)]
-struct Numbered {
+struct SearchState {
     /// Counts the callers, and the searches when they are sent. So the numbers show which was
     /// first.
     last: u64,
-    /// The look of each directory. Only its callers keep it.
+    /// The list of each directory. Only its callers keep it.
     directories: BTreeMap<String, Weak<SharedSearch>>,
 }
 
-type SharedSearch = SharedWork<Result<Search, ServerError>>;
+type SharedSearch = SharedWork<Result<SortedNames, ServerError>>;
 
 /// The names of a directory's children, sorted.
 #[derive(Clone)]
-struct Search {
+struct SortedNames {
     number: u64,
     names: Arc<[String]>,
 }
@@ -70,7 +70,7 @@ impl Searches {
 
     /// The paths of the znodes of this identity, of any owner, read after a commit.
     ///
-    /// The directory is empty for the root. The look is sent after the call, and a session's writes
+    /// The directory is empty for the root. The list is sent after the call, and a session's writes
     /// are applied in their order. So the list shows the znode of each create whose outcome is
     /// unknown at the call, or the create is never applied. A `sync` would not do: a server that
     /// has given up on a create may apply it later.
@@ -84,16 +84,17 @@ impl Searches {
         identity: &Identity,
     ) -> Result<Vec<String>, ServerError> {
         let (asked, of_directory) = self.ask(directory);
-        let look = loop {
-            let begin = || look(live.clone(), self.clone(), directory.to_owned()).boxed();
-            let look = of_directory.join(begin).await?;
-            if look.number > asked {
-                break look;
+        let list = loop {
+            let begin =
+                || list_after_commit(live.clone(), self.clone(), directory.to_owned()).boxed();
+            let list = of_directory.join(begin).await?;
+            if list.number > asked {
+                break list;
             }
         };
         let prefix = identity.prefix();
-        let first = look.names.partition_point(|name| *name < prefix);
-        let rest = look.names.iter().skip(first);
+        let first = list.names.partition_point(|name| *name < prefix);
+        let rest = list.names.iter().skip(first);
         let own = rest.take_while(|name| name.starts_with(&prefix));
         Ok(own.map(|name| format!("{directory}/{name}")).collect())
     }
@@ -104,36 +105,36 @@ impl Searches {
         searches.last
     }
 
-    /// The number of a caller, and the look of its directory.
+    /// The number of a caller, and the list of its directory.
     fn ask(&self, directory: &str) -> (u64, Arc<SharedSearch>) {
         let number = self.next();
         let searches = &mut *lock(&self.0);
         let known = searches.directories.get(directory).and_then(Weak::upgrade);
-        let look = known.unwrap_or_else(|| {
+        let list = known.unwrap_or_else(|| {
             let directories = &mut searches.directories;
-            directories.retain(|_, look| look.strong_count() > 0);
-            let look = Arc::default();
-            let kept = Arc::downgrade(&look);
+            directories.retain(|_, list| list.strong_count() > 0);
+            let list = Arc::default();
+            let kept = Arc::downgrade(&list);
             directories.insert(directory.to_owned(), kept);
-            look
+            list
         });
-        (number, look)
+        (number, list)
     }
 }
 
 /// Lists the directory after a commit, and asks until an answer comes.
-async fn look(
+async fn list_after_commit(
     live: Arc<LiveSession>,
     searches: Arc<Searches>,
     directory: String,
-) -> Result<Search, ServerError> {
+) -> Result<SortedNames, ServerError> {
     let listed = if directory.is_empty() {
         "/"
     } else {
         &directory
     };
-    let look = || async {
-        // Until then, all callers can share the look.
+    let list = || async {
+        // Until then, all callers can share the list.
         live.until_connected().await;
         let server = live.server()?;
         let number = searches.next();
@@ -141,9 +142,9 @@ async fn look(
         let mut names = if_there(server.list(listed).await)?.unwrap_or_default();
         names.sort_unstable();
         let names = names.into();
-        Ok(Search { number, names })
+        Ok(SortedNames { number, names })
     };
-    retry(ServerError::may_pass, look).await
+    retry(ServerError::may_pass, list).await
 }
 
 #[cfg(test)]

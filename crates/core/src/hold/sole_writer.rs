@@ -22,10 +22,11 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     readers.chain([owner]).collect()
 }
 
-/// Knows if only the session's own identity can write to such a znode, once that is tried.
+/// Knows whether the ensemble lets only the session's own identity write to its contenders' znodes,
+/// once it is tried.
 #[derive(Default)]
 pub(crate) struct SoleWriter {
-    is_believed: OnceLock<bool>,
+    is_enforced: OnceLock<bool>,
     trial: SharedWork<Option<bool>>,
 }
 
@@ -41,21 +42,21 @@ impl SoleWriter {
         identity: &Identity,
     ) -> Option<AuthId> {
         let owner = server.own_identity()?;
-        let believed = match self.is_believed.get() {
-            Some(believed) => *believed,
+        let enforced = match self.is_enforced.get() {
+            Some(enforced) => *enforced,
             None => {
                 let begin = || {
                     let (live, server) = (live.clone(), server.clone());
                     let (directory, identity) = (directory.to_owned(), *identity);
                     let owner = owner.clone();
-                    async move { is_believed(&live, &*server, &directory, &identity, &owner).await }
+                    async move { is_enforced(&live, &*server, &directory, &identity, &owner).await }
                         .boxed()
                 };
-                let believed = self.trial.join(begin).await?;
-                *self.is_believed.get_or_init(|| believed)
+                let enforced = self.trial.join(begin).await?;
+                *self.is_enforced.get_or_init(|| enforced)
             }
         };
-        believed.then_some(owner)
+        enforced.then_some(owner)
     }
 }
 
@@ -65,7 +66,7 @@ impl SoleWriter {
 /// way. The trial is one request: a transaction that the server refuses in every case, so that no
 /// znode remains. The refused operation is the answer. The result is `None` if the reply does not
 /// say.
-async fn is_believed(
+async fn is_enforced(
     live: &LiveSession,
     server: &dyn ServerSession,
     directory: &str,
@@ -93,7 +94,7 @@ async fn is_believed(
     let refused = server.transact(&operations).await.err()?;
     if refused.operation.is_some() {
         // The server has read the creates of this transaction, which are those of an attempt.
-        live.note_create(&Ok(()));
+        live.note_create_is_known();
     }
     match (refused.operation, refused.error) {
         (Some(FOREIGN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(true),

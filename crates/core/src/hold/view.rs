@@ -9,7 +9,7 @@ use tokio::sync::SetOnce;
 
 use crate::error::Error;
 use crate::hold::grant_state::GrantState;
-use crate::hold::own_znode::OwnZnode;
+use crate::hold::own_znode::Znode;
 use crate::hold::unanswered_writes::UnansweredWrites;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
@@ -42,7 +42,7 @@ use crate::server::ensemble::SessionId;
 #[derive(Clone)]
 pub struct HoldView {
     pub(crate) grant_state: GrantState,
-    pub(crate) znode: OwnZnode,
+    pub(crate) znode: Znode,
     token: FencingToken,
     acquired_at: Instant,
     pub(crate) shared: Arc<SharedHold>,
@@ -58,7 +58,7 @@ pub(crate) struct SharedHold {
 }
 
 impl HoldView {
-    pub(crate) fn new(grant_state: GrantState, znode: OwnZnode, token: FencingToken) -> HoldView {
+    pub(crate) fn new(grant_state: GrantState, znode: Znode, token: FencingToken) -> HoldView {
         HoldView {
             grant_state,
             znode,

@@ -65,7 +65,7 @@ impl Terms {
     ///
     /// A contact is confirmed by the first probe that is sent a wait later, so after a whole number
     /// of intervals. Before the next confirmation it is one interval older.
-    pub(crate) fn tolerates(&self) -> Duration {
+    pub(crate) fn tolerated_silence(&self) -> Duration {
         let probe = self.probe_interval();
         let intervals = self.wait.as_nanos().div_ceil(probe.as_nanos().max(1)) + 1;
         let oldest = probe.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
@@ -174,7 +174,7 @@ impl Lease {
     ///
     /// The request confirms each contact whose answer came at least the wait before the request was
     /// sent. Confirmed contacts renew the lease once the connection is proven.
-    pub(crate) fn answered(&mut self, now: Duration, exchange: Exchange) {
+    pub(crate) fn note_answer(&mut self, now: Duration, exchange: Exchange) {
         let Exchange { sent, answered, .. } = exchange;
         while let Some(contact) = self.unconfirmed.front() {
             if contact.answered + self.terms.wait > sent {
@@ -215,7 +215,7 @@ impl Lease {
     }
 
     /// Notes that the connection serves this session, and renews the lease.
-    pub(crate) fn proved(&mut self, now: Duration) {
+    pub(crate) fn note_proof(&mut self, now: Duration) {
         self.proven = true;
         self.renew(now);
     }

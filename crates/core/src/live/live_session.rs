@@ -34,20 +34,20 @@ pub(crate) struct LiveSession {
     /// The time between the first probe and the second. It is random, and at most one interval.
     pub(crate) probe_phase: Duration,
     /// The longest silence of the servers that ends no hold.
-    pub(crate) tolerates: Duration,
+    pub(crate) tolerated_silence: Duration,
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
-    kept: Mutex<Kept>,
+    lease_state: Mutex<LeaseState>,
     condition: watch::Sender<Condition>,
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
-    pub(crate) unsupported: Unsupported,
+    pub(crate) features: ServerFeatures,
 }
 
 /// The lease, and the connection whose answers renew it.
-struct Kept {
+struct LeaseState {
     lease: Lease,
     /// How the session ended. From then on, the lease neither lapses nor counts for a hold.
     over: Option<SessionEnd>,
@@ -56,7 +56,7 @@ struct Kept {
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
     /// The wait for a lease that may grant. `None` once a hold is granted.
-    in_vain: Option<WaitInVain>,
+    lease_wait: Option<LeaseWait>,
     /// How many servers in a row the session has left because that wait was too long.
     servers_left: u32,
 }
@@ -66,14 +66,14 @@ const MOST_DOUBLINGS: u32 = 6;
 
 /// Contenders whose turn has come wait for a lease that may grant, over one connection.
 #[derive(Clone, Copy)]
-struct WaitInVain {
+struct LeaseWait {
     connection: Option<u64>,
     since: Duration,
     /// When a contender waited last. After a long pause, it is another wait.
     last: Duration,
 }
 
-impl Kept {
+impl LeaseState {
     /// True if this is the connection whose answers renew the lease.
     fn knows(&self, connection: Option<u64>) -> bool {
         connection.is_some() && self.connection == connection
@@ -88,29 +88,32 @@ impl Kept {
     }
 }
 
-/// Carries the end of the session that its user asks for. If it is dropped, the session is closed.
-pub(crate) type EndRequest = watch::Sender<Option<SessionEnd>>;
+/// A use of the session: the session stays open while one exists.
+///
+/// Its user can send the end that the session shall have.
+pub(crate) type SessionUse = watch::Sender<Option<SessionEnd>>;
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
-    pub(crate) contact: Contact,
+    pub(crate) status: Status,
     pub(crate) reconnects: u64,
     pub(crate) lapses: u64,
 }
 
-/// What is known of requests that the servers may not support. Kept from one ZooKeeper session to
-/// the next: a clone shares it.
+/// What this process has learned of requests that not every server knows.
+///
+/// The next ZooKeeper session of a handle goes by it, too: a clone shares it.
 #[derive(Clone, Default)]
-pub(crate) struct Unsupported {
+pub(crate) struct ServerFeatures {
     pub(crate) containers: Avoided,
     /// True once a server has answered a create.
-    pub(crate) creates: Arc<AtomicBool>,
+    pub(crate) create_was_answered: Arc<AtomicBool>,
 }
 
-/// The contact of this process with the session's server.
+/// Whether a server answers, and how the session ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Contact {
+pub(crate) enum Status {
     #[default]
     Connected,
     /// No server answers, or the server's leader does not answer it in time.
@@ -121,22 +124,22 @@ pub(crate) enum Contact {
 impl LiveSession {
     /// A session that has just begun, by the ensemble's clock.
     ///
-    /// `unsupported` holds what earlier sessions have learned. `runtime` runs the tasks of the
+    /// `features` holds what earlier sessions have learned. `runtime` runs the tasks of the
     /// session.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
         origin: SessionOrigin,
-        unsupported: Unsupported,
+        features: ServerFeatures,
         runtime: Handle,
     ) -> LiveSession {
-        let kept = Kept {
+        let lease_state = LeaseState {
             lease: Lease::new(origin, terms),
             over: None,
             connection: server.connection(),
             answered_at: None,
-            in_vain: None,
+            lease_wait: None,
             servers_left: 0,
         };
         let first_identity = ensemble.identity();
@@ -145,15 +148,15 @@ impl LiveSession {
             timeout: server.timeout(),
             probe_interval: terms.probe_interval(),
             probe_phase: first_identity.share_of(terms.probe_interval()),
-            tolerates: terms.tolerates(),
+            tolerated_silence: terms.tolerated_silence(),
             ensemble,
             runtime,
             server: Mutex::new(Some(server)),
-            kept: Mutex::new(kept),
+            lease_state: Mutex::new(lease_state),
             condition: watch::Sender::default(),
             first_identity,
             identities: AtomicU64::new(0),
-            unsupported,
+            features,
         }
     }
 
@@ -194,9 +197,9 @@ impl LiveSession {
     /// [`ServerError::SessionOver`] once the session has ended.
     pub(crate) fn server(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
         lock(&self.server).clone().ok_or_else(|| {
-            let end = match self.condition.borrow().contact {
-                Contact::Ended(end) => end,
-                Contact::Connected | Contact::Suspended => SessionEnd::Closed,
+            let end = match self.condition.borrow().status {
+                Status::Ended(end) => end,
+                Status::Connected | Status::Suspended => SessionEnd::Closed,
             };
             ServerError::SessionOver(end)
         })
@@ -239,29 +242,33 @@ impl LiveSession {
         match outcome {
             // Such a create was not sent.
             Err(ServerError::Refused(Refusal::TooLong(_))) => {}
-            Ok(_) | Err(ServerError::Refused(_)) => {
-                self.unsupported.creates.store(true, Ordering::Relaxed);
-            }
+            Ok(_) | Err(ServerError::Refused(_)) => self.note_create_is_known(),
             Err(_) => {}
         }
     }
 
-    /// True once a server has answered a create, in this session or in an earlier one.
-    pub(crate) fn create_is_known(&self) -> bool {
-        self.unsupported.creates.load(Ordering::Relaxed)
+    /// Notes that a server knows the request to create.
+    pub(crate) fn note_create_is_known(&self) {
+        let answered = &self.features.create_was_answered;
+        answered.store(true, Ordering::Relaxed);
     }
 
-    /// Notes the contact. Only the first end of the session counts.
-    pub(crate) fn set_contact(&self, contact: Contact) {
-        let contact = match contact {
-            Contact::Ended(end) => Contact::Ended(self.first_end(end)),
-            contact => contact,
+    /// True once a server has answered a create, in this session or in an earlier one.
+    pub(crate) fn create_is_known(&self) -> bool {
+        self.features.create_was_answered.load(Ordering::Relaxed)
+    }
+
+    /// Sets the status. Only the first end of the session counts.
+    pub(crate) fn set_status(&self, status: Status) {
+        let status = match status {
+            Status::Ended(end) => Status::Ended(self.first_end(end)),
+            status => status,
         };
         self.condition.send_if_modified(|condition| {
-            if condition.contact == contact || matches!(condition.contact, Contact::Ended(_)) {
+            if condition.status == status || matches!(condition.status, Status::Ended(_)) {
                 return false;
             }
-            condition.contact = contact;
+            condition.status = status;
             true
         });
     }
@@ -271,9 +278,9 @@ impl LiveSession {
     /// A lapse of the lease before the end is counted. None is counted later, so the reason of a
     /// loss does not depend on when somebody asks for it.
     fn first_end(&self, end: SessionEnd) -> SessionEnd {
-        let mut kept = lock(&self.kept);
-        kept.count_lapse(self.now());
-        *kept.over.get_or_insert(end)
+        let mut lease_state = lock(&self.lease_state);
+        lease_state.count_lapse(self.now());
+        *lease_state.over.get_or_insert(end)
     }
 
     pub(crate) fn reconnected(&self) {
@@ -287,13 +294,13 @@ impl LiveSession {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.condition().contact, Contact::Ended(_))
+        matches!(self.condition().status, Status::Ended(_))
     }
 
     pub(crate) async fn ended(&self) -> SessionEnd {
         let mut condition = self.subscribe();
         loop {
-            if let Contact::Ended(end) = condition.borrow_and_update().contact {
+            if let Status::Ended(end) = condition.borrow_and_update().status {
                 return end;
             }
             // This value keeps the sender, so there is no error.
@@ -375,7 +382,7 @@ impl LiveSession {
         }) = result
         {
             if *session == self.id {
-                self.set_contact(Contact::Ended(*reason));
+                self.set_status(Status::Ended(*reason));
             }
         }
     }
@@ -396,8 +403,8 @@ impl LiveSession {
             biased;
             end = self.ended() => Err(over(end)),
             result = work => {
-                if let (Err(Error::ContenderDeleted { .. }), Contact::Ended(end)) =
-                    (&result, self.condition().contact)
+                if let (Err(Error::ContenderDeleted { .. }), Status::Ended(end)) =
+                    (&result, self.condition().status)
                 {
                     // A session that ends here deletes the znodes of its contenders.
                     return Err(over(end));
@@ -412,55 +419,55 @@ impl LiveSession {
 /// How answers renew the lease, and what a hold may go by.
 impl LiveSession {
     /// Notes that a request was answered through the leader.
-    pub(crate) fn answered(&self, exchange: Exchange) {
-        let mut kept = lock(&self.kept);
-        if kept.knows(exchange.connection) {
-            kept.lease.answered(self.now(), exchange);
+    pub(crate) fn note_answer(&self, exchange: Exchange) {
+        let mut lease_state = lock(&self.lease_state);
+        if lease_state.knows(exchange.connection) {
+            lease_state.lease.note_answer(self.now(), exchange);
         }
-        kept.answered_at = Some(self.now());
-        self.publish_lapses(kept);
+        lease_state.answered_at = Some(self.now());
+        self.publish_lapses(lease_state);
     }
 
     /// Notes that a write was committed. It proves the connection that carried it, and no other.
-    pub(crate) fn committed(&self, exchange: Exchange) {
-        let mut kept = lock(&self.kept);
-        if kept.knows(exchange.connection) {
-            kept.lease.proved(self.now());
+    pub(crate) fn note_commit(&self, exchange: Exchange) {
+        let mut lease_state = lock(&self.lease_state);
+        if lease_state.knows(exchange.connection) {
+            lease_state.lease.note_proof(self.now());
         }
-        drop(kept);
-        self.answered(exchange);
+        drop(lease_state);
+        self.note_answer(exchange);
     }
 
     /// Switches to the current connection, if there is one.
     pub(crate) fn adopt_connection(&self, server: &dyn ServerSession) {
-        let mut kept = lock(&self.kept);
+        let mut lease_state = lock(&self.lease_state);
         let current = server.connection();
-        if current.is_some() && !kept.knows(current) {
-            kept.connection = current;
-            kept.lease.connected_anew();
+        if current.is_some() && !lease_state.knows(current) {
+            lease_state.connection = current;
+            lease_state.lease.connected_anew();
         }
     }
 
     /// True if the current connection is known, and proven.
     pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
-        let kept = lock(&self.kept);
-        kept.knows(server.connection()) && kept.lease.proven
+        let lease_state = lock(&self.lease_state);
+        lease_state.knows(server.connection()) && lease_state.lease.proven
     }
 
     /// Compares the lease with the clock.
     ///
     /// The result is the number of lapses until now, and true if the lease has lapsed now.
     pub(crate) fn count_lapse(&self) -> (u64, bool) {
-        self.publish_lapses(lock(&self.kept))
+        self.publish_lapses(lock(&self.lease_state))
     }
 
     /// The number of lapses, or `None` if no hold may be granted now.
     pub(crate) fn may_grant(&self) -> Option<u64> {
         let may_grant = {
-            let mut kept = lock(&self.kept);
-            let may_grant = kept.lease.may_grant(self.now());
+            let mut lease_state = lock(&self.lease_state);
+            let may_grant = lease_state.lease.may_grant(self.now());
             if may_grant {
-                (kept.in_vain, kept.servers_left) = (None, 0);
+                (lease_state.lease_wait, lease_state.servers_left) = (None, 0);
             }
             may_grant
         };
@@ -475,14 +482,14 @@ impl LiveSession {
     /// that no lease can be kept there. At each further server the session waits twice as long.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval);
-        while !lock(&self.kept).lease.may_grant(self.now()) {
+        while !lock(&self.lease_state).lease.may_grant(self.now()) {
             let server = self.server()?;
             match server.sync(path).await {
-                Ok(exchange) => self.answered(exchange),
+                Ok(exchange) => self.note_answer(exchange),
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error),
             }
-            if self.waits_in_vain(server.connection()) {
+            if self.waited_too_long(server.connection()) {
                 server.leave_server();
             }
             drop(server);
@@ -494,60 +501,63 @@ impl LiveSession {
     /// True if contenders have waited for too long over this connection.
     ///
     /// A lease that is renewed ends no wait: it may have lapsed before the next list has come.
-    fn waits_in_vain(&self, connection: Option<u64>) -> bool {
+    fn waited_too_long(&self, connection: Option<u64>) -> bool {
         let now = self.now();
-        let mut kept = lock(&self.kept);
+        let mut lease_state = lock(&self.lease_state);
         let is_same =
-            |wait: &WaitInVain| wait.connection == connection && now <= wait.last + self.timeout;
-        let since = kept.in_vain.filter(is_same).map_or(now, |wait| wait.since);
-        kept.in_vain = Some(WaitInVain {
+            |wait: &LeaseWait| wait.connection == connection && now <= wait.last + self.timeout;
+        let since = lease_state
+            .lease_wait
+            .filter(is_same)
+            .map_or(now, |wait| wait.since);
+        lease_state.lease_wait = Some(LeaseWait {
             connection,
             since,
             last: now,
         });
-        let waits = now >= since + self.timeout * 2_u32.pow(kept.servers_left);
+        let waits = now >= since + self.timeout * 2_u32.pow(lease_state.servers_left);
         if waits {
-            kept.servers_left = (kept.servers_left + 1).min(MOST_DOUBLINGS);
+            lease_state.servers_left = (lease_state.servers_left + 1).min(MOST_DOUBLINGS);
         }
         waits
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.
     pub(crate) fn remaining(&self) -> Duration {
-        let valid_until = lock(&self.kept).lease.valid_until;
+        let valid_until = lock(&self.lease_state).lease.valid_until;
         valid_until.saturating_sub(self.now())
     }
 
     /// How long ago a request was last answered through the leader.
     pub(crate) fn last_answer(&self) -> Option<Duration> {
-        let answered_at = lock(&self.kept).answered_at;
+        let answered_at = lock(&self.lease_state).answered_at;
         answered_at.map(|at| self.now().saturating_sub(at))
     }
 
     /// When the lease lapsed last, by the ensemble's clock.
     pub(crate) fn lapsed_at(&self) -> Duration {
-        lock(&self.kept).lease.lapsed_at
+        lock(&self.lease_state).lease.lapsed_at
     }
 
     /// The state of a hold that was granted after this number of lapses.
     ///
     /// A lapse before the end of the session is the reason of the loss.
     pub(crate) fn hold_state(&self, lapses: u64) -> HoldState {
-        let contact = self.condition().contact;
-        let kept = lock(&self.kept);
-        let over = kept.over;
-        let (lapses_now, _) = self.publish_lapses(kept);
-        match over.map_or(contact, Contact::Ended) {
+        let status = self.condition().status;
+        let lease_state = lock(&self.lease_state);
+        let over = lease_state.over;
+        let (lapses_now, _) = self.publish_lapses(lease_state);
+        match over.map_or(status, Status::Ended) {
             _ if lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
-            Contact::Ended(end) => HoldState::Lost(LossReason::Session(end)),
-            Contact::Suspended => HoldState::Suspended,
-            Contact::Connected => HoldState::Held,
+            Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),
+            Status::Suspended => HoldState::Suspended,
+            Status::Connected => HoldState::Held,
         }
     }
 
-    fn publish_lapses(&self, mut kept: MutexGuard<'_, Kept>) -> (u64, bool) {
-        let (lapses, lapsed) = kept.count_lapse(self.now());
-        drop(kept);
+    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> (u64, bool) {
+        let (lapses, lapsed) = lease_state.count_lapse(self.now());
+        drop(lease_state);
         self.condition.send_if_modified(|condition| {
             let news = lapses > condition.lapses;
             condition.lapses = condition.lapses.max(lapses);

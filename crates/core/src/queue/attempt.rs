@@ -7,8 +7,8 @@ use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
-use crate::hold::alone::Alone;
 use crate::hold::grant::{Grant, LossWatch};
+use crate::hold::last_alone::Alone;
 use crate::hold::own_znode::{ZnodeOwner, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
@@ -23,11 +23,11 @@ use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::Refusal;
 use crate::sync::begun;
 
-/// A place in the queue: the contender's znode exists.
+/// An entered contender: its znode exists.
 ///
 /// If it is dropped, its znode is deleted in the background.
-struct Place {
-    owned: ZnodeOwner,
+struct Entered {
+    owner: ZnodeOwner,
     /// The transaction that created the znode.
     czxid: i64,
     token: FencingToken,
@@ -35,8 +35,8 @@ struct Place {
     known_alone: bool,
 }
 
-impl Place {
-    /// Grants the place. The lease has lapsed `lapses` times, and may grant.
+impl Entered {
+    /// Grants the recipe. The lease has lapsed `lapses` times, and may grant.
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
     fn grant(
@@ -49,7 +49,7 @@ impl Place {
         if loss_watch.is_some() {
             // Only a contender that waited marks: others seldom have a waiter, and a plain deletion
             // costs less.
-            self.owned.znode.mark();
+            self.owner.znode.mark();
         }
         if let Some(sequence) = only {
             let alone = Alone {
@@ -57,10 +57,10 @@ impl Place {
                 czxid: self.czxid,
                 was_known_alone: self.known_alone,
             };
-            self.owned.znode.set_alone(&queue.shared.directory, alone);
+            self.owner.znode.set_alone(&queue.shared.directory, alone);
         }
         let granted = &queue.open.granted;
-        let mut grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
+        let mut grant = Grant::new(self.owner, granted, lapses, self.token, loss_watch);
         grant.rule = Some(queue.shared.rule.clone());
         grant
     }
@@ -72,8 +72,8 @@ pub(crate) async fn acquire(
     attempt: &AttemptRecord,
 ) -> Result<Grant, Error> {
     loop {
-        let (place, listing) = enter(queue).await?;
-        match hold(queue, attempt, place, listing).await? {
+        let (entered, listing) = enter(queue).await?;
+        match wait_for_grant(queue, attempt, entered, listing).await? {
             Some(grant) => return Ok(grant),
             None => attempt.stepped_back(),
         }
@@ -81,13 +81,13 @@ pub(crate) async fn acquire(
 }
 
 /// Waits until the rule says "hold". `None` if the contender steps back: its znode is deleted.
-async fn hold(
+async fn wait_for_grant(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    mut place: Place,
+    mut entered: Entered,
     mut listing: Listing,
 ) -> Result<Option<Grant>, Error> {
-    let znode = place.owned.znode.clone();
+    let znode = entered.owner.znode.clone();
     let mut watches = Watches::default();
     let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
@@ -95,13 +95,13 @@ async fn hold(
             Look::Hold { only } => match queue.live.may_grant() {
                 Some(lapses) => {
                     let loss_watch = watches.own.take();
-                    return Ok(Some(place.grant(queue, lapses, loss_watch, only)));
+                    return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
                 }
                 None => renew_lease(queue).await?,
             },
             Look::StepBack => {
                 znode.remove().await.map_err(|error| queue.failed(error))?;
-                place.owned.settle();
+                entered.owner.disown();
                 return Ok(None);
             }
             Look::Wait(on) => {
@@ -119,12 +119,12 @@ async fn hold(
                     .during(pin!(wait_on(&mut watches, queue, &znode, &on)), warn)
                     .await?;
                 attempt.woken();
-                if waited == Waited::Handoff {
+                if waited == Waited::Holds {
                     // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
                     // listed.
                     if let Some(lapses) = queue.live.may_grant() {
                         let loss_watch = watches.own.take();
-                        return Ok(Some(place.grant(queue, lapses, loss_watch, None)));
+                        return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
                     }
                 }
             }
@@ -135,7 +135,7 @@ async fn hold(
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
-    let (place, mut listing) = match inherit(queue).await? {
+    let (entered, mut listing) = match inherit(queue).await? {
         Some(inherited) => inherited,
         None => {
             queue.open.znodes.abandoned.until_answered(queue.live).await;
@@ -147,9 +147,9 @@ pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant
     };
     let mut watches = Watches::default();
     loop {
-        match look(queue, &place.owned.znode, &mut watches, listing).await? {
+        match look(queue, &entered.owner.znode, &mut watches, listing).await? {
             Look::Hold { only } => match queue.live.may_grant() {
-                Some(lapses) => return Ok(Some(place.grant(queue, lapses, None, only))),
+                Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
                 None => renew_lease(queue).await?,
             },
             Look::StepBack | Look::Wait(_) => return Ok(None),
@@ -164,9 +164,9 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Takes a place over, or enters the queue anew. If the queue's options limit the entries, the
+/// Takes a contender over, or enters the queue anew. If the queue's options limit the entries, the
 /// attempt waits for a permit first.
-async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
         None => None,
@@ -180,30 +180,30 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
 /// Creates the contender's znode, and lists the queue after that.
 ///
 /// The queue is not listed if the znode's number proves that the contender is alone.
-async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let last_alone = &queue.open.znodes.last_alone;
     let last = last_alone.take(&queue.shared.directory);
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
-    let (owned, node, asked) = create_contender(queue, label, expects_alone).await?;
+    let (owner, node, asked) = create_contender(queue, label, expects_alone).await?;
     let czxid = node.stat.czxid;
     let me = queue.contender(queue.name(&node.path));
     let is_alone =
         |me: &Contender| last.is_some_and(|last| last.proves_alone(me.sequence(), czxid));
     let known_alone = asked.is_some() && me.as_ref().is_some_and(is_alone);
     let listing = match asked {
-        Some(asked) if known_alone || !expects_alone => queue.answered(asked, me).await?,
+        Some(asked) if known_alone || !expects_alone => queue.listing_of(asked, me).await?,
         _ => queue.list().await?,
     };
-    let place = Place {
+    let entered = Entered {
         token: FencingToken::from(czxid),
-        owned,
+        owner,
         czxid,
         known_alone,
     };
-    Ok((place, listing))
+    Ok((entered, listing))
 }
 
 /// Creates the contender's znode, and asks for the queue, or only for the directory's data if the
@@ -219,16 +219,16 @@ async fn create_contender<'q>(
     let znodes = &queue.open.znodes;
     let mut identity = queue.live.identity();
     let znode = znodes.sought(&shared.directory, identity);
-    let mut owned = ZnodeOwner::new(shared.session.end_request(), znode);
+    let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
     // No create is sent yet.
-    owned.settle();
+    owner.disown();
     let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
         let (acl, marks) = access(queue, &identity, label).await;
         if marks {
             identity = identity.marking();
-            owned.znode = znodes.sought(&shared.directory, identity);
+            owner.znode = znodes.sought(&shared.directory, identity);
         }
         let path = || identity.path(queue.directory(), label);
         let sent = queue.live.now();
@@ -236,7 +236,7 @@ async fn create_contender<'q>(
         // The server answers these reads after the create, so they show the new znode.
         let asked = queue.ask_for_queue(!expects_alone);
         let outcome;
-        (owned, outcome) = owned.created(reply).await;
+        (owner, outcome) = owner.created(reply).await;
         queue.live.note_create(&outcome);
         let (node, asked) = match outcome {
             Ok(node) => (node, Some(asked)),
@@ -250,37 +250,37 @@ async fn create_contender<'q>(
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
-                        unknown.another(queue.live, &path(), sent).await?;
+                        unknown.pause(queue.live, &path(), sent).await?;
                         continue;
                     }
                 }
             }
             Err(error) => return Err(Error::at_create(&path(), queue.live.id, error)),
         };
-        owned.set_path(&node.path, marks);
-        return Ok((owned, node, asked));
+        owner.set_path(&node.path, marks);
+        return Ok((owner, node, asked));
     }
 }
 
-/// The place of a hold that an earlier process has left to this one, and the queue.
-async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Place, Listing)>, Error> {
+/// The contender of a hold that an earlier process has left to this one, and the queue.
+async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Entered, Listing)>, Error> {
     let (inherited, label) = (&queue.open.inherited, queue.shared.label()?);
     let Some(hold) = inherited.take(&queue.shared.directory, label) else {
         return Ok(None);
     };
     let path = hold.znode.path().to_owned();
-    let owned = ZnodeOwner::new(queue.shared.session.end_request(), hold.znode);
+    let owner = ZnodeOwner::new(queue.shared.session.session_use(), hold.znode);
     // A list after a create shows what was there at the create. Here nothing is created.
     queue.ask(|| queue.server.sync(queue.directory())).await?;
     match queue.read(&path).await? {
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => {
-            let place = Place {
-                owned,
+            let entered = Entered {
+                owner,
                 czxid: stat.czxid,
                 token: hold.token,
                 known_alone: false,
             };
-            Ok(Some((place, queue.list().await?)))
+            Ok(Some((entered, queue.list().await?)))
         }
         _ => Err(deleted(queue, &path).await),
     }
@@ -347,13 +347,13 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     let mut own = own.into_iter();
     let created = own.next();
     if created.is_some() {
-        queue.live.note_create(&Ok(()));
+        queue.live.note_create_is_known();
     }
     // A server has applied two creates. The second znode would keep all later contenders waiting
     // until the session ends.
     for other in own {
         let znode = znodes.unique(&other.path);
-        drop(ZnodeOwner::new(queue.shared.session.end_request(), znode));
+        drop(ZnodeOwner::new(queue.shared.session.session_use(), znode));
     }
     Ok(created)
 }

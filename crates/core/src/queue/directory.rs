@@ -50,7 +50,7 @@ impl MissingDirectory<'_> {
         let mut pause_if_missing = Backoff::without_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
-            if live.unsupported.containers.is_avoided(live.now()) {
+            if live.features.containers.is_avoided(live.now()) {
                 mode = CreateMode::Persistent;
             }
             let sent = live.now();
@@ -69,7 +69,7 @@ impl MissingDirectory<'_> {
                     mode = CreateMode::Persistent;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
-                    unknown.another(live, path.as_str(), sent).await?;
+                    unknown.pause(live, path.as_str(), sent).await?;
                 }
                 Err(error) => return Err(Error::at_create(path.as_str(), server.id(), error)),
             }
@@ -90,7 +90,7 @@ impl MissingDirectory<'_> {
         let sent = live.now();
         let created = server.create(path.as_str(), data, mode, self.acl).await;
         live.note_create(&created);
-        let containers = &live.unsupported.containers;
+        let containers = &live.features.containers;
         match created {
             _ if !is_container => {}
             Ok(_) | Err(ServerError::Refused(_)) => containers.answered(),

@@ -15,7 +15,7 @@ pub(crate) const WITHOUT_ZNODE: &str = "a task without a znode";
 pub(crate) struct OwnWait {
     began: Instant,
     longest: Duration,
-    next_look: Instant,
+    next_warning: Instant,
 }
 
 impl OwnWait {
@@ -25,26 +25,26 @@ impl OwnWait {
         OwnWait {
             began,
             longest,
-            next_look: began + longest,
+            next_warning: began + longest,
         }
     }
 
-    /// Runs one wait of the attempt. `look` gets the time since the attempt began.
+    /// Runs one wait of the attempt. `warn` gets the time since the attempt began.
     ///
     /// The caller pins the wait: see [`sync`](crate::sync).
     pub(crate) async fn during<T>(
         &mut self,
         mut wait: Pin<&mut impl Future<Output = T>>,
-        look: impl Fn(Duration),
+        warn: impl Fn(Duration),
     ) -> T {
         loop {
             tokio::select! {
                 biased;
                 done = &mut wait => return done,
-                () = sleep_until(self.next_look) => {}
+                () = sleep_until(self.next_warning) => {}
             }
-            self.next_look = Instant::now() + self.longest;
-            look(self.began.elapsed());
+            self.next_warning = Instant::now() + self.longest;
+            warn(self.began.elapsed());
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::events::Source;
 use crate::hold::local_queue::LocalQueue;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::OwnZnode;
+use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
@@ -54,7 +54,7 @@ pub(crate) struct Listing {
     /// The number of all children.
     pub(crate) children: usize,
     /// A contender of another recipe, and this recipe.
-    pub(crate) other: Option<(String, &'static str)>,
+    pub(crate) other_recipe: Option<(String, &'static str)>,
     /// Its data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
     pub(crate) is_missing: bool,
@@ -128,8 +128,8 @@ impl<'a> SessionQueue<'a> {
         for name in names {
             match Contender::read(name, |label| self.shared.rule.counts(label)) {
                 Ok(contender) => listing.contenders.push(contender),
-                Err(name) if listing.other.is_none() => {
-                    listing.other = recipe_of(&name).map(|recipe| (name, recipe));
+                Err(name) if listing.other_recipe.is_none() => {
+                    listing.other_recipe = recipe_of(&name).map(|recipe| (name, recipe));
                 }
                 Err(_) => {}
             }
@@ -143,7 +143,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// True if this contender may have to step back, with this data of the directory.
-    pub(crate) fn may_step_back(&self, own: &OwnZnode, data: Option<&[u8]>) -> bool {
+    pub(crate) fn may_step_back(&self, own: &Znode, data: Option<&[u8]>) -> bool {
         let me = self.contender(self.name(own.path()));
         me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
     }
@@ -158,17 +158,17 @@ impl<'a> SessionQueue<'a> {
 
     /// Waits for the answers. If no answer comes, everything is asked for again.
     ///
-    /// If the names were not asked for, `alone` is the only contender.
-    pub(crate) async fn answered(
+    /// If the names were not asked for, `me` is the only contender.
+    pub(crate) async fn listing_of(
         &self,
         asked: Asked<'_>,
-        mut alone: Option<Contender>,
+        mut me: Option<Contender>,
     ) -> Result<Listing, Error> {
         let mut asked = Some(asked);
         let listing = self.ask(|| {
             let asked = asked.take().unwrap_or_else(|| self.ask_for_queue(true));
-            let alone = alone.take();
-            async { if_there(self.listed(asked, alone).await) }
+            let me = me.take();
+            async { if_there(self.listed(asked, me).await) }
         });
         Ok(listing.await?.unwrap_or_else(Listing::missing))
     }
@@ -176,12 +176,12 @@ impl<'a> SessionQueue<'a> {
     async fn listed(
         &self,
         (names, data): Asked<'_>,
-        alone: Option<Contender>,
+        me: Option<Contender>,
     ) -> Result<Listing, ServerError> {
         let mut listing = match names {
             Some(names) => self.listing(names.await?, None),
             None => Listing {
-                contenders: Vec::from_iter(alone),
+                contenders: Vec::from_iter(me),
                 children: 1,
                 ..Listing::default()
             },
@@ -193,7 +193,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
-        self.answered(self.ask_for_queue(true), None).await
+        self.listing_of(self.ask_for_queue(true), None).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.

@@ -11,7 +11,7 @@ use crate::server::error::{Refusal, ServerError};
 #[derive(Debug, Default)]
 pub(crate) struct UnknownCreates {
     /// The number of these creates that soon broke their connection.
-    soon: u32,
+    broke_soon: u32,
     backoff: Backoff,
 }
 
@@ -23,7 +23,7 @@ impl UnknownCreates {
     /// [`Error::Refused`] if eight creates broke their connection, each within a sixth of the
     /// session timeout, and neither this session nor an earlier one had an answer to a create. Some
     /// servers close the connection at a request that they do not know.
-    pub(crate) async fn another(
+    pub(crate) async fn pause(
         &mut self,
         live: &LiveSession,
         path: &str,
@@ -31,9 +31,9 @@ impl UnknownCreates {
     ) -> Result<(), Error> {
         const MOST: u32 = 8;
         if live.now().saturating_sub(sent) <= live.timeout / 6 {
-            self.soon += 1;
+            self.broke_soon += 1;
         }
-        if self.soon >= MOST && !live.create_is_known() {
+        if self.broke_soon >= MOST && !live.create_is_known() {
             let problem = "the connection breaks at each create: the server may not know create2, \
                            which ZooKeeper knows since 3.5";
             let refusal = Refusal::Other(problem.to_owned());

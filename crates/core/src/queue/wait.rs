@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::hold::grant::{Certainty, LossWatch, Watched, ZnodeLoss, session_lasts};
-use crate::hold::own_znode::OwnZnode;
+use crate::hold::grant::{Certainty, LossWatch, Watched, ZnodeLoss, until_session_answers};
+use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
@@ -31,7 +31,7 @@ pub(crate) enum Look {
 /// Orders the contenders, and asks the rule about the one with this znode.
 pub(crate) async fn look(
     queue: &SessionQueue<'_>,
-    own: &OwnZnode,
+    own: &Znode,
     watches: &mut Watches,
     mut listing: Listing,
 ) -> Result<Look, Error> {
@@ -153,7 +153,7 @@ fn is_sole(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
 ///
 /// Each of two recipes under one path grants without regard to the other.
 fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(), Error> {
-    match &listing.other {
+    match &listing.other_recipe {
         None => Ok(()),
         Some((name, recipe)) => Err(Error::OtherRecipe {
             path: queue.directory().to_owned(),
@@ -179,13 +179,14 @@ impl WaitOn {
         }
     }
 
+    /// True if these contenders include this name, and the property is true of that contender.
+    fn any(&self, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
+        let mut contenders = self.contenders.iter();
+        contenders.any(|awaited| awaited.name == name && is_so(awaited))
+    }
+
     /// Warns if one of the contenders is a holder of the waiter's own session.
-    pub(crate) fn warn_of_own_wait(
-        &self,
-        queue: &SessionQueue<'_>,
-        own: &OwnZnode,
-        waited: Duration,
-    ) {
+    pub(crate) fn warn_of_own_wait(&self, queue: &SessionQueue<'_>, own: &Znode, waited: Duration) {
         let paths = self
             .contenders
             .iter()
@@ -214,7 +215,7 @@ struct Awaited {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The waiter holds.
-    Handoff,
+    Holds,
     /// The waiter may hold, and must list the queue.
     LookAgain,
 }
@@ -223,14 +224,14 @@ pub(crate) enum Waited {
 pub(crate) async fn wait_on(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    own: &OwnZnode,
+    own: &Znode,
     on: &WaitOn,
 ) -> Result<Waited, Error> {
-    watches.contenders.retain(|name, _| is(on, name, |_| true));
+    watches.contenders.retain(|name, _| on.any(name, |_| true));
     loop {
         match set_watches(watches, queue, own, on).await? {
             Set::All => watches.look_again = None,
-            Set::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
+            Set::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             Set::Gone(_) | Set::LookAgain => {
@@ -242,13 +243,13 @@ pub(crate) async fn wait_on(
         }
         match watches.next().await {
             Woken::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
-            Woken::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
+            Woken::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             // It matters only once the waiter would hold.
             Woken::Directory if !queue.shared.rule.reads_directory() => {}
             Woken::Gone(_) | Woken::Directory | Woken::Changed => return Ok(Waited::LookAgain),
-            Woken::Written(name) if is(on, &name, |awaited| awaited.hands_off) => {
+            Woken::Written(name) if on.any(&name, |awaited| awaited.hands_off) => {
                 return has_its_turn(watches, queue, own).await;
             }
             // The contender may still be there, so it is watched again unless it has left.
@@ -257,23 +258,17 @@ pub(crate) async fn wait_on(
     }
 }
 
-/// True if these contenders include this name, and the property is true of that contender.
-fn is(on: &WaitOn, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
-    let mut contenders = on.contenders.iter();
-    contenders.any(|awaited| awaited.name == name && is_so(awaited))
-}
-
 /// Looks at the waiter's own znode once no contender is left before the waiter.
 ///
 /// The waiter holds if its znode certainly exists, and it need not look behind it.
 async fn has_its_turn(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    own: &OwnZnode,
+    own: &Znode,
 ) -> Result<Waited, Error> {
     let may_step_back = queue.may_step_back(own, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own(&*queue.server) {
-        Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
+        Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Holds),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
         Certainty::Lost(loss) => Err(place_lost(queue, own.path(), loss).await),
     }
@@ -284,7 +279,7 @@ async fn has_its_turn(
 /// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt fails
 /// with the end of the session.
 pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
-    session_lasts(queue.live).await;
+    until_session_answers(queue.live).await;
     Error::ContenderDeleted {
         path: path.to_owned(),
         session: queue.live.id,
@@ -317,7 +312,7 @@ type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
-    own: &OwnZnode,
+    own: &Znode,
     on: &WaitOn,
 ) -> Result<Set, Error> {
     let server = &queue.server;
@@ -366,7 +361,7 @@ async fn set_watches<'q>(
 }
 
 /// True if the waiter has to watch the directory's data.
-fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &OwnZnode) -> bool {
+fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &Znode) -> bool {
     // Once the data has changed, the contender looks behind it before it holds.
     let may_step_back = || watches.may_step_back.is_none() && queue.may_step_back(own, None);
     watches.directory.is_none() && (queue.shared.rule.reads_directory() || may_step_back())
@@ -376,7 +371,7 @@ fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &OwnZnode) 
 async fn watch_own(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    own: &OwnZnode,
+    own: &Znode,
     read: Read<'_>,
 ) -> Result<bool, Error> {
     match read.await {
@@ -403,7 +398,7 @@ async fn watch_own(
 async fn watch_directory(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    (own, on): (&OwnZnode, &WaitOn),
+    (own, on): (&Znode, &WaitOn),
     directory: Read<'_>,
 ) -> Result<bool, Error> {
     match directory.await {
@@ -462,7 +457,7 @@ impl Watches {
     fn look_at_own(&mut self, server: &dyn ServerSession) -> Certainty {
         let is_same_connection =
             self.connection.is_some() && self.connection == server.connection();
-        match self.own.as_mut().map(LossWatch::look) {
+        match self.own.as_mut().map(LossWatch::certainty) {
             Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
             Some(Certainty::Lost(loss)) => Certainty::Lost(loss),
             _ => Certainty::Doubtful,

@@ -24,7 +24,7 @@ use crate::server::values::{
     connection_state, create_request, error_of_code, event_of, multi_operation, no_reply,
 };
 
-pub(crate) struct ConnectedSession {
+pub(crate) struct ZookeeperSession {
     pub(crate) connection: Connection,
     pub(crate) id: SessionId,
     /// The session timeout as the session was opened, with which its lease counts.
@@ -36,7 +36,7 @@ pub(crate) struct ConnectedSession {
     pub(crate) own_identity: Option<AuthId>,
 }
 
-impl ConnectedSession {
+impl ZookeeperSession {
     /// Sends a request about one znode, at its path at the server.
     fn ask(
         &self,
@@ -133,13 +133,13 @@ fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
     }
 }
 
-impl fmt::Debug for ConnectedSession {
+impl fmt::Debug for ZookeeperSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ConnectedSession({})", self.id)
+        write!(formatter, "ZookeeperSession({})", self.id)
     }
 }
 
-impl ServerSession for ConnectedSession {
+impl ServerSession for ZookeeperSession {
     fn id(&self) -> SessionId {
         self.id
     }
@@ -358,9 +358,9 @@ impl ServerSession for ConnectedSession {
                 Ok(other) => Some(unexpected(&other)),
                 Err(error) => Some(error),
             };
-            let is_refused =
+            let is_failure =
                 |error: &ServerError| !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth);
-            refused.filter(is_refused).map_or(Ok(exchange), Err)
+            refused.filter(is_failure).map_or(Ok(exchange), Err)
         }
         .boxed()
     }

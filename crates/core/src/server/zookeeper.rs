@@ -19,7 +19,7 @@ use crate::server::ensemble::{
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::scope::Scope;
-use crate::server::session::ConnectedSession;
+use crate::server::session::ZookeeperSession;
 use crate::server::surroundings::{Surroundings, ThisMachine};
 use crate::server::values::session_end;
 use crate::sync::lock;
@@ -108,7 +108,7 @@ impl ZookeeperEnsemble {
     async fn open_identified(
         &self,
         resume: Option<&Resumable>,
-    ) -> Result<ConnectedSession, ServerError> {
+    ) -> Result<ZookeeperSession, ServerError> {
         *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(resume, identified).await {
@@ -127,7 +127,7 @@ impl ZookeeperEnsemble {
         &self,
         resume: Option<&Resumable>,
         identified: bool,
-    ) -> Result<ConnectedSession, ServerError> {
+    ) -> Result<ZookeeperSession, ServerError> {
         let [user, password] = &self.own_credentials;
         let mut auth = self.options.credentials().to_vec();
         if identified {
@@ -155,7 +155,7 @@ impl ZookeeperEnsemble {
         // A leader that is elected later gives the session the time that it was opened with.
         let timeout = resume.map_or(granted, |resume| granted.min(resume.opened_with));
         let connection = opening.connection.take();
-        Ok(ConnectedSession {
+        Ok(ZookeeperSession {
             connection: connection.ok_or(CLOSED)?,
             id: SessionId(session_id),
             timeout,

@@ -46,7 +46,7 @@ pub(crate) async fn claim(
         data: claimant.as_bytes().to_vec(),
         version: Some(0),
     }];
-    let is_claimed = || async {
+    let claim_by_write = || async {
         match server.transact(&first_write).await {
             Ok(_) => Ok(true),
             // An earlier write without an answer may be this process's own.
@@ -58,7 +58,7 @@ pub(crate) async fn claim(
         }
     };
     // If there is no ticket, the process that has claimed the session has deleted it.
-    match if_there(retry(ServerError::may_pass, is_claimed).await)? {
+    match if_there(retry(ServerError::may_pass, claim_by_write).await)? {
         Some(true) => {
             claim.is_done = true;
             Ok(server)

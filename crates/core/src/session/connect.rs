@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
-use crate::live::live_session::{LiveSession, Unsupported};
+use crate::live::live_session::{LiveSession, ServerFeatures};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -52,7 +52,7 @@ pub(crate) struct Opener {
     pub(crate) ensemble: Arc<dyn Ensemble>,
     pub(crate) options: ConnectOptions,
     /// What the earlier sessions have learned.
-    unsupported: Unsupported,
+    features: ServerFeatures,
 }
 
 impl Opener {
@@ -67,7 +67,7 @@ impl Opener {
         Ok(Opener {
             ensemble,
             options,
-            unsupported: Unsupported::default(),
+            features: ServerFeatures::default(),
         })
     }
 
@@ -117,7 +117,7 @@ impl Opener {
             server,
             terms,
             origin,
-            self.unsupported.clone(),
+            self.features.clone(),
             Handle::current(),
         );
         Ok(OpenSession::new(Arc::new(live)))

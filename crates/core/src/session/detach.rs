@@ -133,7 +133,7 @@ impl Session {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
         }
-        match open.znodes.keep() {
+        match open.znodes.freeze() {
             Ok(()) => Ok((open, first.view())),
             Err(znode) => refuse(znode.path(), "is of a recipe without a queue"),
         }
@@ -165,7 +165,7 @@ fn end_here(mut hold: Hold) -> Result<LeftHold, Ended> {
     let is_closed = hold.view.shared.unanswered.close();
     match held {
         Some((mut held, Ended::Released)) if is_closed && held.grant.is_held() => {
-            held.grant.owned.settle();
+            held.grant.owner.disown();
             let token = held.grant.token.next_turn();
             Ok(LeftHold { path, token })
         }

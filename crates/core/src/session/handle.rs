@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::live_session::EndRequest;
+use crate::live::live_session::SessionUse;
 use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
@@ -47,8 +47,8 @@ use crate::session::supervisor::{Current, Supervisor};
 /// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
 ///
 /// The answers to `sync` renew the lease, on which [`HoldView::is_held`](crate::HoldView::is_held)
-/// depends. The transaction after a reconnect shows that the leader of a quorum has accepted the
-/// connection: see [`docs::lease`](crate::docs::lease).
+/// depends. The transaction after a reconnect proves that the connection serves this session, at
+/// the leader of a quorum: see [`docs::lease`](crate::docs::lease).
 ///
 /// ```
 /// use zookeeper_recipes_core::Session;
@@ -76,7 +76,7 @@ struct SharedSession {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     /// The end that the user has asked for. Its last drop makes the supervisor close the session.
-    end: Arc<EndRequest>,
+    end: Arc<SessionUse>,
 }
 
 impl Session {
@@ -336,8 +336,8 @@ impl Session {
         let _ = self.shared.end.send(Some(end));
     }
 
-    /// The end that the user has asked for. A reference to it keeps the session open.
-    pub(crate) fn end_request(&self) -> &Arc<EndRequest> {
+    /// A use of the session, which keeps it open.
+    pub(crate) fn session_use(&self) -> &Arc<SessionUse> {
         &self.shared.end
     }
 

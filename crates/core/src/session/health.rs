@@ -77,14 +77,14 @@ impl Session {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
-    /// if session.tolerates() < Some(Duration::from_secs(3)) {
+    /// if session.tolerated_silence() < Some(Duration::from_secs(3)) {
     ///     eprintln!("set the tick of the servers, or a longer session timeout");
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub fn tolerates(&self) -> Option<Duration> {
-        self.current().map(|open| open.live.tolerates)
+    pub fn tolerated_silence(&self) -> Option<Duration> {
+        self.current().map(|open| open.live.tolerated_silence)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The task behind a session handle: it keeps one ZooKeeper session after another.
+//! The task behind a session handle: it runs one ZooKeeper session after another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::{Contact, LiveSession};
+use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::session::connect::{NotOpened, Opener};
-use crate::session::keeper::Keeper;
 use crate::session::leftovers::Leftovers;
+use crate::session::probes::Prober;
 use crate::session::state::SessionState;
 
 /// The state of a handle, and its current ZooKeeper session, if one is open.
@@ -42,9 +42,9 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps the session that is open already, if there is one, and each session after it.
+    /// Runs the session that is open already, if there is one, and each session after it.
     pub(crate) async fn run(mut self, opened: Option<Arc<OpenSession>>) {
-        let end = self.keep_each(opened).await;
+        let end = self.run_each(opened).await;
         self.over(end);
     }
 
@@ -56,7 +56,7 @@ impl Supervisor {
         });
     }
 
-    async fn keep_each(&mut self, mut next: Option<Arc<OpenSession>>) -> SessionEnd {
+    async fn run_each(&mut self, mut next: Option<Arc<OpenSession>>) -> SessionEnd {
         let mut before = None;
         loop {
             let open = match next.take() {
@@ -66,7 +66,7 @@ impl Supervisor {
                     Err(end) => return end,
                 },
             };
-            let end = self.keep(&open).await;
+            let end = self.run_session(&open).await;
             events::over(open.live.id, end);
             // `AuthenticationFailed` is not final here: the servers may accept a session without
             // the library's own identity.
@@ -128,8 +128,8 @@ impl Supervisor {
         server.filter(|_| !self.opener.ensemble.opens_sessions())
     }
 
-    /// Keeps one ZooKeeper session until its end, and publishes its state.
-    async fn keep(&mut self, open: &Arc<OpenSession>) -> SessionEnd {
+    /// Runs one ZooKeeper session until its end, and publishes its state.
+    async fn run_session(&mut self, open: &Arc<OpenSession>) -> SessionEnd {
         let live = &open.live;
         let server = match live.server() {
             Ok(server) => server,
@@ -138,7 +138,7 @@ impl Supervisor {
         };
         events::opened(live.id, live.timeout);
         let mut states = server.states();
-        let mut keeper = Keeper::new(open, &server);
+        let mut prober = Prober::new(open, &server);
         let server = Arc::downgrade(&server);
         let mut lapses = 0;
         let end = loop {
@@ -148,30 +148,30 @@ impl Supervisor {
                 end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Ended(end)) => break end,
-                    Some(state) => keeper.handle_state(state),
+                    Some(state) => prober.handle_state(state),
                     None => break SessionEnd::Closed,
                 },
-                () = keeper.handle_next() => {}
+                () = prober.handle_next() => {}
                 () = until_lapse(live, lapses) => {}
             }
             let condition = live.condition();
             lapses = condition.lapses;
-            let (state, is_suspended) = match condition.contact {
-                Contact::Connected => (SessionState::Connected(live.id), false),
-                Contact::Suspended => (SessionState::Suspended(live.id), true),
+            let (state, is_suspended) = match condition.status {
+                Status::Connected => (SessionState::Connected(live.id), false),
+                Status::Suspended => (SessionState::Suspended(live.id), true),
                 // A request has found the session over. A session that is over does not resume.
-                Contact::Ended(end) => break end,
+                Status::Ended(end) => break end,
             };
             let changed = self
                 .current
                 .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
             if changed {
-                open.granted.report_contact(is_suspended);
+                open.granted.report_suspended(is_suspended);
                 events::suspended(live.id, is_suspended);
             }
             open.granted.delete_lost(condition.lapses);
         };
-        drop(keeper);
+        drop(prober);
         let mut left = Leftovers::of(&open.znodes);
         let stays_open = self.stays_open(live);
         open.end(end);

@@ -145,7 +145,7 @@ async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Durat
         left = left.min(hold.remaining());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    (session.tolerates().expect("it is open"), left)
+    (session.tolerated_silence().expect("it is open"), left)
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn tolerated_silences_are_those_of_the_documentation() {
             options = options.tick(millis(tick));
         }
         let session = Session::open(simulation.ensemble("a"), options).await;
-        let tolerated = session.expect("a session opens").tolerates();
+        let tolerated = session.expect("a session opens").tolerated_silence();
         assert_eq!(tolerated, Some(millis(expected)), "{timeout} {tick:?}");
     }
 }

@@ -19,7 +19,7 @@ fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
         answered: now,
         connection: None,
     };
-    lease.answered(now, exchange);
+    lease.note_answer(now, exchange);
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -41,7 +41,7 @@ fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_pro
     assert_eq!(lease.count_lapse(2 * SECOND), (1, true));
     assert!(!lease.may_grant(2 * SECOND), "it is not proven");
     lease.connected_anew();
-    lease.proved(3 * SECOND);
+    lease.note_proof(3 * SECOND);
     assert_eq!(lease.count_lapse(3 * SECOND), (1, false));
     assert_eq!(lease.valid_until, seconds(9.75));
 }
@@ -55,7 +55,7 @@ fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
     answered(&mut lease, SECOND, SECOND);
     answered(&mut lease, 4 * SECOND, 4 * SECOND);
     assert_eq!(lease.count_lapse(4 * SECOND), (1, true));
-    lease.proved(4 * SECOND);
+    lease.note_proof(4 * SECOND);
     assert_eq!(lease.count_lapse(4 * SECOND), (1, false));
 }
 
@@ -97,7 +97,7 @@ fn reconnect_renews_once_the_session_is_proven() {
     lease.connected_anew();
     assert!(!lease.proven);
     assert_eq!(lease.valid_until, seconds(8.75));
-    lease.proved(6 * SECOND);
+    lease.note_proof(6 * SECOND);
     assert_eq!(lease.valid_until, seconds(13.75));
 }
 
@@ -106,14 +106,14 @@ fn grant_waits_until_the_first_answer_can_renew_the_lease() {
     let mut lease = lease();
     lease.connected_anew();
     answered(&mut lease, 3 * SECOND, 3 * SECOND);
-    lease.proved(3 * SECOND);
+    lease.note_proof(3 * SECOND);
     // The lease can be renewed at 3 + 2.25 + 1 seconds.
     assert!(lease.may_grant(8 * SECOND));
     let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
     let mut later = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
     later.connected_anew();
     answered(&mut later, seconds(5.6), seconds(5.6));
-    later.proved(seconds(5.6));
+    later.note_proof(seconds(5.6));
     assert!(!later.may_grant(seconds(5.6)));
 }
 
@@ -151,7 +151,10 @@ fn terms_of_every_timeout_and_tick_leave_the_lease_positive() {
             let renewed = terms.wait + terms.probe_interval() * 2;
             assert!(renewed < timeout - terms.margin, "{terms:?}");
             // The warning of a blocked runtime comes before a hold is lost.
-            assert!(terms.probe_interval() <= terms.tolerates() / 2, "{terms:?}");
+            assert!(
+                terms.probe_interval() <= terms.tolerated_silence() / 2,
+                "{terms:?}"
+            );
             let lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
             assert_eq!(lease.valid_until, timeout - terms.margin);
         }
@@ -245,7 +248,7 @@ fn lease_ends_when_the_contacts_say() {
                 }
                 Step::Proved => {
                     account.proven = true;
-                    lease.proved(now);
+                    lease.note_proof(now);
                 }
             }
             account.renew(lease.terms);

@@ -17,7 +17,7 @@ fn valid_until(live: &LiveSession) -> Duration {
 async fn renew(live: &LiveSession, script: &Scripted) {
     for _ in 0..2 {
         sleep(3 * SECOND).await;
-        live.answered(script.exchange(live.now()));
+        live.note_answer(script.exchange(live.now()));
     }
 }
 
@@ -40,7 +40,7 @@ async fn session_that_a_request_found_over_has_ended() {
 async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let work = async {
-        live.set_contact(Contact::Ended(SessionEnd::Detached));
+        live.set_status(Status::Ended(SessionEnd::Detached));
         Err::<(), _>(Error::ContenderDeleted {
             path: "/lock/1".to_owned(),
             session: live.id,
@@ -71,9 +71,9 @@ async fn write_counts_from_its_sending() {
     sleep(SECOND).await;
     let sent = live.now();
     sleep(2 * SECOND).await;
-    live.committed(script.exchange(sent));
+    live.note_commit(script.exchange(sent));
     sleep(3 * SECOND).await;
-    live.answered(script.exchange(live.now()));
+    live.note_answer(script.exchange(live.now()));
     assert_eq!(valid_until(&live), SECOND + LEASE);
 }
 
@@ -93,7 +93,7 @@ async fn write_proves_no_connection_but_its_own() {
     script.reconnect();
     live.adopt_connection(&*script);
     script.reconnect();
-    live.committed(script.exchange(live.now()));
+    live.note_commit(script.exchange(live.now()));
     assert_eq!(live.may_grant(), None);
 }
 
@@ -104,7 +104,7 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     let earlier = script.exchange(live.now());
     script.reconnect();
     live.adopt_connection(&*script);
-    live.committed(earlier);
+    live.note_commit(earlier);
     assert_eq!(live.may_grant(), None);
 }
 
@@ -132,7 +132,7 @@ async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
 async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
     let (live, _) = Scripted::open(SECOND);
     sleep(LEASE).await;
-    live.set_contact(Contact::Ended(SessionEnd::Expired));
+    live.set_status(Status::Ended(SessionEnd::Expired));
     assert_eq!(
         live.hold_state(0),
         HoldState::Lost(LossReason::LeaseElapsed)
@@ -143,8 +143,8 @@ async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
 #[tokio::test(start_paused = true)]
 async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_lapsed() {
     let (live, _) = Scripted::open(SECOND);
-    live.set_contact(Contact::Ended(SessionEnd::Expired));
-    live.set_contact(Contact::Ended(SessionEnd::Closed));
+    live.set_status(Status::Ended(SessionEnd::Expired));
+    live.set_status(Status::Ended(SessionEnd::Closed));
     let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
     for _ in 0..2 {
         assert_eq!(live.hold_state(0), expired);

@@ -57,9 +57,9 @@ async fn turn_that_was_revoked_hands_nothing_on() {
     let mut waiting = pin!(queue.turn());
     assert!(ready_now(&mut waiting).is_none());
     let znode = SessionZnodes::new(&live).unique("/locks/a");
-    let owned = ZnodeOwner::new(&Arc::new(watch::Sender::new(None)), znode);
+    let owner = ZnodeOwner::new(&Arc::new(watch::Sender::new(None)), znode);
     let token = FencingToken::from(1);
-    let back = revoked.hand_on(Grant::new(owned, &Default::default(), 0, token, None));
+    let back = revoked.hand_on(Grant::new(owner, &Default::default(), 0, token, None));
     assert!(back.is_some());
     assert!(ready_now(waiting).is_none(), "another task has the turn");
 }

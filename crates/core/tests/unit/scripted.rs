@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::contender::Identity;
 use crate::live::lease::{SessionOrigin, Terms};
-use crate::live::live_session::{LiveSession, Unsupported};
+use crate::live::live_session::{LiveSession, ServerFeatures};
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
     Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
@@ -75,7 +75,7 @@ impl Scripted {
             scripted.clone(),
             Terms::with_tick(TIMEOUT, TICK),
             SessionOrigin::Opened(Duration::ZERO),
-            Unsupported::default(),
+            ServerFeatures::default(),
             Handle::current(),
         );
         (Arc::new(live), scripted)

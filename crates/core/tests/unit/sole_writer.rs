@@ -20,7 +20,7 @@ async fn server_is_believed_that_refuses_a_write_to_others_alone() {
     ] {
         script.refuse(operation, refusal);
         let identity = script.identity();
-        let answer = is_believed(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
+        let answer = is_enforced(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
         assert_eq!(answer, believed, "refused at {operation}");
         assert!(live.create_is_known(), "the server has read a create");
     }

@@ -56,14 +56,14 @@ async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
     let _listening = tracing::subscriber::set_default(log.clone());
     let server = server();
     let session = open(&server).await;
-    let tolerates = session.tolerates().expect("it is open");
+    let silence = session.tolerated_silence().expect("it is open");
     let warnings = || warnings_in(&log);
     for times in 0..2 {
         probed(&session).await;
-        thread::sleep(tolerates / 4);
+        thread::sleep(silence / 4);
         probed(&session).await;
         assert_eq!(warnings().len(), times, "a quarter costs no hold");
-        thread::sleep(tolerates / 2 + TIMEOUT / 10);
+        thread::sleep(silence / 2 + TIMEOUT / 10);
         probed(&session).await;
         probed(&session).await;
         assert_eq!(warnings().len(), times + 1);
@@ -71,7 +71,10 @@ async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
     let fields = &warnings()[0].fields;
     let id = session.id().expect("it is open").to_string();
     assert_eq!(fields.get("session"), Some(&id));
-    assert_eq!(fields.get("tolerates"), Some(&format!("{tolerates:?}")));
+    assert_eq!(
+        fields.get("tolerated_silence"),
+        Some(&format!("{silence:?}"))
+    );
     session.close().await;
 }
 
@@ -111,7 +114,7 @@ fn block_right_before_the_end_of_the_runtime_is_warned_of() {
     let _session = runtime.block_on(async {
         let session = open(&server).await;
         probed(&session).await;
-        thread::sleep(session.tolerates().expect("it is open"));
+        thread::sleep(session.tolerated_silence().expect("it is open"));
         session
     });
     assert_eq!(warnings_in(&log).len(), 0);

@@ -2,7 +2,7 @@
 
 use stateright::{Model, Property};
 
-use super::{Accepted, Age, Connection, Contact, LeaseModel, Proof, Request, State};
+use super::{Age, Connection, Contact, LeaseModel, Proof, Proven, Request, State};
 
 /// A step of the servers, of the client, of the network or of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,9 +105,9 @@ impl LeaseModel {
             actions.push(Action::Speak);
             let proof_suffices =
                 state.connection != Connection::Isolated || self.rule.proof == Proof::Sync;
-            match state.accepted {
-                Accepted::No if proof_suffices => actions.push(Action::ServeProof),
-                Accepted::Yes => {
+            match state.proven {
+                Proven::No if proof_suffices => actions.push(Action::ServeProof),
+                Proven::Yes => {
                     actions.extend(contact.next_to_serve().map(Action::Serve));
                 }
                 _ => {}
@@ -119,11 +119,11 @@ impl LeaseModel {
             return;
         }
         actions.push(Action::Disconnect);
-        if state.accepted == Accepted::Yes && state.connection != Connection::Silent {
+        if state.proven == Proven::Yes && state.connection != Connection::Silent {
             actions.extend(contact.begin(self).map(|_| Action::Begin));
             actions.extend(contact.next_request(self).map(Action::Send));
         }
-        if state.accepted == Accepted::ProofServed {
+        if state.proven == Proven::ProofServed {
             actions.push(Action::AnswerProof);
         }
         if let Some((index, behind)) = contact.next_to_answer() {
@@ -357,17 +357,17 @@ impl LeaseModel {
             Action::CutOff => state.connection = Connection::Silent,
             Action::Disconnect => {
                 state.connection = Connection::None;
-                state.accepted = Accepted::No;
+                state.proven = Proven::No;
                 state.contact.disconnect(self);
             }
             Action::Resume => state.contact = state.contact.resume(self).unwrap_or(state.contact),
             Action::Reconnect(connection) => self.reconnect(state, connection),
             Action::ServeProof => {
                 self.reach(state);
-                state.accepted = Accepted::ProofServed;
+                state.proven = Proven::ProofServed;
             }
             Action::AnswerProof => {
-                state.accepted = Accepted::Yes;
+                state.proven = Proven::Yes;
                 state.contact.reconnect();
             }
             Action::Isolate { with_client } => self.isolate(state, with_client),
@@ -393,7 +393,7 @@ impl Model for LeaseModel {
             touched: Some(0),
             isolated: None,
             connection,
-            accepted: Accepted::Yes,
+            proven: Proven::Yes,
             contact: Contact::Counted {
                 sent: Some(0),
                 by_reconnect: false,

@@ -37,7 +37,7 @@ pub enum Connection {
 
 /// Whether the client goes by its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Accepted {
+pub enum Proven {
     /// Not before the proof of the reconnect has been answered.
     No,
     /// The answer is on its way.
@@ -56,7 +56,7 @@ pub struct State {
     /// What the client is connected to.
     pub connection: Connection,
     /// Whether the client goes by its connection.
-    pub accepted: Accepted,
+    pub proven: Proven,
     /// The contact that the client's lease counts from, or may soon.
     pub contact: Contact,
 }

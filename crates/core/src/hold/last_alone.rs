@@ -60,7 +60,7 @@ impl LastAlone {
     }
 
     /// Notes a contender whose znode is deleted for certain.
-    pub(crate) fn note_gone(&self, directory: &NodePath, alone: Alone) {
+    pub(crate) fn insert(&self, directory: &NodePath, alone: Alone) {
         let [new, old] = &mut *lock(&self.0);
         if let Some(known) = new.get_mut(directory) {
             *known = alone;
@@ -74,5 +74,5 @@ impl LastAlone {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/alone.rs"]
+#[path = "../../tests/unit/last_alone.rs"]
 mod tests;

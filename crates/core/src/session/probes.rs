@@ -1,4 +1,4 @@
-//! Keeps a ZooKeeper session: sends the probes, and the proof after each reconnect.
+//! The probes of a ZooKeeper session, and the proof after each reconnect.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::{Contact, LiveSession};
+use crate::live::live_session::{LiveSession, Status};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
 use crate::sync::{begun, or_never, ready_now};
@@ -17,8 +17,10 @@ use crate::sync::{begun, or_never, ready_now};
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
 
-/// Keeps one ZooKeeper session. The `Keeper` does not keep the `ServerSession` open.
-pub(crate) struct Keeper {
+/// Sends the probes of a session, and the proof after each reconnect.
+///
+/// The `Prober` does not keep the `ServerSession` open.
+pub(crate) struct Prober {
     open: Arc<OpenSession>,
     live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
@@ -39,14 +41,14 @@ struct Probe {
     answer: BoxFuture<'static, Result<Exchange, ServerError>>,
 }
 
-impl Keeper {
-    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Keeper {
+impl Prober {
+    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Prober {
         let live = open.live.clone();
         let mut ticks = tokio::time::interval(live.probe_interval);
         // After a runtime was blocked, the ticks of all its sessions are late. Each session then
         // returns to its own moments. Otherwise they would tick together from then on.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Keeper {
+        Prober {
             open: open.clone(),
             phase: Some(live.probe_phase),
             due: live.now(),
@@ -71,14 +73,14 @@ impl Keeper {
                     self.probes.clear();
                     // Neither must its proof. A proof that has no outcome yet goes over this one.
                     if let Some(proved) = self.proof.as_mut().and_then(ready_now) {
-                        self.proved(proved);
+                        self.handle_proof(proved);
                     }
                     self.probe();
                 }
             }
             ConnectionState::Disconnected => {
                 self.opened = true;
-                self.live.set_contact(Contact::Suspended);
+                self.live.set_status(Status::Suspended);
             }
             ConnectionState::Ended(_) => {}
         }
@@ -91,32 +93,32 @@ impl Keeper {
         let answer = self.probes.front_mut().map(|probe| &mut probe.answer);
         tokio::select! {
             biased;
-            proved = or_never(self.proof.as_mut()) => self.proved(proved),
+            proved = or_never(self.proof.as_mut()) => self.handle_proof(proved),
             answer = or_never(answer) => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
-                    self.live.answered(exchange);
+                    self.live.note_answer(exchange);
                     events::answered(exchange.answered.saturating_sub(exchange.sent));
-                    self.update_contact();
+                    self.update_status();
                 }
             }
-            _ = self.ticks.tick() => self.on_probe(),
+            _ = self.ticks.tick() => self.on_tick(),
         }
     }
 
-    fn proved(&mut self, proved: Result<Exchange, ServerError>) {
+    fn handle_proof(&mut self, proved: Result<Exchange, ServerError>) {
         self.proof = None;
         match proved {
             Ok(exchange) => {
-                self.live.committed(exchange);
-                self.update_contact();
+                self.live.note_commit(exchange);
+                self.update_status();
             }
             // The next probe starts another proof.
             Err(error) => events::not_proven(self.live.id, &error),
         }
     }
 
-    fn on_probe(&mut self) {
+    fn on_tick(&mut self) {
         let patience = self.live.timeout / 4;
         let now = self.live.now();
         self.warn_if_late(now);
@@ -126,7 +128,7 @@ impl Keeper {
         }
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
-            self.live.set_contact(Contact::Suspended);
+            self.live.set_status(Status::Suspended);
         }
         self.probe();
         if let Some(server) = self.server.upgrade() {
@@ -143,9 +145,9 @@ impl Keeper {
     fn warn_if_late(&mut self, now: Duration) {
         let late = now.saturating_sub(self.due);
         self.due = now + self.live.probe_interval;
-        let tolerates = self.live.tolerates;
-        if late > tolerates / 2 {
-            events::blocked(self.live.id, late, tolerates);
+        let tolerated_silence = self.live.tolerated_silence;
+        if late > tolerated_silence / 2 {
+            events::blocked(self.live.id, late, tolerated_silence);
         }
     }
 
@@ -168,15 +170,15 @@ impl Keeper {
     }
 
     /// Notes that an answer has come. Holds stay suspended until the session is proven.
-    fn update_contact(&self) {
+    fn update_status(&self) {
         let server = self.server.upgrade();
         if server.is_some_and(|server| self.live.is_proven(&*server)) {
-            self.live.set_contact(Contact::Connected);
+            self.live.set_status(Status::Connected);
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Prober {
     /// Warns of a block after which the session ends before the next tick.
     fn drop(&mut self) {
         self.warn_if_late(self.live.now());
@@ -184,5 +186,5 @@ impl Drop for Keeper {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/keeper.rs"]
+#[path = "../../tests/unit/probes.rs"]
 mod tests;

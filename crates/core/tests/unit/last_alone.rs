@@ -28,8 +28,8 @@ fn directories_that_were_used_long_ago_are_forgotten() {
         known.next().map(|alone| alone.czxid)
     };
     for number in 1..100 * KEPT {
-        last.note_gone(&path(0), alone(number));
-        last.note_gone(&path(number), alone(number));
+        last.insert(&path(0), alone(number));
+        last.insert(&path(number), alone(number));
         let oldest = number.saturating_sub(KEPT / 2).max(1);
         assert_eq!(known(oldest), Some(oldest as i64), "{number}");
         assert!(lock(&last.0).iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);

@@ -5,10 +5,10 @@ use tokio::time::timeout;
 use super::*;
 use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
 
-async fn keep(keeper: &mut Keeper, time: Duration) {
+async fn run(prober: &mut Prober, time: Duration) {
     let works = async {
         loop {
-            keeper.handle_next().await;
+            prober.handle_next().await;
         }
     };
     // `works` never ends, so the timeout is the expected result.
@@ -19,8 +19,8 @@ async fn keep(keeper: &mut Keeper, time: Duration) {
 async fn probe_counts_from_its_sending() {
     let (live, script) = Scripted::open(Duration::from_millis(2_400));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-    keep(&mut keeper, TIMEOUT * 2).await;
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+    run(&mut prober, TIMEOUT * 2).await;
     // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
     let valid_until = live.now() + live.remaining();
     assert_eq!(valid_until, Duration::from_secs(12) + LEASE);
@@ -29,14 +29,14 @@ async fn probe_counts_from_its_sending() {
 #[tokio::test(start_paused = true)]
 async fn probe_that_queues_behind_own_requests_suspends_nobody() {
     // The time a server takes for some thousands of requests sent before the probe.
-    for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
+    for (queued, status) in [(2_400, Status::Connected), (3_600, Status::Suspended)] {
         let (live, script) = Scripted::open(Duration::from_millis(queued));
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-        keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
-        assert_eq!(live.condition().contact, Contact::Connected);
-        keep(&mut keeper, 2 * live.probe_interval).await;
-        assert_eq!(live.condition().contact, contact, "{queued} ms");
+        let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+        run(&mut prober, TIMEOUT / 4 - Duration::from_millis(200)).await;
+        assert_eq!(live.condition().status, Status::Connected);
+        run(&mut prober, 2 * live.probe_interval).await;
+        assert_eq!(live.condition().status, status, "{queued} ms");
     }
 }
 
@@ -44,12 +44,12 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
 async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
     let (live, script) = Scripted::open(TIMEOUT);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-    keeper.handle_state(ConnectionState::Connected);
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+    prober.handle_state(ConnectionState::Connected);
     // No answer comes meanwhile, and as many probes are sent as may be.
-    keep(&mut keeper, live.probe_interval * 11 / 2).await;
+    run(&mut prober, live.probe_interval * 11 / 2).await;
     assert!(!script.has_sent(live.now()));
-    keeper.handle_state(ConnectionState::Connected);
+    prober.handle_state(ConnectionState::Connected);
     assert!(script.has_sent(live.now()));
 }
 
@@ -57,9 +57,9 @@ async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
 async fn reconnect_is_counted_and_the_first_state_is_none() {
     let (live, script) = Scripted::open(Duration::ZERO);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
     for reconnects in 0..3 {
-        keeper.handle_state(ConnectionState::Connected);
+        prober.handle_state(ConnectionState::Connected);
         assert_eq!(live.condition().reconnects, reconnects);
     }
 }
@@ -68,17 +68,17 @@ async fn reconnect_is_counted_and_the_first_state_is_none() {
 async fn hold_is_in_doubt_until_the_session_is_proven() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-    live.committed(script.exchange(live.now()));
-    keeper.handle_state(ConnectionState::Disconnected);
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+    live.note_commit(script.exchange(live.now()));
+    prober.handle_state(ConnectionState::Disconnected);
     script.reconnect();
     live.adopt_connection(&*server);
-    live.answered(script.exchange(live.now()));
-    keeper.update_contact();
-    assert_eq!(live.condition().contact, Contact::Suspended);
-    live.committed(script.exchange(live.now()));
-    keeper.update_contact();
-    assert_eq!(live.condition().contact, Contact::Connected);
+    live.note_answer(script.exchange(live.now()));
+    prober.update_status();
+    assert_eq!(live.condition().status, Status::Suspended);
+    live.note_commit(script.exchange(live.now()));
+    prober.update_status();
+    assert_eq!(live.condition().status, Status::Connected);
 }
 
 /// The answer has come before the break, and is looked at after it.
@@ -86,13 +86,13 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
 async fn answer_over_a_broken_connection_is_no_contact() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-    keep(&mut keeper, Duration::from_millis(50)).await;
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+    run(&mut prober, Duration::from_millis(50)).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     script.disconnect();
-    keeper.handle_state(ConnectionState::Disconnected);
-    keep(&mut keeper, live.probe_interval).await;
-    assert_eq!(live.condition().contact, Contact::Suspended);
+    prober.handle_state(ConnectionState::Disconnected);
+    run(&mut prober, live.probe_interval).await;
+    assert_eq!(live.condition().status, Status::Suspended);
 }
 
 /// The outcome of the proof of the connection before comes with the news of the reconnect.
@@ -101,15 +101,15 @@ async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     let answers_after = Duration::from_millis(100);
     let (live, script) = Scripted::open(answers_after);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-    keeper.handle_state(ConnectionState::Disconnected);
+    let mut prober = Prober::new(&OpenSession::new(live.clone()), &server);
+    prober.handle_state(ConnectionState::Disconnected);
     script.reconnect();
-    keeper.handle_state(ConnectionState::Connected);
-    keep(&mut keeper, answers_after / 2).await;
+    prober.handle_state(ConnectionState::Connected);
+    run(&mut prober, answers_after / 2).await;
     assert_eq!(script.proofs().len(), 1);
     tokio::time::sleep(answers_after).await;
     script.reconnect();
-    keeper.handle_state(ConnectionState::Connected);
-    keep(&mut keeper, answers_after * 3 / 2).await;
-    assert_eq!(live.condition().contact, Contact::Connected);
+    prober.handle_state(ConnectionState::Connected);
+    run(&mut prober, answers_after * 3 / 2).await;
+    assert_eq!(live.condition().status, Status::Connected);
 }
