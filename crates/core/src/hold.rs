@@ -295,8 +295,9 @@ impl Hold {
         live.in_a_runtime(pin!(self.view.grant_state.explained()))
             .await;
         let (held, ended) = self.end().expect(NOT_ENDED);
-        let (grant, record) = held.let_go(&self.view, ended);
-        let Some(grant) = grant else {
+        let (left, record) = held.let_go(&self.view, ended);
+        // The turn is dropped after the grant, also if this future is dropped.
+        let Some((turn, grant)) = left else {
             // The next task of the process has the grant.
             return Ok(());
         };
@@ -304,6 +305,7 @@ impl Hold {
             return Err(self.view.lost_error(reason));
         }
         let released = live.in_a_runtime(pin!(grant.release())).await;
+        drop(turn);
         if let Err(error) = &released {
             record.ended(how_ended(error), live.now());
         }
@@ -339,29 +341,36 @@ const NOT_ENDED: &str = "a hold that can be used has not been released";
 impl Held {
     /// The grant to release on the server, unless the next task of the process has it.
     ///
-    /// The grant keeps the turn in the local queue until its znode is deleted. The record reports
-    /// the release when it is dropped.
-    fn let_go(self, view: &HoldView, ended: Ended) -> (Option<Grant>, HoldRecord) {
-        let Some(turn) = self.turn else {
-            return (Some(self.grant), self.record);
+    /// The turn in the local queue is to be dropped after the grant: then the deletion of the znode
+    /// is sent, or answered, before the next task of the process enters. The record reports the
+    /// release when it is dropped.
+    fn let_go(
+        self,
+        view: &HoldView,
+        ended: Ended,
+    ) -> (Option<(Option<LocalTurn>, Grant)>, HoldRecord) {
+        let left = match self.turn {
+            Some(turn) if ended == Ended::Released && view.shared.unanswered.close() => {
+                let back = turn.hand_on(self.grant);
+                back.map(|(grant, turn)| (Some(turn), grant))
+            }
+            turn => Some((turn, self.grant)),
         };
-        let back = match ended == Ended::Released && view.shared.unanswered.close() {
-            true => turn.hand_on(self.grant),
-            false => Some((self.grant, turn)),
-        };
-        let grant = back.map(|(mut grant, turn)| {
-            grant.owner.kept_until_gone = Some(Box::new(turn));
-            grant
-        });
-        (grant, self.record)
+        (left, self.record)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // A grant that is dropped is released in the background.
         if let Some((held, ended)) = self.end() {
-            drop(held.let_go(&self.view, ended));
+            let (left, _record) = held.let_go(&self.view, ended);
+            if let Some((turn, grant)) = left {
+                // A grant that is dropped is released in the background. The server handles the
+                // requests of a session in order, so the deletion needs no answer before the next
+                // contender of the process is created.
+                drop(grant);
+                drop(turn);
+            }
         }
     }
 }

@@ -260,7 +260,10 @@ impl Granted {
             !is_lost
         });
         let reported = lost.into_iter().map(|RegisteredGrant { znode, fate, .. }| {
-            fate.report(Fate::Lapsed, znode.live().lapsed_at());
+            fate.report(
+                Fate::Lost(LossReason::LeaseElapsed),
+                znode.live().lapsed_at(),
+            );
             znode
         });
         reported.collect()
@@ -293,24 +296,24 @@ impl RegisteredGrant {
     async fn report(self, mut loss_watch: LossWatch) {
         let loss = loss_watch.lost().await;
         let at = self.znode.live().now();
-        let fate = match loss {
+        let reason = match loss {
             // The hold was released, or was lost before. Nobody asks for the reason.
-            ZnodeLoss::Deleted if self.znode.is_being_deleted() => Fate::Deleted,
+            ZnodeLoss::Deleted if self.znode.is_being_deleted() => LossReason::Deleted,
             ZnodeLoss::Deleted => {
                 self.znode.note_gone();
                 self.fate.report(Fate::Gone, at);
                 self.explain().await
             }
-            ZnodeLoss::Written => Fate::Written,
+            ZnodeLoss::Written => LossReason::Written,
         };
         let live = self.znode.live();
         match live.hold_state(self.lapses) {
-            HoldState::Lost(LossReason::LeaseElapsed) => {
-                self.fate.report(Fate::Lapsed, live.lapsed_at());
+            HoldState::Lost(lapse @ LossReason::LeaseElapsed) => {
+                self.fate.report(Fate::Lost(lapse), live.lapsed_at());
             }
             // The session reports its end.
-            HoldState::Lost(_) if fate == Fate::Unexplained => {}
-            _ => self.fate.report(fate, at),
+            HoldState::Lost(_) if reason == LossReason::DeletedOrSessionOver => {}
+            _ => self.fate.report(Fate::Lost(reason), at),
         }
         // The process's own release writes to the znode, too.
         if loss == ZnodeLoss::Written && !self.znode.is_being_deleted() {
@@ -323,12 +326,12 @@ impl RegisteredGrant {
     /// A server that deletes the znodes of a session reports this before it closes the connection.
     /// If it answers a later request of the session, the session was not over. The documented limit
     /// for the report of a deletion leaves a twentieth of the session timeout for the answer.
-    async fn explain(&self) -> Fate {
+    async fn explain(&self) -> LossReason {
         let live = self.znode.live();
         let lasts = tokio::time::timeout(live.timeout / 20, until_session_answers(live));
         match lasts.await {
-            Ok(()) => Fate::Deleted,
-            Err(_) => Fate::Unexplained,
+            Ok(()) => LossReason::Deleted,
+            Err(_) => LossReason::DeletedOrSessionOver,
         }
     }
 }

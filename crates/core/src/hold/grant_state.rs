@@ -21,40 +21,32 @@ pub(crate) enum Fate {
     Intact,
     /// The znode is deleted. It is not known yet if the session has ended.
     Gone,
-    /// Another client has deleted the znode.
-    Deleted,
-    /// The znode is deleted, and no server has said in time if the session has ended.
-    Unexplained,
-    /// Another client has written to the znode, so the znode is being deleted.
-    Written,
-    /// The lease has lapsed, so the znode is being deleted.
-    Lapsed,
-    /// The time limit of the hold has passed, so the znode is being deleted.
-    TimeIsUp,
+    /// The grant is lost for this reason. A znode that exists is being deleted.
+    Lost(LossReason),
 }
 
 impl Fate {
     pub(crate) fn loss(self) -> Option<LossReason> {
         match self {
             Fate::Intact | Fate::Gone => None,
-            Fate::Deleted => Some(LossReason::Deleted),
-            Fate::Unexplained => Some(LossReason::DeletedOrSessionOver),
-            Fate::Written => Some(LossReason::Written),
-            Fate::Lapsed => Some(LossReason::LeaseElapsed),
-            Fate::TimeIsUp => Some(LossReason::TimeLimit),
+            Fate::Lost(reason) => Some(reason),
         }
     }
 
     /// True if the znode is deleted, and not by this process.
     pub(crate) fn is_deleted(self) -> bool {
-        matches!(self, Fate::Gone | Fate::Deleted | Fate::Unexplained)
+        use LossReason::{Deleted, DeletedOrSessionOver};
+        matches!(
+            self,
+            Fate::Gone | Fate::Lost(Deleted | DeletedOrSessionOver)
+        )
     }
 
     fn may_follow(self, before: Fate) -> bool {
         match before {
             Fate::Intact => true,
-            Fate::Gone => !matches!(self, Fate::Gone | Fate::TimeIsUp),
-            _ => false,
+            Fate::Gone => !matches!(self, Fate::Gone | Fate::Lost(LossReason::TimeLimit)),
+            Fate::Lost(_) => false,
         }
     }
 }
@@ -88,7 +80,7 @@ impl GrantFate {
         let record = lock(&self.0.record);
         let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
         // Under the lock, because the owner ends the hold under it.
-        let is_first = holds && self.set(Fate::TimeIsUp);
+        let is_first = holds && self.set(Fate::Lost(LossReason::TimeLimit));
         drop(record);
         if is_first {
             of.lost(LossReason::TimeLimit, at);

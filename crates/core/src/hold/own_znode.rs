@@ -1,7 +1,6 @@
 //! A znode of this process, from before its create to the answer to its deletion; and all those of
 //! a session.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -386,9 +385,6 @@ pub(crate) struct ZnodeOwner {
     pub(crate) znode: Znode,
     /// Keeps the session open until the znode is deleted.
     pub(crate) session_use: Arc<SessionUse>,
-    /// Dropped after the answer to the deletion, or after a drop of this owner has sent the
-    /// deletion. Only owners of znodes with unique names have such a value.
-    pub(crate) kept_until_gone: Option<Box<dyn Any + Send + Sync>>,
     is_disowned: bool,
 }
 
@@ -397,7 +393,6 @@ impl ZnodeOwner {
         ZnodeOwner {
             znode,
             session_use: session_use.clone(),
-            kept_until_gone: None,
             is_disowned: false,
         }
     }
@@ -463,10 +458,6 @@ impl Drop for ZnodeOwner {
     fn drop(&mut self) {
         if !self.is_disowned {
             self.znode.remove_in_background(self.session_use.clone());
-            // The server handles the requests of a session in order. So the deletion needs no
-            // answer before the next contender of the process is created. One that is not sent yet
-            // costs that contender a wait.
-            drop(self.kept_until_gone.take());
         }
     }
 }

@@ -19,5 +19,5 @@ async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     assert!(granted.take_lost(0).is_empty());
     assert!(granted.take_lost(1).is_empty());
     assert_eq!(granted.take_lost(2).len(), 1);
-    assert_eq!(fate.get(), Fate::Lapsed);
+    assert_eq!(fate.get(), Fate::Lost(LossReason::LeaseElapsed));
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::hold::grant_state::{Fate, GrantFate};
 use crate::hold::own_znode::{SessionZnodes, ZnodeOwner};
-use crate::hold_state::FencingToken;
+use crate::hold_state::{FencingToken, LossReason};
 use crate::live::scripted::Scripted;
 use crate::sync::ready_now;
 
@@ -43,7 +43,7 @@ fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
 
 #[tokio::test(start_paused = true)]
 async fn hold_whose_turn_was_taken_away_takes_none_from_the_next_one() {
-    let (queue, late, lost) = held(Fate::Deleted);
+    let (queue, late, lost) = held(Fate::Lost(LossReason::Deleted));
     let _next = queue.try_turn().expect("the one before is lost");
     late.held_by(lost);
     assert!(queue.try_turn().is_none());
@@ -52,7 +52,7 @@ async fn hold_whose_turn_was_taken_away_takes_none_from_the_next_one() {
 /// The process may pause between the last look at the hold and the handoff.
 #[tokio::test(start_paused = true)]
 async fn turn_that_was_revoked_hands_nothing_on() {
-    let (queue, revoked, GrantState { live, .. }) = held(Fate::Deleted);
+    let (queue, revoked, GrantState { live, .. }) = held(Fate::Lost(LossReason::Deleted));
     let _current = queue.try_turn().expect("the one before is lost");
     let mut waiting = pin!(queue.turn());
     assert!(ready_now(&mut waiting).is_none());
