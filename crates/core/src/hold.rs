@@ -10,7 +10,7 @@ pub(crate) mod open_session;
 pub(crate) mod own_znode;
 pub(crate) mod registry;
 mod replace;
-mod search;
+pub(crate) mod search;
 pub(crate) mod sole_writer;
 mod transaction;
 mod unanswered_writes;

@@ -77,13 +77,23 @@ impl NodePath {
 
     /// The last segment.
     pub fn name(&self) -> &str {
-        self.0.rsplit('/').next().unwrap_or_default()
+        last_segment(&self.0)
+    }
+
+    /// The name of the child of this directory that has this path.
+    pub(crate) fn child_name<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let name = path.strip_prefix(self.as_str())?.strip_prefix('/')?;
+        (!name.contains('/')).then_some(name)
     }
 
     /// The path as a string, in ZooKeeper's form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+pub(crate) fn last_segment(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The most bytes of a path.

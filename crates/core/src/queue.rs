@@ -211,10 +211,7 @@ impl Queue {
         let Some(timeout) = session.timeout() else {
             return local.turn().await;
         };
-        let is_awaited = |path: &str| {
-            let name = path.strip_prefix(directory.as_str());
-            name.is_some_and(|name| name.rfind('/') == Some(0))
-        };
+        let is_awaited = |path: &str| directory.child_name(path).is_some();
         let warn = |waited| {
             if let Some(open) = session.current() {
                 let granted = &open.granted;

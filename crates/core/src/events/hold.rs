@@ -12,6 +12,7 @@ use tracing::Span;
 use crate::events::meter::{self, ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
 use crate::events::{Source, TARGET};
 use crate::hold_state::{Ended, FencingToken, FirstLoss, Loss, LossReason};
+use crate::path::last_segment;
 use crate::server::error::SessionEnd;
 
 pub(crate) struct HoldStart<'a> {
@@ -54,7 +55,7 @@ impl HoldRecord {
         waited: Duration,
     ) -> HoldRecord {
         let HoldStart { token, path, now } = granted;
-        let znode = name_of(path).to_owned();
+        let znode = last_segment(path).to_owned();
         meter::count(ACQUIRED, Some(&source), None);
         meter::change(HOLDING, &source, 1.0);
         meter::record(WAITED, Some(&source), waited);
@@ -197,7 +198,7 @@ impl Record {
             return;
         }
         let path = &self.source.path;
-        let holder = name_of(holder);
+        let holder = last_segment(holder);
         tracing::warn!(
             target: TARGET, %path, contender, holder, ?waited, "waits behind its own process"
         );
@@ -212,10 +213,6 @@ impl Record {
         }
         is_first
     }
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The reason in a word, as a label of metrics.

@@ -66,8 +66,7 @@ pub(crate) struct InheritedHold {
 impl InheritedHold {
     /// True if the znode is a contender of this label in this directory.
     fn is(&self, directory: &NodePath, label: &str) -> bool {
-        let name = self.znode.path().strip_prefix(directory.as_str());
-        let name = name.and_then(|name| name.strip_prefix('/'));
+        let name = directory.child_name(self.znode.path());
         name.is_some_and(|name| Contender::parse(name, |found| found == label).is_some())
     }
 }

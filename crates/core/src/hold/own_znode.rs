@@ -15,7 +15,7 @@ use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::live::live_session::{LiveSession, SessionUse};
-use crate::path::NodePath;
+use crate::path::{NodePath, last_segment};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
@@ -105,8 +105,7 @@ impl SessionZnodes {
     ///
     /// Only the process that created the znode can mark its release.
     pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> Znode {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let contender = Contender::parse(name, |_| true);
+        let contender = Contender::parse(last_segment(path), |_| true);
         let writers = match contender.is_some_and(|it| it.marks_release()) {
             true => Writers::EarlierProcess,
             false => Writers::Any,

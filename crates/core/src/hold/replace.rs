@@ -1,7 +1,6 @@
 //! The replacement of a holder's znode by one of another kind.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use crate::contender::Contender;
 use crate::error::Error;
@@ -35,21 +34,17 @@ impl Grant {
         let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
         let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());
-        let replacement = Replacement {
-            live: &live,
-            old: &old,
-            new: &new,
-        };
-        live.during(&old, pin!(replacement.replace(data, acl)))
-            .await?;
+        let replaced = pin!(replace_znode(&live, &old, &new, data, acl));
+        live.during(&old, replaced).await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(registered);
+        let lost = |reason| Error::lost(&old, live.id, reason);
         if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
-            return Err(replacement.lost(reason));
+            return Err(lost(reason));
         }
         let lapses = live
             .may_grant()
-            .ok_or_else(|| replacement.lost(LossReason::LeaseElapsed))?;
+            .ok_or_else(|| lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
         self.owner.disown();
         let mut grant = Grant::new(new_owner, granted, lapses, self.token, None);
@@ -87,73 +82,58 @@ impl Grant {
     }
 }
 
-/// The two znodes of a replacement, and their session.
-struct Replacement<'a> {
-    live: &'a Arc<LiveSession>,
-    old: &'a str,
-    new: &'a str,
-}
-
-impl Replacement<'_> {
-    fn failed(&self, error: ServerError) -> Error {
-        Error::at(self.old, self.live.id, error)
-    }
-
-    fn lost(&self, reason: LossReason) -> Error {
-        Error::lost(self.old, self.live.id, reason)
-    }
-
-    /// Creates the new znode and deletes the old one in one transaction.
-    ///
-    /// While no answer comes, the transaction is repeated.
-    async fn replace(&self, data: &[u8], acl: &[Acl]) -> Result<(), Error> {
-        let server = self.live.server().map_err(|error| self.failed(error))?;
-        let operations = [
-            Operation::create(self.new, data, CreateMode::Ephemeral, acl),
-            Operation::delete(self.old),
-        ];
-        let both = [self.new.to_owned(), self.old.to_owned()];
-        let mut backoff = Backoff::default();
-        loop {
-            match server.transact(&operations).await {
-                Ok(_) => return Ok(()),
-                Err(TransactionError {
-                    error: ServerError::OutcomeUnknown(_),
-                    ..
-                }) => {}
-                // The old znode is deleted, or the directory with it.
-                Err(TransactionError { error, .. }) if error.is(Refusal::NoNode) => {
-                    return Err(self.lost(LossReason::Deleted));
-                }
-                // Nobody else uses this name, so an earlier transaction succeeded and its answer
-                // was lost.
-                Err(TransactionError {
-                    operation: Some(0),
-                    error,
-                }) if error.is(Refusal::NodeExists) => {}
-                Err(failure) => {
-                    let session = self.live.id;
-                    return Err(Error::at_transaction(
-                        self.old,
-                        session,
-                        failure,
-                        &operations,
-                    ));
-                }
+/// Creates the new znode and deletes the old one in one transaction.
+///
+/// While no answer comes, the transaction is repeated.
+async fn replace_znode(
+    live: &LiveSession,
+    old: &str,
+    new: &str,
+    data: &[u8],
+    acl: &[Acl],
+) -> Result<(), Error> {
+    let failed = |error| Error::at(old, live.id, error);
+    let deleted = || Error::lost(old, live.id, LossReason::Deleted);
+    let server = live.server().map_err(failed)?;
+    let operations = [
+        Operation::create(new, data, CreateMode::Ephemeral, acl),
+        Operation::delete(old),
+    ];
+    let both = [new.to_owned(), old.to_owned()];
+    let mut backoff = Backoff::default();
+    loop {
+        match server.transact(&operations).await {
+            Ok(_) => return Ok(()),
+            Err(TransactionError {
+                error: ServerError::OutcomeUnknown(_),
+                ..
+            }) => {}
+            // The old znode is deleted, or the directory with it.
+            Err(TransactionError { error, .. }) if error.is(Refusal::NoNode) => {
+                return Err(deleted());
             }
-            let sync = server.sync(self.old);
-            let nodes = server.get_each(&both);
-            let found = async {
-                sync.await?;
-                nodes.await
-            };
-            match found.await.as_deref() {
-                Ok([Some(_), _]) => return Ok(()),
-                Ok([None, Some(_)]) => {}
-                Ok(_) => return Err(self.lost(LossReason::Deleted)),
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                Err(error) => return Err(self.failed(error.clone())),
+            // Nobody else uses this name, so an earlier transaction succeeded and its answer
+            // was lost.
+            Err(TransactionError {
+                operation: Some(0),
+                error,
+            }) if error.is(Refusal::NodeExists) => {}
+            Err(failure) => {
+                return Err(Error::at_transaction(old, live.id, failure, &operations));
             }
+        }
+        let sync = server.sync(old);
+        let nodes = server.get_each(&both);
+        let found = async {
+            sync.await?;
+            nodes.await
+        };
+        match found.await.as_deref() {
+            Ok([Some(_), _]) => return Ok(()),
+            Ok([None, Some(_)]) => {}
+            Ok(_) => return Err(deleted()),
+            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+            Err(error) => return Err(failed(error.clone())),
         }
     }
 }

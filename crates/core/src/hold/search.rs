@@ -13,7 +13,7 @@ use futures_util::future::FutureExt;
 use crate::contender::Identity;
 use crate::live::live_session::LiveSession;
 use crate::retry::retry;
-use crate::server::ensemble::{Created, Node};
+use crate::server::ensemble::{Created, ServerSession};
 use crate::server::error::{ServerError, if_there};
 use crate::sync::{SharedWork, lock};
 
@@ -52,20 +52,9 @@ impl Searches {
     ) -> Result<Vec<Created>, ServerError> {
         let found = || async {
             let paths = self.own_paths(live, directory, identity).await?;
-            let nodes = match paths.is_empty() {
-                true => Vec::new(),
-                false => live.server()?.get_each(&paths).await?,
-            };
-            Ok((paths, nodes))
+            owned(&*live.server()?, paths).await
         };
-        let (paths, nodes) = retry(ServerError::may_pass, found).await?;
-        let created = |(path, node): (String, Option<Node>)| {
-            let (_, stat) = node?;
-            // Two copies of one virtual machine may draw the same identities.
-            let is_own = stat.ephemeral_owner == live.id.0;
-            is_own.then_some(Created { path, stat })
-        };
-        Ok(zip(paths, nodes).filter_map(created).collect())
+        retry(ServerError::may_pass, found).await
     }
 
     /// The paths of the znodes of this identity, of any owner, read after a commit.
@@ -128,23 +117,41 @@ async fn list_after_commit(
     searches: Arc<Searches>,
     directory: String,
 ) -> Result<SortedNames, ServerError> {
-    let listed = if directory.is_empty() {
-        "/"
-    } else {
-        &directory
-    };
     let list = || async {
         // Until then, all callers can share the list.
         live.until_connected().await;
         let server = live.server()?;
         let number = searches.next();
         server.prove().await?;
-        let mut names = if_there(server.list(listed).await)?.unwrap_or_default();
+        let mut names = if_there(server.list(or_root(&directory)).await)?.unwrap_or_default();
         names.sort_unstable();
         let names = names.into();
         Ok(SortedNames { number, names })
     };
     retry(ServerError::may_pass, list).await
+}
+
+/// The path of a directory, which is empty for the root.
+pub(crate) fn or_root(directory: &str) -> &str {
+    if directory.is_empty() { "/" } else { directory }
+}
+
+/// Reads the znodes at these paths, and returns those of the session.
+pub(crate) async fn owned(
+    server: &dyn ServerSession,
+    paths: Vec<String>,
+) -> Result<Vec<Created>, ServerError> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let nodes = server.get_each(&paths).await?;
+    let owned = zip(paths, nodes).filter_map(|(path, node)| {
+        let (_, stat) = node?;
+        // Two copies of one virtual machine may draw the same identities.
+        let is_own = stat.ephemeral_owner == server.id().0;
+        is_own.then_some(Created { path, stat })
+    });
+    Ok(owned.collect())
 }
 
 #[cfg(test)]

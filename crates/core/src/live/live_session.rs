@@ -197,10 +197,7 @@ impl LiveSession {
     /// [`ServerError::SessionOver`] once the session has ended.
     pub(crate) fn server(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
         lock(&self.server).clone().ok_or_else(|| {
-            let end = match self.condition.borrow().status {
-                Status::Ended(end) => end,
-                Status::Connected | Status::Suspended => SessionEnd::Closed,
-            };
+            let end = lock(&self.lease_state).over.unwrap_or(SessionEnd::Closed);
             ServerError::SessionOver(end)
         })
     }

@@ -107,7 +107,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     pub(crate) fn name<'p>(&self, path: &'p str) -> &'p str {
-        path.get(self.directory().len() + 1..).unwrap_or_default()
+        self.shared.directory.child_name(path).unwrap_or_default()
     }
 
     pub(crate) fn child(&self, name: &str) -> String {

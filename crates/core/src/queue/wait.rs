@@ -41,7 +41,8 @@ pub(crate) async fn look(
         let is_only_child = listing.children == 1;
         let ordered = queue.in_order(listing).await?;
         let mut names = ordered.contenders.iter().map(Contender::name);
-        let me = names.position(|it| it == queue.name(own.path()));
+        let own_name = queue.name(own.path());
+        let me = names.position(|it| it == own_name);
         let Some(me) = me else {
             return Err(deleted(queue, own.path()).await);
         };
@@ -229,26 +230,30 @@ pub(crate) async fn wait_on(
 ) -> Result<Waited, Error> {
     watches.contenders.retain(|name, _| on.any(name, |_| true));
     loop {
-        match set_watches(watches, queue, own, on).await? {
-            Set::All => watches.look_again = None,
-            Set::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
-                return has_its_turn(watches, queue, own).await;
+        let changed = set_watches(watches, queue, own, on).await?;
+        let are_set = changed.is_none();
+        let woken = match changed {
+            Some(woken) => woken,
+            None => {
+                watches.look_again = None;
+                watches.next().await
             }
-            Set::Gone(_) | Set::LookAgain => {
-                // This may happen a few times in a row, without a pause.
-                let few = || Backoff::without_first(4);
-                watches.look_again.get_or_insert_with(few).wait().await;
-                return Ok(Waited::LookAgain);
-            }
-        }
-        match watches.next().await {
+        };
+        match woken {
             Woken::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
             Woken::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             // It matters only once the waiter would hold.
             Woken::Directory if !queue.shared.rule.reads_directory() => {}
-            Woken::Gone(_) | Woken::Directory | Woken::Changed => return Ok(Waited::LookAgain),
+            Woken::Gone(_) | Woken::Directory | Woken::Changed => {
+                if !are_set {
+                    // This may happen a few times in a row, without a pause.
+                    let few = || Backoff::without_first(4);
+                    watches.look_again.get_or_insert_with(few).wait().await;
+                }
+                return Ok(Waited::LookAgain);
+            }
             Woken::Written(name) if on.any(&name, |awaited| awaited.hands_off) => {
                 return has_its_turn(watches, queue, own).await;
             }
@@ -297,24 +302,17 @@ async fn place_lost(queue: &SessionQueue<'_>, path: &str, loss: ZnodeLoss) -> Er
     }
 }
 
-/// The outcome of setting the missing watches.
-enum Set {
-    All,
-    /// The watches are set, except that the contender with this name has left.
-    Gone(String),
-    /// The queue has changed meanwhile, or may have changed.
-    LookAgain,
-}
-
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 
 /// Sets the missing watches of a waiter that waits on these contenders.
+///
+/// The result is what has changed meanwhile, or may have changed, and `None` if all watches are set.
 async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
     own: &Znode,
     on: &WaitOn,
-) -> Result<Set, Error> {
+) -> Result<Option<Woken>, Error> {
     let server = &queue.server;
     let missing: Vec<(&Awaited, String)> = on
         .contenders
@@ -332,32 +330,32 @@ async fn set_watches<'q>(
     let paths = missing.iter();
     let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
 
-    let mut set = Set::All;
+    let mut changed = None;
     if let Some(read) = read_own {
         if !watch_own(watches, queue, own, read).await? {
-            set = Set::LookAgain;
+            changed = Some(Woken::Changed);
         }
     }
     if let Some(directory) = directory {
         if !watch_directory(watches, queue, (own, on), directory).await? {
-            set = Set::LookAgain;
+            changed = Some(Woken::Changed);
         }
     }
     let mut gone = None;
     for ((awaited, _), contender) in missing.iter().zip(contenders) {
         match contender.await {
             Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
-                set = Set::LookAgain;
+                changed = Some(Woken::Changed);
             }
             Ok((_, _, watch)) => {
                 watches.contenders.insert(awaited.name.clone(), watch);
             }
             Err(error) if error.is(Refusal::NoNode) => gone = Some(awaited.name.clone()),
-            Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
+            Err(ServerError::OutcomeUnknown(_)) => changed = Some(Woken::Changed),
             Err(error) => return Err(queue.failed(error)),
         }
     }
-    Ok(gone.map_or(set, Set::Gone))
+    Ok(gone.map(Woken::Gone).or(changed))
 }
 
 /// True if the waiter has to watch the directory's data.
@@ -409,8 +407,7 @@ async fn watch_directory(
             Ok(!reads || Some(data) == on.data)
         }
         // If there is no directory, the waiter's own znode is deleted, too. The next look says so.
-        Err(error) if error.is(Refusal::NoNode) => Ok(false),
-        Err(ServerError::OutcomeUnknown(_)) => Ok(false),
+        Err(error) if error.is_unknown() || error.is(Refusal::NoNode) => Ok(false),
         Err(error) => Err(queue.failed(error)),
     }
 }
@@ -441,7 +438,7 @@ enum Woken {
     OwnLost(ZnodeLoss),
     /// The directory's data has changed.
     Directory,
-    /// The queue must be listed.
+    /// The queue may have changed, and must be listed.
     Changed,
     /// The znode of the contender with this name is deleted.
     Gone(String),

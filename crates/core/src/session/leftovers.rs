@@ -1,13 +1,13 @@
 //! The znodes that a process may leave in a session, and their deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter::zip;
 use std::sync::Arc;
 
 use futures_util::future::{FutureExt, join_all};
 
 use crate::events::{session as events, znode as znode_events};
 use crate::hold::own_znode::{Named, SessionZnodes};
+use crate::hold::search::{or_root, owned};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::ServerSession;
@@ -112,28 +112,31 @@ async fn paths_left(
 /// Deletes the session's znodes in a directory whose paths begin with these prefixes.
 ///
 /// The directory is empty for the root.
+///
+/// The list is not sent after a commit, as that of [`Searches`](crate::hold::search::Searches) is.
+/// It need not be:
+///
+/// * A session that is resumed was claimed by a commit over this connection.
+/// * A session that is detached passes these paths on to the next process.
+/// * If a session is closed here and stays open at the server, it is that of a client. The adapter
+///   commits a znode after each reconnect of the client.
 async fn delete_sought(
     server: &dyn ServerSession,
     directory: &str,
     prefixes: Vec<Arc<str>>,
 ) -> Result<(), ServerError> {
     let prefixes: BTreeSet<&str> = prefixes.iter().map(|prefix| &**prefix).collect();
-    let listed = if directory.is_empty() { "/" } else { directory };
-    let names = server.list(listed).await?;
+    let names = server.list(or_root(directory)).await?;
     let paths = names.iter().map(|name| format!("{directory}/{name}"));
     // No prefix begins with another one: all are as long as an identity.
     let own = paths.filter(|path| {
         let before = prefixes.range(..=path.as_str()).next_back();
         before.is_some_and(|prefix| path.starts_with(prefix))
     });
-    let paths: Vec<String> = own.collect();
-    let nodes = server.get_each(&paths).await?;
-    let own = zip(paths, nodes).filter(|(_, node)| {
-        let owner = node.as_ref().map(|(_, stat)| stat.ephemeral_owner);
-        // Two copies of one virtual machine may draw the same identities.
-        owner == Some(server.id().0)
-    });
-    let deletions = own.map(|(path, _)| async move { if_there(server.delete(&path).await) });
+    let own = owned(server, own.collect()).await?;
+    let deletions = own
+        .iter()
+        .map(|node| async { if_there(server.delete(&node.path).await) });
     let deleted: Result<Vec<_>, _> = join_all(deletions).await.into_iter().collect();
     deleted.map(drop)
 }
