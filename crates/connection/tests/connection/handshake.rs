@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{Break, End, Resumable, State};
-use zookeeper_recipes_protocol::{ConnectResponse, OpCode, RequestBody};
+use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, RequestBody, xid};
 
 use crate::world::{T, Way, World, config};
 
@@ -15,6 +15,11 @@ fn granted(world: &World) -> Duration {
 }
 
 fn respond(world: &mut World, timeout: i32, session_id: i64) {
+    world.inject(&response(timeout, session_id));
+    world.settle();
+}
+
+fn response(timeout: i32, session_id: i64) -> Vec<u8> {
     let response = ConnectResponse {
         protocol_version: 0,
         timeout,
@@ -24,8 +29,20 @@ fn respond(world: &mut World, timeout: i32, session_id: i64) {
     };
     let mut bytes = Vec::new();
     response.encode_frame(&mut bytes);
-    world.inject(&bytes);
-    world.settle();
+    bytes
+}
+
+/// A session with credentials, at a reconnect that no server has answered yet.
+fn greeting_with_credentials() -> (World, i64) {
+    let mut config = config(1);
+    config.auth = vec![("digest".to_owned(), b"me:secret".to_vec())];
+    let mut world = World::new(config);
+    world.until(World::is_connected);
+    let session = world.machine.session_id().expect("a session");
+    world.ways.fill(Way::Mute);
+    world.close_connection();
+    world.until(World::has_connection);
+    (world, session)
 }
 
 #[test]
@@ -90,6 +107,26 @@ fn another_session_at_a_reconnect_is_the_end_and_is_closed() {
     respond(&mut world, 10_000, 4711);
     assert_eq!(world.end(), Some(End::Expired));
     assert!(!world.has_connection());
+}
+
+#[test]
+fn another_session_at_a_reconnect_is_closed_whatever_the_server_sends_behind_it() {
+    for behind in [
+        &[][..],
+        &[0xff; 4],
+        &[0, 0, 0, 1, 7],
+        &response(10_000, 4712),
+    ] {
+        let mut world = World::connected();
+        world.ways.fill(Way::Mute);
+        world.close_connection();
+        world.until(World::has_connection);
+        let before = world.bytes_to_server;
+        world.inject(&[&response(10_000, 4711)[..], behind].concat());
+        world.settle();
+        assert_eq!(world.end(), Some(End::Expired));
+        assert!(world.bytes_to_server > before, "{behind:?}");
+    }
 }
 
 #[test]
@@ -247,6 +284,32 @@ fn granted_timeout_of_a_millisecond_does_not_burn() {
     world.ensemble.sessions.clear();
     world.ways.fill(Way::Member);
     world.until(|world| world.end().is_some());
+}
+
+#[test]
+fn timeout_is_reported_before_the_credentials_are_answered_if_it_is_shorter() {
+    for (grants, is_reported) in [(4_000, true), (10_000, false), (12_000, false)] {
+        let (mut world, session) = greeting_with_credentials();
+        let before = world.states.len();
+        respond(&mut world, grants, session);
+        let reported = &world.states[before..];
+        assert_eq!(!reported.is_empty(), is_reported, "{reported:?}");
+    }
+}
+
+#[test]
+fn answer_to_watches_that_were_not_set_again_breaks_the_connection() {
+    let (mut world, session) = greeting_with_credentials();
+    respond(&mut world, 10_000, session);
+    let mut bytes = Vec::new();
+    Reply::new(xid::SET_WATCHES, 0, ReplyBody::Empty).encode_frame(&mut bytes);
+    world.inject(&bytes);
+    world.settle();
+    let obstacle = world.obstacle(0);
+    assert!(
+        matches!(obstacle, Some(Break::NotAsked(xid::SET_WATCHES))),
+        "{obstacle:?}"
+    );
 }
 
 #[test]
