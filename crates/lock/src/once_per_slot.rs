@@ -535,9 +535,15 @@ impl SlotRun {
             job,
         } = self;
         let record = SlotRecord { state, ..record };
-        let written = hold
-            .run_until_lost(job.write(&hold, &record, version))
-            .await;
+        let write = async {
+            let written = job.write(&hold, &record, version).await?;
+            if written.is_none() {
+                // A process that has taken the slot has written to it, too.
+                hold.transaction().commit().await?;
+            }
+            Ok(written)
+        };
+        let written = hold.run_until_lost(write).await;
         let written = written.unwrap_or_else(|reason| Err(lost(&hold, reason)))?;
         let session = hold.session_id();
         hold.release().await?;

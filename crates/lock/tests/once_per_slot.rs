@@ -284,6 +284,29 @@ async fn clock_after_the_year_9999_leaves_a_record_that_each_process_reads() {
 }
 
 /// An operator lets the slot be forgotten in the middle of its job.
+/// The answer to the write would have said that the znode of the hold is gone.
+#[tokio::test(start_paused = true)]
+async fn run_whose_slot_another_process_has_taken_is_lost_though_its_write_has_no_outcome() {
+    // The first probe comes later than all this.
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: MINUTE,
+        ..SimulationOptions::default()
+    });
+    let clock = Clock::at(0);
+    let job_of = |process| job(&simulation, process, &clock, Again::UnlessDone);
+    let (one, other) = (job_of("one").await, job_of("other").await);
+    let run = one.begin().await.expect("an answer").expect("free");
+    let administrator = simulation.administrator();
+    administrator.delete(run.hold().node_path()).expect("there");
+    let theirs = other.begin().await.expect("an answer").expect("free");
+    let hidden = Fault::new(FaultKind::OutcomeHidden).on(RequestKind::Transact);
+    simulation.faults().inject(hidden.of_process("one"));
+    assert!(run.hold().is_held(), "no event has come");
+    let done = run.done().await;
+    assert!(matches!(done, Err(Error::Lost { .. })), "{done:?}");
+    theirs.done().await.expect("it is held");
+}
+
 #[tokio::test(start_paused = true)]
 async fn run_whose_end_is_not_recorded_does_not_say_that_it_is() {
     let simulation = Simulation::new(SimulationOptions::default());
