@@ -9,13 +9,15 @@ use std::time::{Duration, SystemTime};
 
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Directories, Error, Hold, HoldView, InvalidInput, LossReason, NodePath, Refusal, Session,
+    Contender, Directories, Error, Hold, HoldView, InvalidInput, LossReason, NodePath, Refusal,
+    Rule, Session,
 };
 
 pub use self::record::{SlotRecord, SlotState};
 use self::slots::Slots;
 use crate::options::LockOptions;
 use crate::recipe::ExclusiveLock;
+use crate::rule::FirstInQueue;
 
 /// A job that runs at most once in each time slot, over all processes that use the same path.
 ///
@@ -350,7 +352,8 @@ impl OncePerSlot {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run). The hold is released then.
+    /// [`Error::InvalidInput`] if the hold is not one of [`lock`](Self::lock), and the errors of
+    /// [`run`](Self::run). The hold is released then.
     pub async fn claim(&self, hold: Hold) -> Result<Option<SlotRun>, Error> {
         let claimed = hold.run_until_lost(self.claim_under(&hold)).await;
         let claimed = claimed.unwrap_or_else(|reason| Err(lost(&hold, reason)))?;
@@ -408,7 +411,29 @@ impl OncePerSlot {
         }
     }
 
+    /// Refuses a hold of another lock, under which two processes could run one slot at once.
+    ///
+    /// In a session of another ensemble or chroot, the same path is another lock.
+    fn refuse_another_lock(&self, hold: &Hold) -> Result<(), InvalidInput> {
+        let refuse = |problem| Err(InvalidInput::new("hold", hold.node_path(), problem));
+        let contender = hold
+            .node_path()
+            .strip_prefix(self.path().as_str())
+            .and_then(|name| name.strip_prefix('/'))
+            .and_then(|name| Contender::parse(name, |label| FirstInQueue.counts(label)));
+        if contender.is_none() {
+            return refuse("is not one of this job's lock");
+        }
+        let is_of_this_session = self.session.id() == Some(hold.session_id());
+        // After the end of its session the hold is lost, and the claim reports the loss.
+        if !is_of_this_session && hold.is_held() {
+            return refuse("is of another session than this job's lock");
+        }
+        Ok(())
+    }
+
     async fn claim_under(&self, hold: &Hold) -> Result<Option<(SlotRecord, i32)>, Error> {
+        self.refuse_another_lock(hold)?;
         loop {
             let (recorded, version) = self.read().await?;
             // One look at the clock: between two looks it may be set back.

@@ -1,13 +1,16 @@
 //! A job once in each time slot, on a simulated ensemble.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{CreateMode, Error};
-use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotRecord, SlotState};
+use zookeeper_recipes_core::{CreateMode, Error, InvalidInput, Queue, QueueView, Rule, Verdict};
+use zookeeper_recipes_lock::{
+    Again, ExclusiveLock, Hold, OncePerSlot, OncePerSlotOptions, SlotRecord, SlotState,
+};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -141,6 +144,62 @@ async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
     let after = job.recorded().await.expect("the session lives");
     let start = |recorded: Option<SlotRecord>| recorded.expect("a slot has begun").start;
     assert_eq!(start(after), start(before) + SLOT);
+}
+
+/// A hold is refused, and released, that does not exclude the other runs of the job.
+async fn refuses(job: &OncePerSlot, hold: Hold, what: &str) {
+    let view = hold.view();
+    let claimed = job.claim(hold).await;
+    assert!(
+        matches!(claimed, Err(Error::InvalidInput(_))),
+        "{what}: {claimed:?}"
+    );
+    assert!(!view.is_held(), "{what}");
+    let recorded = job.recorded().await.expect("the session lives");
+    assert_eq!(recorded.map(|it| it.state), Some(SlotState::Failed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_under_a_hold_that_is_not_of_its_lock_is_refused() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let options = || OncePerSlotOptions::new().again(Again::UnlessDone);
+    let job = |path| OncePerSlot::with_options(&session, path, SLOT, options());
+    let (report, bill) = (job(PATH).expect("good"), job("/jobs/bill").expect("good"));
+    let run = report.begin().await.expect("the session lives");
+    let run = run.expect("the slot is free");
+    run.failed().await.expect("it is held");
+
+    let hold = bill.lock().acquire().await.expect("free");
+    refuses(&report, hold, "the lock of another job").await;
+    let within = ExclusiveLock::new(&session, format!("{PATH}/part")).expect("a good path");
+    let hold = within.acquire().await.expect("free");
+    refuses(&report, hold, "a lock below the job's").await;
+    let everybody = Queue::new(&session, PATH, Everybody).expect("a good path");
+    let hold = everybody.acquire().await.expect("free");
+    refuses(&report, hold, "another recipe at the job's path").await;
+    let elsewhere = simulated_session(&simulation, "other").await;
+    let lock = ExclusiveLock::new(&elsewhere, PATH).expect("a good path");
+    let hold = lock.acquire().await.expect("free");
+    refuses(&report, hold, "a lock at the job's path in another session").await;
+
+    let hold = report.lock().clone().acquire().await.expect("free");
+    let run = report.claim(hold).await.expect("it is its own");
+    run.expect("the slot is free").done().await.expect("held");
+}
+
+/// A rule by which each contender holds.
+#[derive(Debug)]
+struct Everybody;
+
+impl Rule for Everybody {
+    fn label(&self) -> Cow<'_, str> {
+        "everybody-".into()
+    }
+
+    fn decide(&self, _: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::Hold)
+    }
 }
 
 #[tokio::test(start_paused = true)]
