@@ -341,9 +341,9 @@ const NOT_ENDED: &str = "a hold that can be used has not been released";
 impl Held {
     /// The grant to release on the server, unless the next task of the process has it.
     ///
-    /// The turn in the local queue is to be dropped after the grant: then the deletion of the znode
-    /// is sent, or answered, before the next task of the process enters. The record reports the
-    /// release when it is dropped.
+    /// The turn in the local queue is to be dropped after the grant. The deletion of the znode is
+    /// then answered before the next task of the process enters, or sent, unless the session has
+    /// too many deletions without an answer. The record reports the release when it is dropped.
     fn let_go(
         self,
         view: &HoldView,

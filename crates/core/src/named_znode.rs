@@ -83,7 +83,7 @@ impl NamedZnode {
         })
     }
 
-    /// The error of an attempt of which a request has failed.
+    /// The error of an attempt whose request failed.
     pub fn failed(&self, error: ServerError) -> Error {
         Error::at(self.path.as_str(), self.open.live.id, error)
     }

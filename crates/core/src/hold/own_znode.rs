@@ -379,7 +379,6 @@ impl Znode {
 }
 
 /// The owner of a znode. If it is dropped, the znode is deleted in the background.
-///
 pub(crate) struct ZnodeOwner {
     pub(crate) znode: Znode,
     /// Keeps the session open until the znode is deleted.

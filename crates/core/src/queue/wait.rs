@@ -109,7 +109,7 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let last = contenders.last();
     let next = last.map_or(0.into(), |last| last.sequence().next());
     let label = queue.shared.label()?;
-    let name = format!("{}{next}", Identity::random().name(label));
+    let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
     let newcomer = queue.contender(&name);
     contenders.push(newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?);
     Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)

@@ -50,7 +50,7 @@ pub(crate) struct Alterations {
     /// The thread that gets the answer to a list with a watch stands still for this time. No event
     /// of the watch comes.
     pub(crate) misses_children_for: Option<Duration>,
-    /// Called when the server side is dropped, before the session is closed.
+    /// Called when the `ServerSession` is dropped, before the session is closed.
     pub(crate) at_drop: Call,
     /// No event of the session's own znodes comes.
     pub(crate) is_blind: bool,

@@ -42,7 +42,7 @@ async fn simulated() -> (Simulation, Session) {
     (simulation, session)
 }
 
-/// A session, and what is called when its server side is dropped.
+/// A session, and what is called when its `ServerSession` is dropped.
 async fn session_with_a_call_at_its_drop() -> (Session, Call) {
     let alterations = Alterations::default();
     let at_drop = alterations.at_drop.clone();
@@ -203,7 +203,7 @@ async fn loss_is_reported_in_time_though_the_session_is_blocked() {
     assert_eq!(reported, Some(LossReason::LeaseElapsed));
 }
 
-/// The attempt is polled no more, and keeps the server side of the session open.
+/// The attempt is polled no more, and keeps the `ServerSession` open.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_waits_ends_with_its_session() {
     let (_simulation, session) = simulated().await;
@@ -615,17 +615,17 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     assert_eq!(administrator.children("/locks/a").len(), 1);
 }
 
-/// The next holder may hold as soon as the server side is dropped, which closes the session.
+/// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
     let (session, at_drop) = session_with_a_call_at_its_drop().await;
-    // Nothing but the session keeps the server side: the loss watch is not set yet.
+    // Nothing but the session keeps the `ServerSession`: the loss watch is not set yet.
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
     at_drop.set(move || sender.send(view.state()).expect("it is awaited"));
     session.close().await;
-    let state = at_the_drop.await.expect("the server side is dropped");
+    let state = at_the_drop.await.expect("the ServerSession is dropped");
     assert_eq!(
         state,
         HoldState::Lost(LossReason::Session(SessionEnd::Closed))
@@ -646,7 +646,7 @@ async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
         sender.send(kept).expect("it is awaited");
     });
     session.close().await;
-    let kept = at_the_drop.await.expect("the server side is dropped");
+    let kept = at_the_drop.await.expect("the ServerSession is dropped");
     assert!(kept >= Some(MEANWHILE), "{kept:?}");
 }
 

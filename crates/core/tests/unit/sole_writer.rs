@@ -10,7 +10,7 @@ use crate::server::ensemble::Ensemble;
 async fn server_is_believed_that_refuses_a_write_to_others_alone() {
     let (live, script) = Scripted::open(Duration::ZERO);
     assert!(!live.create_is_known());
-    for (operation, refusal, believed) in [
+    for (operation, refusal, enforced) in [
         (0, Refusal::NoNode, None),
         // The server does not recognise the identity as the owner's.
         (1, Refusal::NoAuth, Some(false)),
@@ -21,7 +21,7 @@ async fn server_is_believed_that_refuses_a_write_to_others_alone() {
         script.refuse(operation, refusal);
         let identity = script.identity();
         let answer = is_enforced(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
-        assert_eq!(answer, believed, "refused at {operation}");
+        assert_eq!(answer, enforced, "refused at {operation}");
         assert!(live.create_is_known(), "the server has read a create");
     }
 }
