@@ -1,5 +1,6 @@
 //! Creates that the server applies twice, and znodes that look like a contender's own.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,30 +73,65 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own(
     assert_eq!(hold.node_path(), created[1]);
 }
 
+/// The children of the queue's directory.
+fn left(simulation: &Simulation) -> Vec<String> {
+    let left = simulation.administrator().children("/lock").into_iter();
+    left.map(|name| format!("/lock/{name}")).collect()
+}
+
+/// Polls an attempt until its create is applied, and not further.
+async fn begin(simulation: &Simulation, mut attempt: Pin<&mut impl Future>) {
+    while created(simulation).len() < 2 {
+        let given_up = timeout(Duration::from_micros(10), &mut attempt).await;
+        assert!(given_up.is_err(), "another is before it");
+    }
+}
+
 /// The attempt does not know if its create was applied, and deletes what may be its own.
 #[tokio::test(start_paused = true)]
 async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
     for closes in [false, true] {
         let simulation = Simulation::new(SimulationOptions::default());
-        let administrator = simulation.administrator();
-        let made = administrator.create("/lock", b"", CreateMode::Persistent);
+        let made = simulation
+            .administrator()
+            .create("/lock", b"", CreateMode::Persistent);
         made.expect("an empty tree takes it");
         let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
         let mut attempt = Box::pin(queue.acquire());
-        while created(&simulation).len() < 2 {
-            let given_up = timeout(Duration::from_micros(10), &mut attempt).await;
-            assert!(given_up.is_err(), "another is before it");
-        }
+        begin(&simulation, attempt.as_mut()).await;
         match closes {
-            // The session deletes the znodes of an attempt that is not polled.
             true => timeout(TIME, queue.session().clone().close())
                 .await
                 .expect("in time"),
             false => drop(attempt),
         }
         sleep(TIME).await;
-        let left = administrator.children("/lock").into_iter();
-        let left: Vec<String> = left.map(|name| format!("/lock/{name}")).collect();
-        assert_eq!(left, created(&simulation)[..1], "{closes}");
+        assert_eq!(left(&simulation), created(&simulation)[..1], "{closes}");
     }
+}
+
+/// A session that is left to another process deletes the znodes of an attempt that is not polled.
+#[tokio::test(start_paused = true)]
+async fn znode_of_the_same_identity_that_another_owns_stays_as_a_session_is_left() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    for path in ["/lock", "/held"] {
+        let made = administrator.create(path, b"", CreateMode::Persistent);
+        made.expect("an empty tree takes it");
+    }
+    let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
+    let session = queue.session().clone();
+    let held = Queue::new(&session, "/held", First).expect("a good path");
+    let waiting = tokio::spawn(async move { held.acquire().await });
+    sleep(TIME).await;
+    let first = administrator.children("/held").into_iter().min();
+    let first = format!("/held/{}", first.expect("another is before it"));
+    administrator.delete(&first).expect("it exists");
+    let hold = timeout(TIME, waiting).await.expect("in time");
+    let hold = hold.expect("no panic").expect("its turn");
+
+    let mut attempt = Box::pin(queue.acquire());
+    begin(&simulation, attempt.as_mut()).await;
+    session.detach([hold]).await.expect("the session lasts");
+    assert_eq!(left(&simulation), created(&simulation)[..1]);
 }
