@@ -477,7 +477,8 @@ impl OncePerSlot {
                 // The write whose answer was lost.
                 Some(recorded) if recorded == *record => return Ok(Some(now)),
                 _ if now == version => {}
-                _ => return Ok(None),
+                // The writer may be the next holder.
+                _ => return prove(hold).await.map(|()| None),
             }
             version = now;
         }
@@ -500,6 +501,16 @@ impl OncePerSlot {
                 }
                 error => return Err(error),
             }
+        }
+    }
+}
+
+/// Asks the servers if the hold is held. Asks again until the outcome is known.
+async fn prove(hold: &Hold) -> Result<(), Error> {
+    loop {
+        match hold.transaction().commit().await {
+            Err(Error::OutcomeUnknown { .. }) => tokio::time::sleep(PAUSE).await,
+            held => return held.map(drop),
         }
     }
 }
@@ -560,15 +571,9 @@ impl SlotRun {
             job,
         } = self;
         let record = SlotRecord { state, ..record };
-        let write = async {
-            let written = job.write(&hold, &record, version).await?;
-            if written.is_none() {
-                // A process that has taken the slot has written to it, too.
-                hold.transaction().commit().await?;
-            }
-            Ok(written)
-        };
-        let written = hold.run_until_lost(write).await;
+        let written = hold
+            .run_until_lost(job.write(&hold, &record, version))
+            .await;
         let written = written.unwrap_or_else(|reason| Err(lost(&hold, reason)))?;
         let session = hold.session_id();
         hold.release().await?;
