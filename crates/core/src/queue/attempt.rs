@@ -9,16 +9,17 @@ use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
 use crate::hold::grant::{Grant, LossWatch};
 use crate::hold::last_alone::Alone;
-use crate::hold::own_znode::{ZnodeOwner, may_exist};
+use crate::hold::own_znode::{Znode, ZnodeOwner, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::queue::directory::MissingDirectory;
-use crate::queue::other_waits::wait_by_other_strategy;
+use crate::queue::other_waits::{poll, wait_on_parent};
 use crate::queue::own_wait::OwnWait;
 use crate::queue::session_queue::{Asked, Listing, SessionQueue};
 use crate::queue::unknown_creates::UnknownCreates;
-use crate::queue::wait::{Look, Waited, Watches, could_win, deleted, look, wait_on};
+use crate::queue::wait::{Look, WaitOn, Waited, Watches, could_win, deleted, look, wait_on};
 use crate::retry::Backoff;
+use crate::rule::WaitStrategy;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::Refusal;
 use crate::sync::begun;
@@ -107,29 +108,42 @@ async fn wait_for_grant(
             Look::Wait(on) => {
                 on.report(attempt);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
-                let after = own_wait
-                    .during(pin!(wait_by_other_strategy(&mut watches, queue)), warn)
-                    .await?;
-                if let Some(after) = after {
-                    attempt.woken();
-                    listing = after;
-                    continue;
-                }
                 let waited = own_wait
-                    .during(pin!(wait_on(&mut watches, queue, &znode, &on)), warn)
+                    .during(pin!(wait(&mut watches, queue, &znode, &on)), warn)
                     .await?;
                 attempt.woken();
-                if waited == Waited::Holds {
-                    // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
-                    // listed.
-                    if let Some(lapses) = queue.live.may_grant() {
-                        let loss_watch = watches.own.take();
-                        return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
+                match waited {
+                    Waited::Holds => {
+                        // If the lease has lapsed, the waiter's znode may be deleted, so the queue
+                        // is listed.
+                        if let Some(lapses) = queue.live.may_grant() {
+                            let loss_watch = watches.own.take();
+                            return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
+                        }
                     }
+                    Waited::Listed(after) => {
+                        listing = after;
+                        continue;
+                    }
+                    Waited::LookAgain => {}
                 }
             }
         }
         listing = queue.list().await?;
+    }
+}
+
+/// Waits in the way that the queue's options choose.
+async fn wait(
+    watches: &mut Watches,
+    queue: &SessionQueue<'_>,
+    own: &Znode,
+    on: &WaitOn,
+) -> Result<Waited, Error> {
+    match queue.shared.options.strategy {
+        WaitStrategy::Predecessor => wait_on(watches, queue, own, on).await,
+        WaitStrategy::Parent => wait_on_parent(watches, queue).await.map(Waited::Listed),
+        WaitStrategy::Poll(interval) => poll(queue, interval).await.map(Waited::Listed),
     }
 }
 

@@ -1,33 +1,25 @@
 //! The ways to wait that are there for comparison: to watch the directory, and to poll.
 
+use std::time::Duration;
+
 use crate::error::Error;
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::queue::wait::Watches;
 use crate::retry::retry;
-use crate::rule::WaitStrategy;
 use crate::server::error::{ServerError, if_there};
 use crate::sync::or_never;
 
-/// Waits by another way than the default. `None` if the queue's way is the default.
-///
-/// The result is the queue as it is after the wait.
-pub(crate) async fn wait_by_other_strategy(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-) -> Result<Option<Listing>, Error> {
-    match queue.shared.options.strategy {
-        WaitStrategy::Predecessor => return Ok(None),
-        WaitStrategy::Parent => wait_on_parent(watches, queue).await,
-        WaitStrategy::Poll(interval) => {
-            tokio::time::sleep(interval).await;
-            queue.list().await
-        }
-    }
-    .map(Some)
+/// Waits for this time, and lists the queue.
+pub(crate) async fn poll(queue: &SessionQueue<'_>, interval: Duration) -> Result<Listing, Error> {
+    tokio::time::sleep(interval).await;
+    queue.list().await
 }
 
 /// Waits until the directory may have changed, and lists it.
-async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Result<Listing, Error> {
+pub(crate) async fn wait_on_parent(
+    watches: &mut Watches,
+    queue: &SessionQueue<'_>,
+) -> Result<Listing, Error> {
     until_parent_changes(watches, queue).await;
     // Read before the watch is set, so that no later reconnect is missed.
     let reconnects = queue.live.condition().reconnects;

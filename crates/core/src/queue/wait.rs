@@ -213,10 +213,11 @@ struct Awaited {
     is_sole: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The waiter holds.
     Holds,
+    /// The waiter may hold, by this list of the queue.
+    Listed(Listing),
     /// The waiter may hold, and must list the queue.
     LookAgain,
 }
