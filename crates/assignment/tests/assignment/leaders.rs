@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes_assignment::{AssignmentOperator, SessionId};
-use zookeeper_recipes_simulation::{Change, Committed, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{
+    Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
 
 use crate::support::{Fleet, PATH};
+
+const LATE: Duration = Duration::from_secs(1);
 
 /// The number at the end of a candidate's name.
 fn number(path: &str) -> Option<&str> {
@@ -55,18 +59,24 @@ async fn leader_whose_znode_is_deleted_writes_no_plan() {
     let session = fleet.session("operator").await;
     let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
     let administrator = fleet.simulation.administrator();
+    let faults = fleet.simulation.faults();
     for _ in 0..6 {
+        // The plan of the leader is under way for so long that the next leader comes meanwhile.
+        let late = Fault::new(FaultKind::RequestLate(LATE)).on(RequestKind::Transact);
+        faults.inject(late.under("/app/queues/plan/"));
+        operator.drain("b").await.expect("open");
+        while faults.waiting() > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
         let mut candidates = administrator.children("/app/queues/leader");
         candidates.sort_by_key(|name| name[name.len() - 10..].to_owned());
         let leader = format!("/app/queues/leader/{}", candidates[0]);
         administrator.delete(&leader).expect("it exists");
-        // Both plan: the leader has not noticed it yet.
-        operator.drain("b").await.expect("open");
         fleet.balanced(&["a", "c"]).await;
         operator.undrain("b").await.expect("open");
         fleet.balanced(&["a", "b", "c"]).await;
-        // The former leader campaigns again.
-        sleep(Duration::from_secs(5)).await;
+        // The late plan arrives, and the former leader campaigns again.
+        sleep(LATE * 5).await;
     }
     let writers = writers(&fleet.simulation.history());
     assert!(writers.len() > 12, "{writers:?}");

@@ -215,20 +215,22 @@ async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
 
 #[tokio::test(start_paused = true)]
 async fn processes_with_different_chroots_do_not_wait_for_each_other() {
-    let (_simulation, [plain, app, zoo]) = under_chroots(0).await;
-    // The paths below the chroots are in the other order.
-    let each = [
-        AllOf::new([lock(&plain, "/app/z"), lock(&plain, "/zoo/a")]),
-        AllOf::new([lock(&app, "/z"), lock(&zoo, "/a")]),
-    ];
-    let turns = each.map(|all| async {
-        let all = all.expect("two locks");
-        let holds = all.acquire_timeout(PATIENCE).await?;
-        sleep(Duration::from_millis(10)).await;
-        holds.release().await
-    });
-    let done = futures_util::future::join_all(turns).await;
-    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    for seed in 0..20 {
+        let (_simulation, [plain, app, zoo]) = under_chroots(seed).await;
+        // The paths below the chroots are in the other order.
+        let each = [
+            AllOf::new([lock(&plain, "/app/z"), lock(&plain, "/zoo/a")]),
+            AllOf::new([lock(&app, "/z"), lock(&zoo, "/a")]),
+        ];
+        let turns = each.map(|all| async {
+            let all = all.expect("two locks");
+            let holds = all.acquire_timeout(PATIENCE).await?;
+            sleep(Duration::from_millis(10)).await;
+            holds.release().await
+        });
+        let done = futures_util::future::join_all(turns).await;
+        assert!(done.iter().all(Result::is_ok), "{seed}: {done:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

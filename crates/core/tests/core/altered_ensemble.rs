@@ -38,6 +38,9 @@ impl fmt::Debug for Call {
     }
 }
 
+/// The client of a user, connected already.
+pub(crate) type UsersClient = Arc<Mutex<Option<Arc<dyn ServerSession>>>>;
+
 /// How the sessions differ from those of the ensemble.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alterations {
@@ -50,8 +53,10 @@ pub(crate) struct Alterations {
     /// The thread that gets the answer to a list with a watch stands still for this time. No event
     /// of the watch comes.
     pub(crate) misses_children_for: Option<Duration>,
-    /// Called when the `ServerSession` is dropped, before the session is closed.
-    pub(crate) at_drop: Call,
+    /// Called when the `ServerSession` is closed or dropped, before the server hears of it.
+    pub(crate) at_end: Call,
+    /// The session is of a client of the user, who keeps it open.
+    pub(crate) stays_open: Option<UsersClient>,
     /// No event of the session's own znodes comes.
     pub(crate) is_blind: bool,
     /// The session says that its events have no order.
@@ -84,6 +89,9 @@ impl Ensemble for Altered {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
             let server = self.ensemble.connect().await?;
+            if let Some(client) = &self.alterations.stays_open {
+                *client.lock().expect("no panic") = Some(server.clone());
+            }
             Ok(Arc::new(AlteredSession {
                 server,
                 alterations: self.alterations.clone(),
@@ -92,6 +100,10 @@ impl Ensemble for Altered {
             }) as Arc<dyn ServerSession>)
         }
         .boxed()
+    }
+
+    fn opens_sessions(&self) -> bool {
+        self.alterations.stays_open.is_none()
     }
 
     fn now(&self) -> Duration {
@@ -119,7 +131,7 @@ struct AlteredSession {
 
 impl Drop for AlteredSession {
     fn drop(&mut self) {
-        self.alterations.at_drop.make();
+        self.alterations.at_end.make();
     }
 }
 
@@ -215,7 +227,10 @@ impl ServerSession for AlteredSession {
     }
 
     fn close(&self) {
-        self.server.close();
+        self.alterations.at_end.make();
+        if self.alterations.stays_open.is_none() {
+            self.server.close();
+        }
     }
 
     fn detach(&self) -> Option<Resumable> {

@@ -9,19 +9,24 @@ use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Session};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered};
+use crate::altered_ensemble::{Alterations, Altered, UsersClient};
 use crate::support::First;
 
 const TIME: Duration = Duration::from_secs(60);
 
 /// A queue whose creates come second, after one of this kind.
 async fn queue_behind(simulation: &Simulation, before: CreateMode) -> Queue {
+    let alterations = Alterations {
+        doubles_creates: Some(before),
+        ..Alterations::default()
+    };
+    altered_queue(simulation, alterations).await
+}
+
+async fn altered_queue(simulation: &Simulation, alterations: Alterations) -> Queue {
     let ensemble = Altered {
         ensemble: simulation.ensemble("one"),
-        alterations: Alterations {
-            doubles_creates: Some(before),
-            ..Alterations::default()
-        },
+        alterations,
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     Queue::new(&session.expect("a session opens"), "/lock", First).expect("a good path")
@@ -96,7 +101,13 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
             .administrator()
             .create("/lock", b"", CreateMode::Persistent);
         made.expect("an empty tree takes it");
-        let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
+        let alterations = Alterations {
+            doubles_creates: Some(CreateMode::PersistentSequential),
+            // Nothing but its deletions would end the znodes of a session that is closed.
+            stays_open: closes.then(UsersClient::default),
+            ..Alterations::default()
+        };
+        let queue = altered_queue(&simulation, alterations).await;
         let mut attempt = Box::pin(queue.acquire());
         begin(&simulation, attempt.as_mut()).await;
         match closes {

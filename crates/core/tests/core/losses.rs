@@ -42,16 +42,16 @@ async fn simulated() -> (Simulation, Session) {
     (simulation, session)
 }
 
-/// A session, and what is called when its `ServerSession` is dropped.
-async fn session_with_a_call_at_its_drop() -> (Session, Call) {
+/// A session, and what is called before the server hears of its end.
+async fn session_with_a_call_at_its_end() -> (Session, Call) {
     let alterations = Alterations::default();
-    let at_drop = alterations.at_drop.clone();
+    let at_end = alterations.at_end.clone();
     let ensemble = Arc::new(Altered {
         ensemble: simulation(1).ensemble("one"),
         alterations,
     });
     let session = Session::open(ensemble, ConnectOptions::new()).await;
-    (session.expect("a session opens"), at_drop)
+    (session.expect("a session opens"), at_end)
 }
 
 fn queue(session: &Session) -> Queue {
@@ -618,12 +618,12 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
 /// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
-    let (session, at_drop) = session_with_a_call_at_its_drop().await;
+    let (session, at_end) = session_with_a_call_at_its_end().await;
     // Nothing but the session keeps the `ServerSession`: the loss watch is not set yet.
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
-    at_drop.set(move || sender.send(view.state()).expect("it is awaited"));
+    at_end.set(move || sender.send(view.state()).expect("it is awaited"));
     session.close().await;
     let state = at_the_drop.await.expect("the ServerSession is dropped");
     assert_eq!(
@@ -636,11 +636,11 @@ async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
 #[tokio::test]
 async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
     const MEANWHILE: Duration = Duration::from_millis(20);
-    let (session, at_drop) = session_with_a_call_at_its_drop().await;
+    let (session, at_end) = session_with_a_call_at_its_end().await;
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
-    at_drop.set(move || {
+    at_end.set(move || {
         std::thread::sleep(MEANWHILE);
         let kept = view.kept_after_loss();
         sender.send(kept).expect("it is awaited");

@@ -1,16 +1,18 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Directories, Error, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, ServerSettings, Simulation, SimulationOptions,
 };
 use zookeeper_recipes_suite::simulated_session;
 
+use crate::altered_ensemble::{Alterations, Altered, UsersClient};
 use crate::support;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,9 +47,24 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
     assert!(next.is_held(), "{:?}", next.state());
 }
 
-/// A lock of one znode, and one of another process.
+/// A session of a client that its user keeps open.
+async fn users_session(simulation: &Simulation) -> Session {
+    let alterations = Alterations {
+        stays_open: Some(UsersClient::default()),
+        ..Alterations::default()
+    };
+    let ensemble = simulation.ensemble("closing");
+    let ensemble = Arc::new(Altered {
+        ensemble,
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    session.expect("a session opens")
+}
+
+/// A lock of one znode in the session of a user's client, and one of another process.
 async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, SingleNodeLock) {
-    let closing = simulated_session(simulation, "closing").await;
+    let closing = users_session(simulation).await;
     let other = simulated_session(simulation, "other").await;
     let lock = |session| SingleNodeLock::new(session, "/lock").expect("a good path");
     let (mine, others) = (lock(&closing), lock(&other));
@@ -127,7 +144,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
 #[tokio::test(start_paused = true)]
 async fn single_znode_is_not_created_after_its_session_is_closed() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let closing = simulated_session(&simulation, "closing").await;
+    let closing = users_session(&simulation).await;
     let znode = support::begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     let created = znode
@@ -137,7 +154,8 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
         matches!(created, Err(Error::SessionOver { .. })),
         "{created:?}"
     );
-    assert_eq!(simulation.administrator().sessions().len(), 0);
+    let children = simulation.administrator().children("/");
+    assert!(!children.contains(&support::SINGLE[1..].to_owned()));
 }
 
 /// Its create succeeds, and nobody looks at the answer.
