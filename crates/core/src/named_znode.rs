@@ -270,12 +270,11 @@ impl NamedZnode {
         }
     }
 
-    /// Sends one create, unless the session is left, or has ended here.
+    /// Sends one create, unless the session is being left.
     async fn create_once(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
-        let server = self.open.live.server()?;
         self.open.znodes.before_create(&self.named)?;
-        let path = self.path.as_str();
-        let outcome = server.create(path, data, CreateMode::Ephemeral, acl).await;
+        let (path, mode) = (self.path.as_str(), CreateMode::Ephemeral);
+        let outcome = self.server.create(path, data, mode, acl).await;
         self.open.live.note_create(&outcome);
         outcome
     }
