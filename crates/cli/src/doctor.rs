@@ -154,7 +154,7 @@ fn timeout(session: &Session, connection: &Connection) -> Finding {
 
 fn silence(session: &Session) -> Finding {
     let silence = session.tolerated_silence().unwrap_or_default();
-    let text = format!("no hold ends by a silence of the servers of up to {silence:?}");
+    let text = format!("no hold ends by a single silence of the servers of up to {silence:?}");
     match silence < SHORT_SILENCE {
         true => Finding::note(format!(
             "{text}, which an election can exceed; set --tick, or raise --session-timeout"

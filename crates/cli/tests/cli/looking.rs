@@ -317,7 +317,7 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
     let doctor = run(&connect, &["doctor", "/lock"]).await;
     let has = |text: &str| doctor.stdout.contains(text);
     assert!(
-        has("ok    no hold ends by a silence of the servers of up to 3.5s"),
+        has("ok    no hold ends by a single silence of the servers of up to 3.25s"),
         "{doctor:?}"
     );
     assert!(has("set --tick"), "{doctor:?}");

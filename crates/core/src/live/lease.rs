@@ -60,17 +60,25 @@ impl Terms {
         (self.spare() / 4).min(self.timeout / 10)
     }
 
-    /// The longest silence of the servers that lapses no lease, if each probe before it is answered
-    /// at once.
+    /// The longest silence of the servers that lapses no lease, if each probe before and after it
+    /// is answered at once.
     ///
-    /// A contact is confirmed by the first probe that is sent a wait later, so after a whole number
-    /// of intervals. Before the next confirmation it is one interval older.
+    /// The lease must not run out before the silence ends, nor before the answers at its end are
+    /// confirmed. The silence is counted from when its first probe was due.
     pub(crate) fn tolerated_silence(&self) -> Duration {
         let probe = self.probe_interval();
-        let intervals = self.wait.as_nanos().div_ceil(probe.as_nanos().max(1)) + 1;
-        let oldest = probe.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
-        self.timeout
-            .saturating_sub(self.margin.saturating_add(oldest))
+        let probes = |count| probe.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+        let probe_nanos = probe.as_nanos().max(1);
+        // A contact is confirmed by the first probe that is sent a wait later, so after a whole
+        // number of intervals. Before the next confirmation it is one interval older.
+        let oldest = probes(self.wait.as_nanos().div_ceil(probe_nanos) + 1);
+        let lease = self.timeout.saturating_sub(self.margin);
+        let until_end = lease.saturating_sub(oldest);
+        // The answers at the end are confirmed by the first probe that is sent a wait later. Until
+        // then the lease counts from the probe before the silence.
+        let left = lease.saturating_sub(probe).as_nanos();
+        let last_probe = probes(left.saturating_sub(1) / probe_nanos);
+        until_end.min(last_probe.saturating_sub(self.wait))
     }
 
     /// True if the lease can be renewed before it runs out.

@@ -51,8 +51,9 @@ impl Session {
         }
     }
 
-    /// The longest silence of the servers that ends no hold of this session, or `None` if no
-    /// ZooKeeper session is open.
+    /// The longest single silence of the servers that ends no hold of this session.
+    ///
+    /// `None` if no ZooKeeper session is open.
     ///
     /// A silence is a time in which no server answers: a broken network, an election, a long pause
     /// of the leader. It is counted from when the probe after the last answer was due. The figure
@@ -64,9 +65,14 @@ impl Session {
     /// |---|---|---|
     /// | 4 s | not set | 0.5 s |
     /// | 4 s | 500 ms | 2.45 s |
-    /// | 10 s | not set | 3.5 s |
-    /// | 10 s | 500 ms | 7.5 s |
-    /// | 30 s | not set | 10.5 s |
+    /// | 10 s | not set | 3.25 s |
+    /// | 10 s | 500 ms | 7.25 s |
+    /// | 30 s | not set | 9.75 s |
+    ///
+    /// A silence that follows another one too soon can end the holds although it is shorter.
+    /// Between the two the servers must answer for the wait of [the lease](crate::docs::lease) and
+    /// two tenths of the session timeout. Silences of up to two fifths of the figure end no hold,
+    /// however soon they follow each other.
     ///
     /// [The lease](crate::docs::lease) says why it is shorter than the session timeout.
     ///

@@ -177,9 +177,9 @@ async fn tolerated_silences_are_those_of_the_documentation() {
     for (timeout, tick, expected) in [
         (4_000, None, 500),
         (4_000, Some(500), 2_450),
-        (10_000, None, 3_500),
-        (10_000, Some(500), 7_500),
-        (30_000, None, 10_500),
+        (10_000, None, 3_250),
+        (10_000, Some(500), 7_250),
+        (30_000, None, 9_750),
     ] {
         let simulation = Simulation::new(SimulationOptions {
             session_timeout: millis(timeout),
@@ -192,5 +192,128 @@ async fn tolerated_silences_are_those_of_the_documentation() {
         let session = Session::open(simulation.ensemble("a"), options).await;
         let tolerated = session.expect("a session opens").tolerated_silence();
         assert_eq!(tolerated, Some(millis(expected)), "{timeout} {tick:?}");
+    }
+}
+
+/// A session whose probes are answered at once, and its hold.
+struct Probed {
+    simulation: Simulation,
+    session: Session,
+    hold: Hold,
+    /// When a probe was due.
+    due: Instant,
+    interval: Duration,
+}
+
+impl Probed {
+    async fn new(timeout: Duration, tick: Option<Duration>, interval: Duration) -> Probed {
+        let simulation = Simulation::new(SimulationOptions {
+            session_timeout: timeout,
+            max_session_timeout: Some(timeout),
+            tick: Duration::from_millis(500),
+            sync_limit: 1_000,
+            network_delay: Duration::ZERO..=Duration::ZERO,
+            commit_delay: Duration::ZERO..=Duration::ZERO,
+            ..SimulationOptions::default()
+        });
+        let mut options = ConnectOptions::new().session_timeout(timeout);
+        if let Some(tick) = tick {
+            options = options.tick(tick);
+        }
+        let session = Session::open(simulation.ensemble("a"), options).await;
+        let session = session.expect("a session opens");
+        let queue = Queue::new(&session, "/lock", First).expect("a good path");
+        let hold = queue.acquire().await.expect("free");
+        tokio::time::sleep(2 * timeout).await;
+        let millisecond = Duration::from_millis(1);
+        while session.health().last_answer > Some(millisecond) {
+            tokio::time::sleep(millisecond).await;
+        }
+        Probed {
+            simulation,
+            session,
+            hold,
+            due: Instant::now(),
+            interval,
+        }
+    }
+
+    /// The server answers nothing from now on, until this share of the tolerated silence, in
+    /// thousandths, after the next probe is due.
+    async fn silence(&self, share: u32) {
+        let tolerated = self.session.tolerated_silence().expect("it is open");
+        let silence = tolerated * share / 1_000;
+        let since = self.due.elapsed().as_nanos() % self.interval.as_nanos();
+        let since = Duration::from_nanos(u64::try_from(since).expect("less than an interval"));
+        let pause = self.interval - since + silence;
+        self.simulation.faults().pause_server(0, pause);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Session timeouts and ticks, and the interval between two probes, in milliseconds.
+const TERMS: [(u64, Option<u64>, u64); 7] = [
+    (4_000, None, 200),
+    (4_000, Some(500), 400),
+    (4_000, Some(1_000), 400),
+    (10_000, None, 1_000),
+    (10_000, Some(500), 1_000),
+    (10_000, Some(2_000), 1_000),
+    (30_000, None, 3_000),
+];
+
+fn terms() -> impl Iterator<Item = (Duration, Option<Duration>, Duration)> {
+    let millis = Duration::from_millis;
+    let terms = TERMS.into_iter();
+    terms
+        .map(move |(timeout, tick, interval)| (millis(timeout), tick.map(millis), millis(interval)))
+}
+
+/// The answers that a silence has delayed are confirmed a wait after its end.
+#[tokio::test(start_paused = true)]
+async fn tolerated_silence_ends_no_hold_also_not_after_its_end() {
+    for (timeout, tick, interval) in terms() {
+        for share in [500, 900, 950, 990] {
+            let probed = Probed::new(timeout, tick, interval).await;
+            for _ in 0..2 {
+                probed.silence(share).await;
+                tokio::time::sleep(timeout).await;
+                let held = probed.hold.is_held();
+                assert!(held, "{timeout:?} {tick:?}: {share} thousandths");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silences_of_two_fifths_end_no_hold_however_soon_they_follow_each_other() {
+    for (timeout, tick, interval) in terms() {
+        for gap in 0..20 {
+            let probed = Probed::new(timeout, tick, interval).await;
+            for _ in 0..4 {
+                probed.silence(400).await;
+                tokio::time::sleep(Duration::from_millis(1) + interval * gap / 4).await;
+            }
+            tokio::time::sleep(timeout).await;
+            let held = probed.hold.is_held();
+            assert!(held, "{timeout:?} {tick:?}: gap {gap}/4 of {interval:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tolerated_silences_end_no_hold_with_the_wait_and_two_tenths_between_them() {
+    for (timeout, tick, interval) in terms() {
+        let wait = timeout / 40 + tick.unwrap_or(timeout / 4);
+        for more in 0..8 {
+            let probed = Probed::new(timeout, tick, interval).await;
+            for _ in 0..4 {
+                probed.silence(990).await;
+                tokio::time::sleep(wait + timeout / 5 + interval * more / 8).await;
+            }
+            tokio::time::sleep(timeout).await;
+            let held = probed.hold.is_held();
+            assert!(held, "{timeout:?} {tick:?}: {more}/8 of {interval:?} more");
+        }
     }
 }
