@@ -107,8 +107,8 @@
 //!
 //! # Limits
 //!
-//! 100,000 partitions. Names and ids of at most 200 bytes. The leader keeps in memory and looks at
-//! all that is owned for each plan. With 100,000 partitions and 10 workers a plan takes its thread
+//! 100,000 partitions. Names and ids of at most 200 bytes. For each plan the leader reads all that
+//! is owned from its memory. With 100,000 partitions and 10 workers a plan takes its thread
 //! for about 1 s. The session of the leader has the same thread if the runtime has only one, so its
 //! timeout should be much longer.
 //!
@@ -166,6 +166,9 @@ pub use partitions::Partitions;
 pub use plan::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
 pub use routing::Routing;
 pub use status::{AssignmentStatus, PartitionStatus, WorkerStatus};
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_recipes_core::TlsOptions;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AuthId, ConnectOptions, Ended, Error, ErrorKind, FencingToken,
     GuardedTransaction, HoldView, InvalidInput, NodePath, Permission, Refusal, Session, SessionId,

@@ -115,6 +115,8 @@ impl AssignmentOperator {
 
     /// Moves a partition to a worker, and leaves it there while the worker is there and not drained.
     ///
+    /// The partition and the worker need not be there.
+    ///
     /// # Errors, cancel safety, session loss
     ///
     /// Those of [`drain`](Self::drain).

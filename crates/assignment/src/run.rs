@@ -62,8 +62,11 @@ impl Assignment {
     /// gap in service. Then the work has
     /// [`drain_at_most`](crate::AssignmentOptions::drain_at_most) to end.
     ///
-    /// If `run` is part of a spawned task, let the closure own its values
-    /// (`async move |owned| ...`): the compiler cannot prove yet that a borrowing closure is `Send`.
+    /// If `run` is part of a spawned task, the compiler cannot prove yet that it is `Send` if the
+    /// closure captures a reference or a trait object, not even a `&'static str` or an
+    /// `Arc<dyn Store>`. The error is "implementation of `Send` is not general enough". Put the
+    /// values into a struct in an [`Arc`], and let the closure own the `Arc`: `async move |owned|
+    /// service.consume(owned).await`.
     ///
     /// Work that blocks its thread stops all partitions of this future, and cannot be dropped.
     ///

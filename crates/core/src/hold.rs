@@ -51,8 +51,7 @@ use crate::server::ensemble::{Acl, SessionId};
 /// so right after a pause of the process, too.
 ///
 /// It does not say so in time if somebody deletes the holder's znode by hand. The holder notices
-/// the deletion within a sixth of the session timeout, or later if its session has thousands of
-/// holds. The next contender may hold before that.
+/// the deletion within a sixth of the session timeout. The next contender may hold before that.
 ///
 /// It does not protect the work that follows it. The process can be paused between the answer and
 /// the work. If a late write must fail, let the store check:

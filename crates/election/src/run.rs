@@ -70,9 +70,6 @@ impl LeaderElection {
     ///
     /// Elsewhere in the process, ask [`is_leader`](Self::is_leader) of a clone of this election.
     ///
-    /// If `run` is part of a spawned task, let the closure own its values
-    /// (`async move |term| ...`): the compiler cannot prove yet that a borrowing closure is `Send`.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2 or 3, and more to wait | 1 or 4 |
@@ -101,6 +98,37 @@ impl LeaderElection {
     /// ```
     ///
     /// Bound the wait in `shutdown` by a time limit if the process must end.
+    ///
+    /// # In a spawned task
+    ///
+    /// The compiler cannot prove yet that `run` is `Send` if the closure captures a reference or a
+    /// trait object, not even a `&'static str` or an `Arc<dyn Store>`. The error is "implementation
+    /// of `Send` is not general enough". Put the values into a struct in an [`Arc`](std::sync::Arc),
+    /// and let the closure own the `Arc`:
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use zookeeper_recipes_election::{LeaderElection, RunError, Term};
+    /// # trait Store: Send + Sync {}
+    /// struct Service {
+    ///     store: Arc<dyn Store>,
+    /// }
+    ///
+    /// impl Service {
+    ///     async fn lead(&self, term: Term) -> std::io::Result<()> {
+    ///         # let _ = (&self.store, term);
+    ///         # Ok(())
+    ///     }
+    /// }
+    ///
+    /// # async fn shutdown() {}
+    /// # fn example(election: LeaderElection, service: Arc<Service>) {
+    /// tokio::spawn(async move {
+    ///     let work = async move |term| service.lead(term).await;
+    ///     election.run(shutdown(), work).await
+    /// });
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

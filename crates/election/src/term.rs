@@ -104,6 +104,10 @@ impl Term {
     /// * [`Error::Lost`] if the leadership is lost.
     /// * [`Error::Refused`], for example without the permission to write to the directory.
     ///
+    /// If the error [is retryable](Error::is_retryable), for example because a server has too much
+    /// to do, call again. If the work returns the error,
+    /// [`run`](crate::LeaderElection::run) ends.
+    ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the text may be proclaimed or not.

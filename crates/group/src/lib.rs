@@ -58,6 +58,9 @@ pub use group::Group;
 pub use members::{GroupState, Member};
 pub use membership::Membership;
 pub use options::GroupOptions;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_recipes_core::TlsOptions;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AuthId, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
     HoldView, InvalidInput, NodePath, Permission, Refusal, Session, SessionId,

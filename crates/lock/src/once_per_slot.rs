@@ -248,6 +248,9 @@ impl OncePerSlot {
     /// `Ok` of the job records that it is done, and `Err` that it failed. If the hold is lost
     /// first, the job is dropped at its current `await`, and nothing is recorded.
     ///
+    /// If the job panics, the record keeps [`SlotState::Begun`], as after a death. Only
+    /// [`Again::UnlessDone`] begins it again.
+    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the slot is taken: a read | 1 | 1 | 0 |

@@ -194,6 +194,9 @@ impl ExclusiveLock {
 
     /// Lists the holder and the waiters, in the order of the queue.
     ///
+    /// Tasks that wait on clones of one lock are one contender. While one of them holds, the others
+    /// are not in the list.
+    ///
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
     /// | | requests | round trips | watches |

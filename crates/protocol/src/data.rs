@@ -65,6 +65,9 @@ pub struct AuthId {
     /// The scheme of authentication: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
     pub scheme: Arc<str>,
     /// The identity in this scheme. Empty in the scheme `auth`, for which some clients send none.
+    ///
+    /// In the scheme `x509` it is the subject of the client's certificate as RFC 2253 writes it, the
+    /// last part first: `CN=node-7,O=Example,C=DE`.
     pub id: Arc<str>,
 }
 
@@ -89,7 +92,7 @@ impl AuthId {
     /// A user that contains a colon is another user: ZooKeeper ends the name at the first colon.
     ///
     /// ```
-    /// use zookeeper_recipes_protocol::AuthId;
+    /// # use zookeeper_recipes_protocol::AuthId;
     ///
     /// let reader = AuthId::digest("super", "admin");
     /// assert_eq!(&*reader.id, "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");

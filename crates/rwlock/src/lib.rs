@@ -82,6 +82,9 @@ pub use hold::WriteHold;
 pub use options::RwLockOptions;
 pub use recipe::{ReadLock, RwLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_recipes_core::TlsOptions;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
     Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,

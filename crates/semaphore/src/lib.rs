@@ -68,6 +68,9 @@ mod rule;
 pub use options::SemaphoreOptions;
 pub use recipe::{Semaphore, WeightedSemaphore};
 pub use rule::WithinPermits;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_recipes_core::TlsOptions;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
     Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,

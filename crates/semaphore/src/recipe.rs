@@ -431,6 +431,10 @@ impl Semaphore {
     /// are held than the new number, no waiter holds until enough are released. A waiter that wants
     /// more permits than the new number fails with [`Error::InvalidInput`].
     ///
+    /// The number lasts as long as the directory. If the servers delete the empty directory, the
+    /// next acquisition records the number of its own value.
+    /// [`Directories::Persistent`](crate::Directories::Persistent) keeps the directory.
+    ///
     /// All values follow, in all processes, but one kind: a value of [`new`](Self::new) that was
     /// made with another number and has not acquired yet fails.
     ///

@@ -28,8 +28,7 @@ use crate::error::Break;
 /// A private key must not need a passphrase.
 ///
 /// ```no_run
-/// use zookeeper_recipes_connection::TlsOptions;
-///
+/// # use zookeeper_recipes_connection::TlsOptions;
 /// let tls = TlsOptions::new()
 ///     .roots_from("/etc/zookeeper/ca.pem")
 ///     .client_certificate_from("/etc/service/cert.pem", "/etc/service/key.pem");

@@ -115,6 +115,11 @@ impl QueueOptions {
     /// If releases are marked, the list's readers can read a contender's znode, and only its own
     /// session can write to it.
     ///
+    /// If the list does not permit the session itself to create, the server creates the directory
+    /// with this list and refuses the first create below it. The directory remains. With
+    /// [`AuthId::authed`](crate::AuthId::authed) and [`Permission::ALL`](crate::Permission::ALL)
+    /// this cannot happen.
+    ///
     /// ```
     /// use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Permission, QueueOptions};
     ///
@@ -158,6 +163,9 @@ impl QueueOptions {
     }
 
     /// Queues the clones of one value within the process, behind one contender in the directory.
+    ///
+    /// Clones of an `ExclusiveLock` queue so in any case, and by default each hold has a znode of
+    /// its own: this option is about the handing on.
     ///
     /// First in, first out. After a release the hold goes to the next task of the process without a
     /// request. This happens at most `passes_in_a_row` times in a row, and never by default. Then

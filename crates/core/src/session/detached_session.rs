@@ -119,7 +119,7 @@ impl DetachedSession {
         [FORM, &lines.join("\n"), END].concat()
     }
 
-    /// Reads the text of [`to_secret`](Self::to_secret).
+    /// Reads the text of [`to_secret`](Self::to_secret). White space at its end does not matter.
     ///
     /// # Errors
     ///
@@ -127,8 +127,10 @@ impl DetachedSession {
     /// does not quote the text.
     pub fn from_secret(text: &str) -> Result<DetachedSession, InvalidInput> {
         let refused = |problem| InvalidInput::new("detached session", "...", problem);
+        // A file, a shell and an environment variable each change the last newline.
         let lines = text
-            .strip_suffix(END)
+            .trim_end()
+            .strip_suffix(END.trim_end())
             .and_then(|text| text.strip_prefix(FORM));
         let lines = lines.ok_or_else(|| refused("is not whole, or of another version"))?;
         read(lines).ok_or_else(|| refused("is not well formed"))

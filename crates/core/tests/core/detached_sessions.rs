@@ -80,9 +80,20 @@ fn secret_says_all_that_one_process_leaves() {
 
 #[test]
 fn part_of_the_secret_is_refused() {
-    for end in 0..SECRET.len() {
+    for end in 0..SECRET.trim_end().len() {
         let part = &SECRET[..end];
         assert!(DetachedSession::from_secret(part).is_err(), "{part}");
+    }
+}
+
+/// A file, a shell and an environment variable each change the last newline.
+#[test]
+fn white_space_at_the_end_of_the_secret_does_not_matter() {
+    let whole = SECRET.trim_end();
+    for end in ["", "\n", "\r\n", "\n\n", " "] {
+        let read = DetachedSession::from_secret(&format!("{whole}{end}"));
+        let read = read.unwrap_or_else(|error| panic!("{end:?}: {error}"));
+        assert_eq!(read.to_secret(), SECRET);
     }
 }
 

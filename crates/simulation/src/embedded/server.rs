@@ -186,7 +186,7 @@ impl EmbeddedServer {
         self.thread.pause();
     }
 
-    /// Ends a [standstill](Self::pause).
+    /// Makes all members continue after [`pause`](Self::pause).
     pub fn resume(&self) {
         self.thread.resume();
     }

@@ -9,13 +9,16 @@ pub enum RequestKind {
     Create,
     /// A delete.
     Delete,
-    /// A list of children, with or without a watch.
+    /// A list of children (`getChildren`), with or without a watch.
+    #[doc(alias = "getChildren")]
     List,
-    /// A read of data, with or without a watch.
+    /// A read of data (`getData`), with or without a watch.
+    #[doc(alias = "getData")]
     Get,
     /// An exists.
     Exists,
-    /// A transaction of several writes.
+    /// A transaction of several writes (`multi`).
+    #[doc(alias = "multi")]
     Transact,
     /// A single write other than a create or a delete. Only clients over TCP send it.
     Write,
