@@ -170,7 +170,7 @@ fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
         .env("GIT_CEILING_DIRECTORIES", copy.parent().unwrap_or(copy))
         .arg("apply")
         .args(how)
-        .arg("-C1")
+        .arg("-C2")
         .arg(&mutant.patch);
     run_command(&mut command).with_context(|| format!("{} no longer applies", mutant.name))
 }
