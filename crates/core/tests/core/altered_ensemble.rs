@@ -268,10 +268,10 @@ impl ServerSession for AlteredSession {
             return self.server.create(path, data, mode, acl);
         };
         let before = self.server.create(path, data, before, acl);
-        let create = self.server.create(path, data, mode, acl);
+        let (data, acl) = (data.to_vec(), acl.to_vec());
         async move {
             before.await?;
-            create.await?;
+            self.server.create(path, &data, mode, &acl).await?;
             Err(ServerError::outcome_unknown("a test has the answer"))
         }
         .boxed()

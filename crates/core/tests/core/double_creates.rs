@@ -60,6 +60,23 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
     next.release().await.expect("it is held");
 }
 
+/// At the end of the count all znodes of one identity have the same name.
+#[tokio::test(start_paused = true)]
+async fn contender_whose_name_is_there_already_holds_by_its_znode() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let made = administrator.create("/lock", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let set = administrator.set_create_counter("/lock", i32::MAX);
+    set.expect("it exists");
+    let queue = queue_behind(&simulation, CreateMode::EphemeralSequential).await;
+    let hold = timeout(TIME, queue.acquire()).await;
+    let hold = hold.expect("in time").expect("its znode is there");
+    assert_eq!(created(&simulation), [hold.node_path()]);
+    hold.release().await.expect("it is held");
+    assert_eq!(left(&simulation), [""; 0]);
+}
+
 /// As in two copies of a virtual machine, whose processes draw the same identities.
 #[tokio::test(start_paused = true)]
 async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own() {
