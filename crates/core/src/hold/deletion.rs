@@ -54,8 +54,18 @@ struct Gathered {
 
 struct Deletion {
     path: Arc<str>,
-    /// If it is dropped without an answer, the caller sends the deletion alone.
-    answer: oneshot::Sender<Result<(), ServerError>>,
+    /// `None` if the server has refused the transaction. Then, and if this is dropped without an
+    /// answer, the caller sends the deletion alone.
+    answer: oneshot::Sender<Option<Result<(), ServerError>>>,
+}
+
+/// What a deletion has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The znode, or it is not known if an earlier request of this process has deleted it.
+    Znode,
+    /// Another client had deleted the znode.
+    Nothing,
 }
 
 impl Deletions {
@@ -74,37 +84,49 @@ impl Deletions {
         live: &Arc<LiveSession>,
         path: &Arc<str>,
         mut marked: bool,
-    ) -> Result<(), ServerError> {
+    ) -> Result<Found, ServerError> {
         let server = &*live.server()?;
         let mut backoff = Backoff::default();
+        let mut not_there = Found::Nothing;
         loop {
             let deleted = match marked {
                 true => release(server, path).await,
-                false => self.send(live, server, path).await,
+                false => self.send(live, server, path, &mut not_there).await,
             };
             match deleted {
-                Err(error) if error.is(Refusal::NoNode) => return Ok(()),
-                Err(error) if error.may_pass() => backoff.wait().await,
+                Ok(()) => return Ok(Found::Znode),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(not_there),
+                Err(error) if error.may_pass() => {
+                    not_there = Found::Znode;
+                    backoff.wait().await;
+                }
                 // A session that may not write to the znode may still delete it.
                 Err(ServerError::Refused(_)) if marked => marked = false,
-                deleted => return deleted,
+                Err(error) => return Err(error),
             }
         }
     }
 
     /// Sends a deletion, alone or with others.
+    ///
+    /// Sets what it means if the znode is not there.
     async fn send(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         server: &dyn ServerSession,
         path: &Arc<str>,
+        not_there: &mut Found,
     ) -> Result<(), ServerError> {
         if let Ok(_alone) = self.alone.try_acquire() {
             return server.delete(path).await;
         }
         match self.gather(live, path.clone()).await {
-            Ok(answer) => answer,
-            Err(_) => server.delete(path).await,
+            Ok(Some(answer)) => answer,
+            Ok(None) => server.delete(path).await,
+            Err(_) => {
+                *not_there = Found::Znode;
+                server.delete(path).await
+            }
         }
     }
 
@@ -112,7 +134,7 @@ impl Deletions {
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         path: Arc<str>,
-    ) -> oneshot::Receiver<Result<(), ServerError>> {
+    ) -> oneshot::Receiver<Option<Result<(), ServerError>>> {
         let (answer, answered) = oneshot::channel();
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
@@ -202,12 +224,14 @@ async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
             let operations = deletions.map(|deletion| Operation::delete(&*deletion.path));
             match server.transact(&operations.collect::<Vec<_>>()).await {
                 Ok(_) => Ok(()),
-                Err(failure) if matches!(failure.error, ServerError::SessionOver(_)) => {
-                    Err(failure.error)
-                }
-                Err(_) => return,
+                Err(failure) => Err(failure.error),
             }
         }
+    };
+    let answer = match answer {
+        Err(ServerError::OutcomeUnknown(_)) if deletions.len() > 1 => return,
+        Err(ServerError::Refused(_)) if deletions.len() > 1 => None,
+        answer => Some(answer),
     };
     for deletion in deletions {
         // A caller that was dropped meanwhile receives no answer.

@@ -19,6 +19,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::error::Error;
 use crate::events::hold::{HoldStart, Record};
 use crate::events::znode as events;
+use crate::hold::deletion::Found;
 use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lost};
 use crate::hold::own_znode::{Znode, ZnodeOwner};
 use crate::hold::registry::{Entry, Registry};
@@ -109,7 +110,7 @@ impl Grant {
         }
     }
 
-    /// Deletes the znode, and then passes the turn on.
+    /// Deletes the znode, and waits for the answer, or for the loss of the hold.
     ///
     /// If the future is dropped, or after an error, the znode is deleted in the background.
     pub(crate) async fn release(mut self) -> Result<(), Error> {
@@ -126,10 +127,14 @@ impl Grant {
         if !matches!(removed, Err(ServerError::Refused(_))) {
             self.owner.disown();
         }
-        let failed = |error| Error::at_delete(path, live.id, error);
-        let removed = removed.map_err(failed);
-        live.note_end(&removed);
-        removed
+        let released = match removed {
+            Ok(Found::Znode) => Ok(()),
+            // No event of the deletion has come yet.
+            Ok(Found::Nothing) => Err(Error::lost(path, live.id, LossReason::Deleted)),
+            Err(error) => Err(Error::at_delete(path, live.id, error)),
+        };
+        live.note_end(&released);
+        released
     }
 }
 

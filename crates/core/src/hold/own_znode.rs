@@ -10,7 +10,7 @@ use futures_util::future::FutureExt;
 use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreates, UnansweredCreate};
-use crate::hold::deletion::Deletions;
+use crate::hold::deletion::{Deletions, Found};
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
@@ -82,7 +82,7 @@ pub(crate) struct Named {
     /// True while the znode is its holder's.
     is_held: AtomicBool,
     /// The one removal that is under way: a second one could delete the next holder's znode.
-    removing: SharedWork<Result<(), ServerError>>,
+    removing: SharedWork<Result<Found, ServerError>>,
 }
 
 impl SessionZnodes {
@@ -234,16 +234,17 @@ impl Named {
         self: &Arc<Self>,
         server: &Arc<dyn ServerSession>,
         is_held: bool,
-    ) -> Result<(), ServerError> {
+    ) -> Result<Found, ServerError> {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
             let remove = async move {
                 let is_own = is_held || matches!(own.find(&*server).await?, Some((_, true)));
-                if is_own {
-                    if_there(server.delete(&own.path).await)?;
+                let mut found = Found::Znode;
+                if is_own && if_there(server.delete(&own.path).await)?.is_none() {
+                    found = Found::Nothing;
                 }
                 own.note_gone();
-                Ok(())
+                Ok(found)
             };
             remove.boxed()
         };
@@ -322,14 +323,15 @@ impl Znode {
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
     /// The method succeeds if the znode is not there.
-    pub(crate) async fn remove(&self) -> Result<(), ServerError> {
+    pub(crate) async fn remove(&self) -> Result<Found, ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
         self.0.is_being_deleted.store(true, Ordering::Relaxed);
+        let mut found = Found::Znode;
         match &self.0.kind {
             Kind::Unique(path) => {
                 let marked = self.0.marks_release.load(Ordering::Relaxed);
-                deletions.delete(live, path, marked).await?;
+                found = deletions.delete(live, path, marked).await?;
             }
             Kind::Sought(directory, identity) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
@@ -347,13 +349,13 @@ impl Znode {
                     let is_held = named.is_held.swap(false, Ordering::Relaxed);
                     named.remove(&server, is_held)
                 };
-                retry(ServerError::may_pass, remove).await?;
+                found = retry(ServerError::may_pass, remove).await?;
             }
         }
         if let Some((directory, alone)) = self.0.alone.get() {
             znodes.last_alone.insert(directory, *alone);
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Deletes the znode in the background. While the server refuses the deletion, it is repeated

@@ -48,8 +48,8 @@ impl Entered {
         only: Option<Sequence>,
     ) -> Grant {
         if loss_watch.is_some() {
-            // Only a contender that waited marks: others seldom have a waiter, and a plain deletion
-            // costs less.
+            // A contender that did not wait marks once its loss watch is set: a brief hold seldom
+            // has a waiter, and a plain deletion costs less.
             self.owner.znode.mark();
         }
         if let Some(sequence) = only {

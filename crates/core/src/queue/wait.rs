@@ -82,7 +82,7 @@ pub(crate) async fn look(
 /// True if this contender leaves the queue to the contenders behind it.
 ///
 /// The directory's data is read after the list. If the data names a contender that came after the
-/// list, this contender does not step back, and leaves as the holder.
+/// list, this contender does not step back: it holds, and resigns for that contender.
 async fn steps_back(
     queue: &SessionQueue<'_>,
     watches: &mut Watches,

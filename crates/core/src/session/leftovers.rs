@@ -96,8 +96,8 @@ impl Leftovers {
 }
 
 /// Returns the paths of these znodes if their deletion fails.
-async fn paths_left(
-    deletion: impl Future<Output = Result<(), ServerError>>,
+async fn paths_left<T>(
+    deletion: impl Future<Output = Result<T, ServerError>>,
     paths: Vec<Arc<str>>,
 ) -> Vec<Arc<str>> {
     match if_there(deletion.await) {
@@ -113,8 +113,7 @@ async fn paths_left(
 ///
 /// The directory is empty for the root.
 ///
-/// The list is not sent after a commit, as that of [`Searches`](crate::hold::search::Searches) is.
-/// It need not be:
+/// Unlike [`Searches`](crate::hold::search::Searches), this sends no commit before the list:
 ///
 /// * A session that is resumed was claimed by a commit over this connection.
 /// * A session that is detached passes these paths on to the next process.

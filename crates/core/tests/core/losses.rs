@@ -11,6 +11,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Ended, Error, ErrorKind, Hold, HoldState, LossReason, Queue,
     QueueOptions, Recipe, RecipeExt, Session, SessionEnd, SessionState,
 };
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -412,6 +413,36 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
     let write = held.transaction().set_data("/data", b"late");
     let write = write.commit().await;
     assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
+}
+
+/// No watch is set yet that could report the deletion.
+#[tokio::test(start_paused = true)]
+async fn release_reports_that_another_client_has_deleted_the_znode() {
+    let (simulation, session) = simulated().await;
+    let single = SingleNodeLock::new(&session, "/single").expect("a good path");
+    let recipes: [Box<dyn Recipe>; 2] = [Box::new(queue(&session)), Box::new(single)];
+    for recipe in recipes {
+        let held = recipe.acquire().await.expect("nobody is before it");
+        let deleted = simulation.administrator().delete(held.node_path());
+        deleted.expect("it exists");
+        let released = held.release().await;
+        let reason = LossReason::Deleted;
+        assert!(
+            matches!(&released, Err(Error::Lost { reason: it, .. }) if *it == reason),
+            "{released:?}"
+        );
+    }
+}
+
+/// The first deletion was applied, and its answer was lost.
+#[tokio::test(start_paused = true)]
+async fn release_whose_answer_is_lost_is_no_loss() {
+    let (simulation, session) = simulated().await;
+    let held = hold(&queue(&session)).await;
+    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Delete);
+    simulation.faults().inject(lost);
+    held.release().await.expect("it was held to its end");
+    assert_eq!(simulation.faults().waiting(), 0, "it was met");
 }
 
 /// The server gets the close behind the write.
