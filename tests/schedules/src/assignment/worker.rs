@@ -5,6 +5,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use fastrand::Rng;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use zookeeper_recipes_assignment::{Assignment, Partition};
 use zookeeper_recipes_core::{Error, Session};
@@ -204,6 +205,8 @@ impl Life<'_> {
             if rng.u8(..20) == 0 {
                 let write = guarded(ledger.place(), &owned.view(), 1);
                 commit(ledger, &self.who, write, holding.number()).await;
+                // The write may find that the session is over. The next look is in another poll.
+                yield_now().await;
             }
             match kind {
                 1 => sleep(LOOK).await,
