@@ -99,7 +99,7 @@ impl ExclusiveLock {
     /// | the lock is taken: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor marks its release, or was alone before this contender | 0 more | 0 | |
     /// | the predecessor leaves without a marked release, and others were before it: a list | 1 more | 1 more | |
-    /// | first acquisition of a session: a transaction | 1 more | 1 more | |
+    /// | first acquisition of a session: a transaction; two at the first use of a path | 1 or 2 more | 1 or 2 more | |
     /// | another task of this process holds the lock | 0 until its turn | 0 | 0 |
     ///
     /// The number of the new znode shows if another contender came in between: see

@@ -343,6 +343,20 @@ async fn first_use_costs_more(known: Cost, recipe: fn(&Session, &str) -> Box<dyn
 }
 
 #[tokio::test(start_paused = true)]
+async fn first_acquisition_of_a_session_costs_what_it_says() {
+    let testbed = Testbed::new(b"");
+    let at = async |process, path| {
+        let session = testbed.session(process).await;
+        let lock = ExclusiveLock::new(&session, path).expect("a good path");
+        let (hold, cost) = testbed.cost(lock.acquire()).await;
+        hold.release().await.expect("it is held");
+        cost
+    };
+    assert_eq!(at("one", "/recipe/new").await, (7, 5));
+    assert_eq!(at("two", PATH).await, (3, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn first_use_of_a_path_costs_what_it_says() {
     first_use_costs_more((2, 1), |session, path| {
         Box::new(ExclusiveLock::new(session, path).expect("a good path"))

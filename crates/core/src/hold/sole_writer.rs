@@ -33,7 +33,7 @@ pub(crate) struct SoleWriter {
 impl SoleWriter {
     /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
     ///
-    /// The method sends one request, the first time that the directory exists.
+    /// The method sends one request in a session, and another one if the directory did not exist.
     pub(crate) async fn identity(
         &self,
         live: &Arc<LiveSession>,
