@@ -201,12 +201,19 @@ impl Schedule {
         let options = &self.options;
         let dead = options.session_timeout + self.longest_tick() * 2;
         let queue = self.hands_on_within() * (self.processes * self.contenders) as u32;
-        // Each process learns from three connections, each of which may have cost a session.
-        let learning = match self.breaks_connections_at_watches() {
+        dead + Duration::from_secs(5) + queue * 2 + self.learns_within()
+    }
+
+    /// How long the processes take at most to learn that servers close the connection when a watch
+    /// is taken off.
+    ///
+    /// Each process learns from three connections, each of which may have cost a session.
+    pub(crate) fn learns_within(&self) -> Duration {
+        let dead = self.options.session_timeout + self.longest_tick() * 2;
+        match self.breaks_connections_at_watches() {
             true => dead * 3 * self.processes as u32,
             false => Duration::ZERO,
-        };
-        dead + Duration::from_secs(5) + queue * 2 + learning
+        }
     }
 
     /// How long a process that no lasting fault has hit may take from the call to the hold.

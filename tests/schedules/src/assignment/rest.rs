@@ -64,6 +64,7 @@ impl Fleet<'_> {
             + times.plan_interval * 2
             + times.warm
             + schedule.hands_on_within()
+            + schedule.learns_within()
     }
 
     fn without_owner(&self, patience: Duration) -> Findings {
