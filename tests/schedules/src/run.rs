@@ -439,7 +439,8 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
                 Ok(hold) => {
                     let granted = ledger.granted(&who, asked.weight, &hold.view());
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
-                    ledger.undisturbed(&who, &hold.view());
+                    let returns = schedule.returns.is_some();
+                    ledger.undisturbed(&who, &hold.view(), returns);
                     ledger.letting_go(granted);
                     drop(hold.release().await);
                 }
