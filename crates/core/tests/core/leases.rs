@@ -119,6 +119,23 @@ async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
     assert_eq!(asked.elapsed() + hold.remaining(), lease);
 }
 
+/// A session with this timeout and tick, and a hold of it.
+async fn held(
+    simulation: &Simulation,
+    timeout: Duration,
+    tick: Option<Duration>,
+) -> (Session, Hold) {
+    let mut options = ConnectOptions::new().session_timeout(timeout);
+    if let Some(tick) = tick {
+        options = options.tick(tick);
+    }
+    let session = Session::open(simulation.ensemble("a"), options).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let hold = queue.acquire().await.expect("free");
+    (session, hold)
+}
+
 /// The silence that sessions with this timeout and tick tolerate, and the shortest rest of a lease
 /// while all is well: what is left if the servers fall silent at the worst moment.
 async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Duration, Duration) {
@@ -129,14 +146,7 @@ async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Durat
         commit_delay: Duration::ZERO..=Duration::ZERO,
         ..SimulationOptions::default()
     });
-    let mut options = ConnectOptions::new().session_timeout(timeout);
-    if let Some(tick) = tick {
-        options = options.tick(tick);
-    }
-    let session = Session::open(simulation.ensemble("a"), options).await;
-    let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
-    let hold = queue.acquire().await.expect("free");
+    let (session, hold) = held(&simulation, timeout, tick).await;
     // The first confirmations come after a wait.
     tokio::time::sleep(2 * timeout).await;
     let mut left = Duration::MAX;
@@ -216,14 +226,7 @@ impl Probed {
             commit_delay: Duration::ZERO..=Duration::ZERO,
             ..SimulationOptions::default()
         });
-        let mut options = ConnectOptions::new().session_timeout(timeout);
-        if let Some(tick) = tick {
-            options = options.tick(tick);
-        }
-        let session = Session::open(simulation.ensemble("a"), options).await;
-        let session = session.expect("a session opens");
-        let queue = Queue::new(&session, "/lock", First).expect("a good path");
-        let hold = queue.acquire().await.expect("free");
+        let (session, hold) = held(&simulation, timeout, tick).await;
         tokio::time::sleep(2 * timeout).await;
         let millisecond = Duration::from_millis(1);
         while session.health().last_answer > Some(millisecond) {
