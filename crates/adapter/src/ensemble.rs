@@ -112,6 +112,7 @@ impl Ensemble for ClientEnsemble {
                 fence,
                 watched,
                 limit: OnceLock::new(),
+                is_closed: Mutex::default(),
             });
             Ok(session)
         }

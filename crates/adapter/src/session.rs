@@ -1,7 +1,7 @@
 //! A session over the crate `zookeeper-client`.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -12,7 +12,7 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Event, Exchange, Node, Operation, Outcome,
     Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch, now,
 };
-use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 
 use crate::fence::Fence;
 use crate::transaction::transact;
@@ -29,6 +29,8 @@ pub(crate) struct ClientSession {
     pub(crate) watched: Arc<WatchedPaths>,
     /// Set once the session is open.
     pub(crate) limit: OnceLock<RequestLimit>,
+    /// True once the recipes have closed the session. Locked while a request is sent.
+    pub(crate) is_closed: Mutex<bool>,
 }
 
 impl ClientSession {
@@ -49,17 +51,35 @@ impl ClientSession {
         if let Some(Err(too_long)) = fits {
             return ready(over(too_long)).boxed();
         }
+        // The request is sent by the call, not when its answer is polled.
+        let send = move |guard| {
+            let is_closed = self.lock_closed();
+            match *is_closed {
+                true => Err(over(ServerError::SessionOver(SessionEnd::Closed))),
+                false => Ok(send(guard)),
+            }
+        };
         match self.fence.passes() {
-            Some(Ok(guard)) => send(guard).boxed(),
+            Some(Ok(guard)) => match send(guard) {
+                Ok(reply) => reply.boxed(),
+                Err(closed) => ready(closed).boxed(),
+            },
             Some(Err(error)) => ready(over(error)).boxed(),
             None => async move {
-                match self.fence.passage().opens().await {
-                    Ok(guard) => send(guard).await,
-                    Err(error) => over(error),
+                let guard = self.fence.passage().opens().await.map_err(over);
+                match guard.and_then(send) {
+                    Ok(reply) => reply.await,
+                    Err(error) => error,
                 }
             }
             .boxed(),
         }
+    }
+
+    fn lock_closed(&self) -> MutexGuard<'_, bool> {
+        self.is_closed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request, and notes when it and its answer pass.
@@ -162,8 +182,21 @@ impl ServerSession for ClientSession {
         None
     }
 
-    /// None: the user's client closes the session when it is dropped.
-    fn close(&self) {}
+    /// Sends nothing, because the user's client closes its session when it is dropped.
+    ///
+    /// A request of another thread is sent before the call returns, or never.
+    fn close(&self) -> Option<Arc<dyn ServerSession>> {
+        if std::mem::replace(&mut *self.lock_closed(), true) {
+            return None;
+        }
+        Some(Arc::new(ClientSession {
+            client: self.client.clone(),
+            fence: self.fence.clone(),
+            watched: self.watched.clone(),
+            limit: self.limit.clone(),
+            is_closed: Mutex::default(),
+        }))
+    }
 
     fn detach(&self) -> Option<Resumable> {
         None

@@ -86,9 +86,12 @@ impl Hold {
         if let Some(turn) = &turn {
             turn.held_by(state.clone());
         }
-        grant.fate.set_record(Some(record.shared()));
+        let shared = record.shared();
+        grant.fate.set_record(Some(shared.clone()));
+        // A loss before that found no record to report to.
+        state.report_loss_to(&shared);
         let view = HoldView::new(state, grant.owner.znode.clone(), grant.token);
-        enforce_time_limit(&view, &grant, record.shared());
+        enforce_time_limit(&view, &grant, shared);
         Hold {
             view,
             held: Some(Held {

@@ -299,8 +299,10 @@ impl ServerSession for MeteredSession {
         self.server.own_identity()
     }
 
-    fn close(&self) {
-        self.server.close();
+    fn close(&self) -> Option<Arc<dyn ServerSession>> {
+        let server = self.server.close()?;
+        let meter = self.meter.clone();
+        Some(Arc::new(MeteredSession { server, meter }))
     }
 
     fn detach(&self) -> Option<Resumable> {

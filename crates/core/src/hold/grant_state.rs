@@ -175,6 +175,13 @@ impl GrantState {
         }
     }
 
+    /// Reports to a record that the hold is lost, if it is lost for a known reason.
+    pub(crate) fn report_loss_to(&self, record: &Record) {
+        if let Some(HoldState::Lost(reason)) = self.known_state() {
+            record.lost(reason, self.lost_at(reason));
+        }
+    }
+
     /// Reports the loss of a hold, which is lost for this reason if no other is known.
     pub(crate) fn lost_for(&self, reason: LossReason) -> LossReason {
         let reason = match self.known_state() {

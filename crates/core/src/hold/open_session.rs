@@ -37,8 +37,9 @@ impl OpenSession {
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// first each hold is reported as lost.
+    /// first each hold is reported as lost. The znodes of the session stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
+        self.znodes.freeze(end);
         self.live.set_status(Status::Ended(end));
         self.granted.report_end(end);
         self.inherited.clear();

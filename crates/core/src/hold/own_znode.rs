@@ -142,30 +142,37 @@ impl SessionZnodes {
         }))
     }
 
-    /// Freezes the entries: all stay from now on, even if their znodes are dropped.
+    /// Keeps all entries from now on, even if their znodes are dropped.
     ///
-    /// A process that leaves the session to another one then knows what it may have created. From
-    /// now on, recipes create no znode that they delete in their own way.
+    /// The process then knows what it may have created, although the attempts of the session fail.
+    /// From now on, recipes create no znode that they delete in their own way.
+    pub(crate) fn freeze(&self, end: SessionEnd) {
+        self.registry.lock().frozen_by.get_or_insert(end);
+    }
+
+    /// [Freezes](Self::freeze) the entries of a session that is left to another process.
     ///
     /// # Errors
     ///
-    /// Such a znode, if one may exist. Nothing is frozen then.
-    pub(crate) fn freeze(&self) -> Result<(), Arc<Named>> {
+    /// A znode that a recipe deletes in its own way, if one may exist. Nothing is frozen then.
+    pub(crate) fn freeze_to_leave(&self) -> Result<(), Arc<Named>> {
         let mut registered = self.registry.lock();
-        let first = registered.all_named().next().cloned();
-        registered.is_frozen = first.is_none();
-        first.map_or(Ok(()), Err)
+        if let Some(named) = registered.all_named().next() {
+            return Err(named.clone());
+        }
+        registered.frozen_by.get_or_insert(SessionEnd::Detached);
+        Ok(())
     }
 
     /// Notes that this znode may exist from now on: a recipe is about to create it.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if the session is being left to another process.
+    /// [`ServerError::SessionOver`] if the session is over, or is being left to another process.
     pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
         let registered = self.registry.lock();
-        if registered.is_frozen {
-            return Err(ServerError::SessionOver(SessionEnd::Detached));
+        if let Some(end) = registered.frozen_by {
+            return Err(ServerError::SessionOver(end));
         }
         named.may_exist.store(true, Ordering::Relaxed);
         Ok(())

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::server::error::SessionEnd;
 use crate::sync::lock;
 
-/// Registered values, by the numbers of their entries. The clones are one registry.
-#[derive(Clone)]
+/// Registered values, by the numbers of their entries.
 pub(crate) struct Registry<T>(Arc<Mutex<Registered<T>>>);
 
 pub(crate) struct Registered<T> {
     pub(crate) values: BTreeMap<u64, T>,
     last: u64,
-    /// True if the values stay when their entries are dropped.
-    pub(crate) is_frozen: bool,
+    /// The end of the session, once the values stay when their entries are dropped.
+    pub(crate) frozen_by: Option<SessionEnd>,
 }
 
 /// The entry of a value. If it is dropped, the value is removed.
@@ -27,7 +27,7 @@ impl<T> Default for Registry<T> {
         Registry(Arc::new(Mutex::new(Registered {
             values: BTreeMap::new(),
             last: 0,
-            is_frozen: false,
+            frozen_by: None,
         })))
     }
 }
@@ -50,7 +50,7 @@ impl<T> Registry<T> {
 impl<T> Drop for Entry<T> {
     fn drop(&mut self) {
         let mut registered = self.registry.lock();
-        if !registered.is_frozen {
+        if registered.frozen_by.is_none() {
             registered.values.remove(&self.number);
         }
     }

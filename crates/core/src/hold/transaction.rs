@@ -154,7 +154,11 @@ impl GuardedTransaction {
                 TransactionError {
                     operation: Some(0),
                     error,
-                } if error.is(Refusal::NoNode) => self.hold.lost_error(LossReason::Deleted),
+                } if error.is(Refusal::NoNode) => {
+                    let ended = self.hold.owner_end();
+                    let ended = ended.unwrap_or(Ended::Lost(LossReason::Deleted));
+                    self.hold.ended_error(ended)
+                }
                 _ => Error::at_transaction(path, id, failure, &self.operations),
             })?;
             outcomes.drain(..outcomes.len().min(1));

@@ -501,9 +501,12 @@ impl Watches {
             .unwrap_or_default();
         self.contenders.remove(&name);
         match event {
-            Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
+            Event::DataChanged => Woken::Written(name),
             Event::Deleted => Woken::Gone(name),
-            Event::Unwatched | Event::SessionEnded(_) => Woken::Changed,
+            // The first two are no events of such a watch.
+            Event::Created | Event::ChildrenChanged | Event::Unwatched | Event::SessionEnded(_) => {
+                Woken::Changed
+            }
         }
     }
 }

@@ -191,9 +191,12 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
-    /// or left to another process stays as it is. So does a session of an ensemble that
-    /// [opens none](Ensemble::opens_sessions): its user closes it.
-    fn close(&self);
+    /// or left to another process stays as it is.
+    ///
+    /// A session of an ensemble that [opens none](Ensemble::opens_sessions) stays open at the server,
+    /// because its user closes it. The first call then returns the session, so that the caller can
+    /// delete the znodes that are left.
+    fn close(&self) -> Option<Arc<dyn ServerSession>>;
 
     /// Ends this side of the session, and leaves it open at the server until its timeout.
     ///

@@ -1,7 +1,7 @@
 //! A session over the library's own connection.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -188,8 +188,9 @@ impl ServerSession for ZookeeperSession {
         self.own_identity.clone()
     }
 
-    fn close(&self) {
+    fn close(&self) -> Option<Arc<dyn ServerSession>> {
         self.connection.begin_close();
+        None
     }
 
     fn detach(&self) -> Option<Resumable> {

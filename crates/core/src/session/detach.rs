@@ -133,7 +133,7 @@ impl Session {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
         }
-        match open.znodes.freeze() {
+        match open.znodes.freeze_to_leave() {
             Ok(()) => Ok((open, first.view())),
             Err(znode) => refuse(znode.path(), "is of a recipe without a queue"),
         }

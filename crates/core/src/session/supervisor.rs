@@ -11,7 +11,7 @@ use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
-use crate::server::ensemble::{ConnectionState, ServerSession};
+use crate::server::ensemble::ConnectionState;
 use crate::server::error::SessionEnd;
 use crate::session::connect::{NotOpened, Opener};
 use crate::session::leftovers::Leftovers;
@@ -121,13 +121,6 @@ impl Supervisor {
         }
     }
 
-    /// The `ServerSession` that stays open after the end on this side: that of a client which the
-    /// user has connected, and may keep.
-    fn stays_open(&self, live: &LiveSession) -> Option<Arc<dyn ServerSession>> {
-        let server = live.server().ok();
-        server.filter(|_| !self.opener.ensemble.opens_sessions())
-    }
-
     /// Runs one ZooKeeper session until its end, and publishes its state.
     async fn run_session(&mut self, open: &Arc<OpenSession>) -> SessionEnd {
         let live = &open.live;
@@ -172,23 +165,21 @@ impl Supervisor {
             open.granted.delete_lost(condition.lapses);
         };
         drop(prober);
-        let mut left = Leftovers::of(&open.znodes);
-        let stays_open = self.stays_open(live);
+        let server = server.upgrade();
         open.end(end);
         // An attempt that is not polled keeps its reference to the `ServerSession`, which would
         // keep the session open.
-        if let Some(server) = server.upgrade().filter(|_| end.is_closed_here()) {
-            server.close();
-        }
-        if end == SessionEnd::Closed {
-            match stays_open {
-                Some(server) => {
-                    // If this runs out, the znodes that are left are reported.
-                    let _ = timeout(live.timeout, left.delete_all(&server)).await;
-                    left.report(live);
-                }
-                None => confirmed(live, &mut states).await,
+        let server = server.filter(|_| end.is_closed_here());
+        match server.and_then(|server| server.close()) {
+            Some(server) => {
+                // The attempts of the session send nothing more, so no other znode can come.
+                let mut left = Leftovers::of(&open.znodes);
+                // If this runs out, the znodes that are left are reported.
+                let _ = timeout(live.timeout, left.delete_all(&server)).await;
+                left.report(live);
             }
+            None if end == SessionEnd::Closed => confirmed(live, &mut states).await,
+            None => {}
         }
         end
     }
@@ -207,10 +198,10 @@ impl Drop for Supervisor {
             return;
         }
         if let Some(open) = open {
-            let mut left = Leftovers::of(&open.znodes);
-            let stays_open = self.stays_open(&open.live);
+            let server = open.live.server();
             open.end(SessionEnd::Closed);
-            if let Some(server) = stays_open {
+            if let Some(server) = server.ok().and_then(|server| server.close()) {
+                let mut left = Leftovers::of(&open.znodes);
                 left.send_deletions(&*server);
                 left.report(&open.live);
             }

@@ -46,6 +46,8 @@ pub(crate) type UsersClient = Arc<Mutex<Option<Arc<dyn ServerSession>>>>;
 pub(crate) struct Alterations {
     /// Called before the next transaction is sent, as if the sending thread stood still.
     pub(crate) before_transaction: Call,
+    /// Called before the next create is sent, as if the sending thread stood still.
+    pub(crate) before_create: Call,
     /// Called before the next probe is sent.
     pub(crate) before_sync: Call,
     /// True once the servers answer each list with the end of the session.
@@ -97,6 +99,7 @@ impl Ensemble for Altered {
                 alterations: self.alterations.clone(),
                 connection: AtomicU64::new(0),
                 writes: Arc::default(),
+                is_closed: AtomicBool::new(false),
             }) as Arc<dyn ServerSession>)
         }
         .boxed()
@@ -127,6 +130,8 @@ struct AlteredSession {
     connection: AtomicU64,
     /// True once a create was applied late. Locked by each write that others wait for.
     writes: Arc<tokio::sync::Mutex<bool>>,
+    /// True once the session of a user's client is closed on this side.
+    is_closed: AtomicBool,
 }
 
 impl Drop for AlteredSession {
@@ -226,11 +231,19 @@ impl ServerSession for AlteredSession {
         self.server.own_identity()
     }
 
-    fn close(&self) {
+    fn close(&self) -> Option<Arc<dyn ServerSession>> {
         self.alterations.at_end.make();
         if self.alterations.stays_open.is_none() {
-            self.server.close();
+            return self.server.close();
         }
+        self.is_closed.store(true, Ordering::Relaxed);
+        Some(Arc::new(AlteredSession {
+            server: self.server.clone(),
+            alterations: self.alterations.clone(),
+            connection: AtomicU64::new(0),
+            writes: self.writes.clone(),
+            is_closed: AtomicBool::new(false),
+        }))
     }
 
     fn detach(&self) -> Option<Resumable> {
@@ -244,6 +257,10 @@ impl ServerSession for AlteredSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
+        self.alterations.before_create.make();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return ready(Err(ServerError::SessionOver(SessionEnd::Closed))).boxed();
+        }
         if let Some((lacks, number)) = &self.alterations.lacks_parent_of {
             if path == *lacks {
                 number.fetch_add(1, Ordering::Relaxed);

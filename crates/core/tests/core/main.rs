@@ -42,3 +42,4 @@ mod support;
 mod time_limits;
 mod unpolled_attempts;
 mod unsupported_requests;
+mod users_clients;

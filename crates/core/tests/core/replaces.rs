@@ -221,7 +221,7 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
         assert!(sender.send(replacing).is_ok());
     });
     let late = view.transaction().set_data("/data", b"late").commit().await;
-    assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
+    assert!(matches!(late, Err(Error::Released { .. })), "{late:?}");
     let replaced = replacing.await.expect("it was called").await;
     assert!(replaced.expect("replaced").is_held());
     let standing = administrator.tree();

@@ -15,8 +15,8 @@ async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_w
     let ((_one, earlier), (_other, later)) = (single(), single());
     let create = |named| znodes.before_create(named);
     create(&earlier).expect("the session is not left");
-    assert!(znodes.freeze().is_err(), "its znode may exist");
+    assert!(znodes.freeze_to_leave().is_err(), "its znode may exist");
     earlier.note_gone();
-    assert!(znodes.freeze().is_ok(), "no znode exists");
+    assert!(znodes.freeze_to_leave().is_ok(), "no znode exists");
     create(&later).expect_err("the session is left");
 }

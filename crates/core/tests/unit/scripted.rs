@@ -209,7 +209,9 @@ impl ServerSession for Scripted {
         None
     }
 
-    fn close(&self) {}
+    fn close(&self) -> Option<Arc<dyn ServerSession>> {
+        None
+    }
 
     fn detach(&self) -> Option<Resumable> {
         None

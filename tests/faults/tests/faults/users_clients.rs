@@ -9,7 +9,10 @@ use tokio::time::timeout;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::ensemble::{Event, ServerSession, Watch};
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session, SessionEnd};
+use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, CreateMode, Ensemble, Error, Permission, ServerError, Session,
+    SessionEnd,
+};
 use zookeeper_recipes_suite::{
     Address, KINDS, Kind, LONG, SHORT, TICK, TestServer, administrator, children, create,
     eventually, exists, in_time, on_both_servers, proxy, session,
@@ -24,6 +27,7 @@ on_both_servers!(
     nothing_is_deleted_or_written_without_the_guard,
     guard_that_is_refused_is_an_error_that_says_what_to_do,
     closed_session_of_a_client_that_lives_on_bars_nobody,
+    closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it,
     holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives,
     watch_beyond_the_limit_of_the_client_resolves_by_reads,
     watch_beyond_the_limit_of_the_client_ends_with_its_session,
@@ -79,6 +83,34 @@ async fn closed_session_of_a_client_that_lives_on_bars_nobody(server: TestServer
         next.release().await.expect("it is held");
     }
     drop((client, holds));
+}
+
+/// A thread that stood still may send a request after the close.
+async fn closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it(
+    server: TestServer,
+) {
+    let client = client(&server).await;
+    let ensemble = ClientEnsemble::new(client.clone());
+    let session = ensemble.connect().await.expect("it is open");
+    let create = async |session: &dyn ServerSession, path| {
+        let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+        let created = session.create(path, b"", CreateMode::Ephemeral, &everyone);
+        created.await.map(drop)
+    };
+    create(&*session, "/left").await.expect("it is new");
+    let kept = session.close().expect("the client keeps it open");
+    let late = create(&*session, "/late").await;
+    let closed = ServerError::SessionOver(SessionEnd::Closed);
+    assert_eq!(
+        late.map_err(|error| error.to_string()),
+        Err(closed.to_string())
+    );
+    assert!(session.close().is_none(), "it is closed already");
+    kept.delete("/left").await.expect("it exists");
+    let administrator = administrator(&server).await;
+    for path in ["/left", "/late"] {
+        assert!(!exists(&administrator, path).await, "{path}");
+    }
 }
 
 /// The deletions are sent as the runtime goes, and the client sends them in another runtime.

@@ -1,0 +1,111 @@
+//! A session over a user's client closes while another thread acquires. The client lives on, so only
+//! deletions end the znodes of the session.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use zookeeper_recipes_core::ensemble::CreateMode;
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::altered_ensemble::{Alterations, Altered, UsersClient};
+use crate::support::First;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// A queue of a user's client, and the moments at which a test is called.
+async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
+    let made = simulation
+        .administrator()
+        .create("/lock", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let alterations = Alterations {
+        stays_open: Some(UsersClient::default()),
+        ..Alterations::default()
+    };
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations: alterations.clone(),
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    // From now on, an acquisition begins with the create of its znode.
+    let first = queue.acquire().await.expect("it is free");
+    first.release().await.expect("it is held");
+    (queue, alterations)
+}
+
+/// Acquires in a thread of its own. The receiver has the result.
+fn acquire_in_a_thread(queue: &Queue) -> mpsc::Receiver<Result<Hold, Error>> {
+    let (result, acquired) = mpsc::channel();
+    let queue = queue.clone();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime starts");
+        let _ = result.send(runtime.block_on(queue.acquire()));
+    });
+    acquired
+}
+
+fn assert_over(acquired: Result<Hold, Error>) {
+    assert!(
+        matches!(acquired, Err(Error::SessionOver { .. })),
+        "{acquired:?}"
+    );
+}
+
+async fn close(queue: &Queue) {
+    let closed = timeout(SOON, queue.session().clone().close());
+    closed.await.expect("it closes in time");
+}
+
+#[tokio::test]
+async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_session_closes() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue, alterations) = users_queue(&simulation).await;
+    let (still, stands_still) = oneshot::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    alterations.before_create.set(move || {
+        still.send(()).expect("it is awaited");
+        goes_on.recv().expect("the session closes");
+    });
+    let acquired = acquire_in_a_thread(&queue);
+    stands_still.await.expect("it sends a create");
+    close(&queue).await;
+    go_on.send(()).expect("the thread stands still");
+    assert_over(acquired.recv_timeout(SOON).expect("in time"));
+    assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
+}
+
+#[tokio::test]
+async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue, alterations) = users_queue(&simulation).await;
+    let holder = Session::open(simulation.ensemble("other"), ConnectOptions::new()).await;
+    let holder = holder.expect("a session opens");
+    let holder = Queue::new(&holder, "/lock", First).expect("a good path");
+    let held = holder.acquire().await.expect("it is free");
+    let acquired = acquire_in_a_thread(&queue);
+    let children = || simulation.administrator().children("/lock");
+    let both = async {
+        while children().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, both).await.expect("it waits");
+    let (failed, has_failed) = mpsc::channel();
+    alterations.at_end.set(move || {
+        let acquired = acquired.recv_timeout(SOON).expect("in time");
+        failed.send(acquired).expect("it is awaited");
+    });
+    close(&queue).await;
+    assert_over(has_failed.recv().expect("it has ended"));
+    assert_eq!(children().len(), 1);
+    held.release().await.expect("it is held");
+}
