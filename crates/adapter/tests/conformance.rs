@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{ConnectionOptions, ServerSession};
+use zookeeper_recipes_core::ensemble::{EnsembleOptions, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, InvalidInput, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
@@ -33,10 +33,7 @@ struct NewClients {
 
 impl Ensemble for NewClients {
     /// Each client has the session timeout of the suite already.
-    fn with_options(
-        &self,
-        _: &ConnectionOptions,
-    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
+    fn with_options(&self, _: &EnsembleOptions) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
         Ok(None)
     }
 

@@ -147,7 +147,7 @@ impl Contender {
     /// A holder with such a name marks its release by a write.
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
-    pub(crate) fn marks_release(&self) -> bool {
+    pub(crate) fn is_closed_to_others(&self) -> bool {
         // The start of the label says which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
     }

@@ -84,7 +84,7 @@ impl Hold {
     ) -> Hold {
         let state = grant.state(deadline, record.loss());
         if let Some(turn) = &turn {
-            turn.held_by(state.clone());
+            turn.set_holder(state.clone());
         }
         let shared = record.shared();
         grant.fate.set_record(Some(shared.clone()));
@@ -297,17 +297,16 @@ impl Hold {
         live.in_a_runtime(pin!(self.view.grant_state.explained()))
             .await;
         let (held, ended) = self.end().expect(NOT_ENDED);
-        let (left, record) = held.let_go(&self.view, ended);
-        // The turn is dropped after the grant, also if this future is dropped.
-        let Some((turn, grant)) = left else {
+        let (to_release, record) = held.hand_on(&self.view, ended);
+        let Some(to_release) = to_release else {
             // The next task of the process has the grant.
             return Ok(());
         };
         if let Ended::Lost(reason) = ended {
             return Err(self.view.lost_error(reason));
         }
-        let released = live.in_a_runtime(pin!(grant.release())).await;
-        drop(turn);
+        let released = live.in_a_runtime(pin!(to_release.grant.release())).await;
+        drop(to_release.turn);
         if let Err(error) = &released {
             record.ended(how_ended(error), live.now());
         }
@@ -340,39 +339,47 @@ fn how_ended(error: &Error) -> Ended {
 
 const NOT_ENDED: &str = "a hold that can be used has not been released";
 
+/// A grant to release on the server, and then the turn in the local queue.
+///
+/// The grant is dropped first. So the deletion of its znode is answered before the next task of the
+/// process enters the queue, or is sent, unless the session has too many deletions without an
+/// answer.
+struct ToRelease {
+    grant: Grant,
+    turn: Option<LocalTurn>,
+}
+
 impl Held {
-    /// The grant to release on the server, unless the next task of the process has it.
+    /// Hands the grant on to the next task of the process, or returns it.
     ///
-    /// The turn in the local queue is to be dropped after the grant. The deletion of the znode is
-    /// then answered before the next task of the process enters, or sent, unless the session has
-    /// too many deletions without an answer. The record reports the release when it is dropped.
-    fn let_go(
-        self,
-        view: &HoldView,
-        ended: Ended,
-    ) -> (Option<(Option<LocalTurn>, Grant)>, HoldRecord) {
-        let left = match self.turn {
+    /// The record reports the release when it is dropped.
+    fn hand_on(self, view: &HoldView, ended: Ended) -> (Option<ToRelease>, HoldRecord) {
+        let Held {
+            grant,
+            turn,
+            record,
+        } = self;
+        let to_release = match turn {
             Some(turn) if ended == Ended::Released && view.shared.unanswered.close() => {
-                let back = turn.hand_on(self.grant);
-                back.map(|(grant, turn)| (Some(turn), grant))
+                let back = turn.hand_on(grant);
+                back.map(|(grant, turn)| ToRelease {
+                    grant,
+                    turn: Some(turn),
+                })
             }
-            turn => Some((turn, self.grant)),
+            turn => Some(ToRelease { grant, turn }),
         };
-        (left, self.record)
+        (to_release, record)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some((held, ended)) = self.end() {
-            let (left, _record) = held.let_go(&self.view, ended);
-            if let Some((turn, grant)) = left {
-                // A grant that is dropped is released in the background. The server handles the
-                // requests of a session in order, so the deletion needs no answer before the next
-                // contender of the process is created.
-                drop(grant);
-                drop(turn);
-            }
+            // A grant that is dropped is released in the background. The server handles the
+            // requests of a session in order, so the deletion needs no answer before the next
+            // contender of the process is created.
+            drop(held.hand_on(&self.view, ended));
         }
     }
 }

@@ -190,7 +190,7 @@ impl LossReason {
     }
 }
 
-/// The first report of a hold's loss. Later reports name the same reason.
+/// The first loss of a hold that was noticed. Later reports name the same reason.
 #[derive(Clone, Default)]
 pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
 
@@ -204,8 +204,8 @@ pub(crate) struct Loss {
 }
 
 impl FirstLoss {
-    /// Reports a loss, and returns the first one.
-    pub(crate) fn report(&self, reason: LossReason, at: Duration) -> Loss {
+    /// Notes a loss, and returns the first one.
+    pub(crate) fn first(&self, reason: LossReason, at: Duration) -> Loss {
         *self.0.get_or_init(|| Loss {
             reason,
             at,

@@ -184,22 +184,22 @@ impl Queue {
     /// session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        attempt.report(pin!(self.acquire_recorded(&attempt))).await
+        attempt.report(pin!(self.acquire_in(&attempt))).await
     }
 
-    async fn acquire_recorded(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
+    async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => {
                 let Admission { turn, grant } = self.turn(local).await;
                 if let Some(grant) = grant.filter(Grant::is_held) {
-                    return Ok(self.held(attempt, grant, Some(turn)));
+                    return Ok(self.begin_hold(attempt, grant, Some(turn)));
                 }
                 Some(turn)
             }
         };
-        let grant = self.shared.acquire(attempt).await?;
-        Ok(self.held(attempt, grant, turn))
+        let grant = self.shared.grant(attempt).await?;
+        Ok(self.begin_hold(attempt, grant, turn))
     }
 
     /// Waits for a turn among the tasks of the process.
@@ -226,7 +226,7 @@ impl Queue {
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        let acquire = pin!(self.acquire_recorded(&attempt));
+        let acquire = pin!(self.acquire_in(&attempt));
         let within = within(timeout, &self.shared.directory, acquire);
         attempt.report(within).await
     }
@@ -242,19 +242,19 @@ impl Queue {
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
-        let work = pin!(self.try_recorded(&attempt));
+        let work = pin!(self.try_acquire_in(&attempt));
         let path = &self.shared.directory;
         let bounded = self.shared.session.unless_disconnected(path, work);
         attempt.report_try(bounded).await
     }
 
-    async fn try_recorded(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
+    async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let turn = match self.shared.local.as_ref().map(LocalQueue::try_turn) {
             Some(None) => return Ok(None),
             turn => turn.flatten(),
         };
-        let grant = self.shared.try_acquire().await?;
-        Ok(grant.map(|grant| self.held(attempt, grant, turn)))
+        let grant = self.shared.try_grant().await?;
+        Ok(grant.map(|grant| self.begin_hold(attempt, grant, turn)))
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -277,8 +277,8 @@ impl Queue {
         &self.shared.directory
     }
 
-    /// The hold of an attempt that was granted.
-    fn held(&self, attempt: &AttemptRecord, grant: Grant, turn: Option<LocalTurn>) -> Hold {
+    /// Begins the hold of an attempt that was granted.
+    fn begin_hold(&self, attempt: &AttemptRecord, grant: Grant, turn: Option<LocalTurn>) -> Hold {
         let record = attempt.acquired(grant.start());
         let deadline = grant.deadline(self.shared.options.at_most);
         Hold::new(grant, turn, record, deadline)
@@ -323,12 +323,14 @@ impl Recipe for Queue {
 }
 
 impl SharedQueue {
-    async fn acquire(&self, attempt: &AttemptRecord) -> Result<Grant, Error> {
+    /// Waits for a grant, in one ZooKeeper session after another if the options say so.
+    async fn grant(&self, attempt: &AttemptRecord) -> Result<Grant, Error> {
         let path = self.directory.as_str();
         let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
         loop {
             let open = self.session.until_open(path).await?;
-            let work = async { attempt::acquire(&SessionQueue::new(self, &open)?, attempt).await };
+            let work =
+                async { attempt::until_granted(&SessionQueue::new(self, &open)?, attempt).await };
             match open.live.during(path, pin!(work)).await {
                 Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
                 result => return result,
@@ -336,10 +338,10 @@ impl SharedQueue {
         }
     }
 
-    async fn try_acquire(&self) -> Result<Option<Grant>, Error> {
+    async fn try_grant(&self) -> Result<Option<Grant>, Error> {
         let path = self.directory.as_str();
         let open = self.session.until_open(path).await?;
-        let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &open)?).await };
+        let attempt = async { attempt::try_grant(&SessionQueue::new(self, &open)?).await };
         open.live.during(path, pin!(attempt)).await
     }
 }

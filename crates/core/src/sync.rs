@@ -1,7 +1,7 @@
 //! Mutexes, the outputs of futures, and work that several tasks wait for.
 //!
-//! An `async fn` keeps two copies of a future that it is given. So a caller pins the future, or the
-//! function is no `async fn`.
+//! An `async fn` keeps two copies of a future that it is given. So such a function takes the future
+//! pinned, or returns `impl Future`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The output of a future that is ready now.
 ///
-/// To a task that has used up its turn, tokio shows none of its channels as ready. This shows them.
+/// The future is polled without tokio's cooperative budget. To a task whose budget is spent, tokio
+/// shows no channel as ready.
 pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
     tokio::task::unconstrained(future).now_or_never()
 }

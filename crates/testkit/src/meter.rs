@@ -33,9 +33,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionOptions, ConnectionState, CreateMode, Created, Ensemble, Event,
-    Exchange, Operation, Outcome, Reply, Resumable, ServerSession, SessionId, Stat,
-    TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, EnsembleOptions, Event, Exchange,
+    Operation, Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, InvalidInput, ServerError};
 
@@ -201,7 +200,7 @@ impl MeteredEnsemble {
 impl Ensemble for MeteredEnsemble {
     fn with_options(
         &self,
-        options: &ConnectionOptions,
+        options: &EnsembleOptions,
     ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
         let meter = self.meter.clone();
         let metered = |ensemble| Arc::new(MeteredEnsemble { ensemble, meter }) as Arc<dyn Ensemble>;

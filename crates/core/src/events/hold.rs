@@ -43,6 +43,7 @@ pub(crate) struct Record {
     has_ended: AtomicBool,
     /// True once a warning has said that the hold bars a contender of its own session.
     has_barred_own: AtomicBool,
+    /// Shared with the state of the hold, so that the state and the event name one reason.
     loss: FirstLoss,
 }
 
@@ -124,7 +125,7 @@ impl Record {
     ///
     /// If a loss was reported before, that one is named. The own close of the session is no loss.
     pub(crate) fn lost(&self, reason: LossReason, at: Duration) {
-        let Loss { reason, at, .. } = self.loss.report(reason, at);
+        let Loss { reason, at, .. } = self.loss.first(reason, at);
         let held = at.saturating_sub(self.began_at);
         if !self.end(held) {
             return;

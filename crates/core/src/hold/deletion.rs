@@ -20,7 +20,7 @@ use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
 
 /// While this many deletions that were sent alone have no answer, further deletions are gathered.
-const MOST_ALONE: usize = 16;
+const MOST_SINGLE: usize = 16;
 /// The most transactions without an answer.
 const MOST_TRANSACTIONS: usize = 4;
 /// The most deletions in one transaction.
@@ -32,14 +32,14 @@ const MOST_BYTES: usize = 64 * 1024;
 
 /// The deletions of one session that have no answer yet.
 pub(crate) struct Deletions {
-    alone: Semaphore,
+    single: Semaphore,
     gathered: Mutex<Gathered>,
 }
 
 impl Default for Deletions {
     fn default() -> Deletions {
         Deletions {
-            alone: Semaphore::new(MOST_ALONE),
+            single: Semaphore::new(MOST_SINGLE),
             gathered: Mutex::default(),
         }
     }
@@ -73,7 +73,7 @@ impl Deletions {
     ///
     /// The method repeats the deletion until the server answers or the session ends. It succeeds if
     /// the znode is not there. It sends one request, or a share of one, and one more after a
-    /// transaction that failed. A `marked` deletion says that it is a [release](release).
+    /// transaction that failed. A `marked` deletion says that it is a [release](delete_marked).
     ///
     /// # Cancel safety
     ///
@@ -90,7 +90,7 @@ impl Deletions {
         let mut not_there = Found::Nothing;
         loop {
             let deleted = match marked {
-                true => release(server, path).await,
+                true => delete_marked(server, path).await,
                 false => self.send(live, server, path, &mut not_there).await,
             };
             match deleted {
@@ -117,7 +117,7 @@ impl Deletions {
         path: &Arc<str>,
         not_there: &mut Found,
     ) -> Result<(), ServerError> {
-        if let Ok(_alone) = self.alone.try_acquire() {
+        if let Ok(_single) = self.single.try_acquire() {
             return server.delete(path).await;
         }
         match self.gather(live, path.clone()).await {
@@ -156,7 +156,7 @@ impl Deletions {
 /// The transaction writes to the znode first. A watch on the znode reports the write, and not the
 /// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
 /// believe it.
-async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
+async fn delete_marked(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
     let operations = [Operation::set_data(path, []), Operation::delete(path)];
     let released = server.transact(&operations).await;
     released.map(drop).map_err(|failure| failure.error)
@@ -218,20 +218,19 @@ impl Drop for BatchTask {
 
 async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
     let answer = match &*deletions {
-        [deletion] => server.delete(&deletion.path).await,
+        [deletion] => Some(server.delete(&deletion.path).await),
         _ => {
-            let deletions = deletions.iter();
-            let operations = deletions.map(|deletion| Operation::delete(&*deletion.path));
+            let operations = deletions.iter();
+            let operations = operations.map(|deletion| Operation::delete(&*deletion.path));
             match server.transact(&operations.collect::<Vec<_>>()).await {
-                Ok(_) => Ok(()),
-                Err(failure) => Err(failure.error),
+                Ok(_) => Some(Ok(())),
+                Err(failure) => match failure.error {
+                    ServerError::OutcomeUnknown(_) => return,
+                    ServerError::Refused(_) => None,
+                    over => Some(Err(over)),
+                },
             }
         }
-    };
-    let answer = match answer {
-        Err(ServerError::OutcomeUnknown(_)) if deletions.len() > 1 => return,
-        Err(ServerError::Refused(_)) if deletions.len() > 1 => None,
-        answer => Some(answer),
     };
     for deletion in deletions {
         // A caller that was dropped meanwhile receives no answer.

@@ -25,6 +25,7 @@ use crate::hold::own_znode::{Znode, ZnodeOwner};
 use crate::hold::registry::{Entry, Registry};
 use crate::hold::view::HoldView;
 use crate::hold_state::{FencingToken, FirstLoss, HoldState, LossReason};
+use crate::live::lease::Lapses;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
@@ -36,25 +37,25 @@ use crate::sync::ready_now;
 ///
 /// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
-    /// Dropped first: a grant that is not registered any more is deleted by its owner alone.
+    /// Dropped first. The owner alone then deletes the znode.
     pub(crate) entry: Entry<RegisteredGrant>,
     pub(crate) owner: ZnodeOwner,
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
     /// The number of lapses of the session's lease at the grant.
-    pub(crate) lapses: u64,
+    pub(crate) lapses: Lapses,
     pub(crate) fate: GrantFate,
 }
 
 impl Grant {
     /// Grants the recipe to the owner of a znode.
     ///
-    /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
+    /// `lapses` is the number that makes the lease [grantable](LiveSession::grantable).
     pub(crate) fn new(
         owner: ZnodeOwner,
         granted: &Granted,
-        lapses: u64,
+        lapses: Lapses,
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
@@ -68,7 +69,7 @@ impl Grant {
         };
         if let Some(loss_watch) = loss_watch {
             let live = owner.znode.live();
-            live.in_background(grant.clone().report(loss_watch));
+            live.in_background(grant.clone().follow(loss_watch));
         }
         Grant {
             entry: granted.add(grant),
@@ -116,18 +117,18 @@ impl Grant {
     pub(crate) async fn release(mut self) -> Result<(), Error> {
         let znode = self.owner.znode.clone();
         let (live, path) = (znode.live(), znode.path());
-        let removed = tokio::select! {
+        let deleted = tokio::select! {
             biased;
-            removed = znode.remove() => removed,
+            deleted = znode.delete() => deleted,
             reason = until_lost(live, self.lapses) => match reason {
                 LossReason::Session(end) => Err(ServerError::SessionOver(end)),
                 reason => return Err(Error::lost(path, live.id, reason)),
             },
         };
-        if !matches!(removed, Err(ServerError::Refused(_))) {
+        if !matches!(deleted, Err(ServerError::Refused(_))) {
             self.owner.disown();
         }
-        let released = match removed {
+        let released = match deleted {
             Ok(Found::Znode) => Ok(()),
             // No event of the deletion has come yet.
             Ok(Found::Nothing) => Err(Error::lost(path, live.id, LossReason::Deleted)),
@@ -166,7 +167,7 @@ pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Rec
         }
         if fate.time_is_up(&record, deadline) {
             hold.znode.set_held(false);
-            hold.znode.remove_in_background(());
+            hold.znode.delete_in_background(());
         }
     });
 }
@@ -177,7 +178,7 @@ pub(crate) type Granted = Registry<RegisteredGrant>;
 /// A grant in the registry of its session.
 #[derive(Clone)]
 pub(crate) struct RegisteredGrant {
-    lapses: u64,
+    lapses: Lapses,
     znode: Znode,
     fate: GrantFate,
     /// False if its loss watch is to be set at the next probe.
@@ -203,10 +204,10 @@ impl Granted {
     /// Deletes the znodes of the holds that were lost by this lapse of the lease.
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
-    pub(crate) fn delete_lost(&self, lapses: u64) {
+    pub(crate) fn delete_lost(&self, lapses: Lapses) {
         for znode in self.take_lost(lapses) {
             znode.set_held(false);
-            znode.remove_in_background(());
+            znode.delete_in_background(());
         }
     }
 
@@ -227,7 +228,7 @@ impl Granted {
     /// lapses.
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_replacement(&self, lapses: u64, znode: Znode) -> Entry<RegisteredGrant> {
+    pub(crate) fn add_replacement(&self, lapses: Lapses, znode: Znode) -> Entry<RegisteredGrant> {
         self.add(RegisteredGrant {
             lapses,
             znode,
@@ -254,7 +255,7 @@ impl Granted {
     }
 
     /// Sets the fate of each grant that was made before the last lapse, and returns their znodes.
-    fn take_lost(&self, lapses: u64) -> Vec<Znode> {
+    fn take_lost(&self, lapses: Lapses) -> Vec<Znode> {
         let mut lost = Vec::new();
         self.lock().values.retain(|_, grant| {
             // A hold may have been granted after a later lapse meanwhile.
@@ -265,7 +266,7 @@ impl Granted {
             !is_lost
         });
         let reported = lost.into_iter().map(|RegisteredGrant { znode, fate, .. }| {
-            fate.report(
+            fate.set_and_report(
                 Fate::Lost(LossReason::LeaseElapsed),
                 znode.live().lapsed_at(),
             );
@@ -291,22 +292,22 @@ impl RegisteredGrant {
         let loss_watch = LossWatch::new(Watched { server, znode }, None);
         // Other contenders may have come by now, and may wait.
         self.znode.mark();
-        self.report(loss_watch).await;
+        self.follow(loss_watch).await;
     }
 
-    /// Waits for the loss watch, and reports the fate of the znode.
+    /// Follows the znode by its loss watch until the hold is lost, and reports the loss.
     ///
     /// If another client has written to the znode, the method deletes it. A lost hold must not keep
     /// other contenders waiting.
-    async fn report(self, mut loss_watch: LossWatch) {
+    async fn follow(self, mut loss_watch: LossWatch) {
         let loss = loss_watch.lost().await;
         let at = self.znode.live().now();
         let reason = match loss {
-            // The hold was released, or was lost before. Nobody asks for the reason.
+            // The deletion is this process's own. The fate only spares the owner another one.
             ZnodeLoss::Deleted if self.znode.is_being_deleted() => LossReason::Deleted,
             ZnodeLoss::Deleted => {
                 self.znode.note_gone();
-                self.fate.report(Fate::Gone, at);
+                self.fate.set_and_report(Fate::Gone, at);
                 self.explain().await
             }
             ZnodeLoss::Written => LossReason::Written,
@@ -314,15 +315,16 @@ impl RegisteredGrant {
         let live = self.znode.live();
         match live.hold_state(self.lapses) {
             HoldState::Lost(lapse @ LossReason::LeaseElapsed) => {
-                self.fate.report(Fate::Lost(lapse), live.lapsed_at());
+                self.fate
+                    .set_and_report(Fate::Lost(lapse), live.lapsed_at());
             }
             // The session reports its end.
             HoldState::Lost(_) if reason == LossReason::DeletedOrSessionOver => {}
-            _ => self.fate.report(Fate::Lost(reason), at),
+            _ => self.fate.set_and_report(Fate::Lost(reason), at),
         }
         // The process's own release writes to the znode, too.
         if loss == ZnodeLoss::Written && !self.znode.is_being_deleted() {
-            self.znode.remove_in_background(());
+            self.znode.delete_in_background(());
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::futures::Notified;
 
 use crate::events::hold::Record;
 use crate::hold_state::{FirstLoss, HoldState, LossReason};
+use crate::live::lease::Lapses;
 use crate::live::live_session::LiveSession;
 use crate::sync::lock;
 
@@ -51,7 +52,7 @@ impl Fate {
     }
 }
 
-/// The fate of a grant's znode, which is reported to the record of its hold. The clones are one.
+/// The fate of a grant's znode, which is reported to the record of its hold. All clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct GrantFate(Arc<SharedFate>);
 
@@ -67,7 +68,7 @@ impl GrantFate {
     /// Sets the fate, and reports a loss at this time by the ensemble's clock.
     ///
     /// Only the first fate counts. After [`Fate::Gone`], the fate that explains it counts, too.
-    pub(crate) fn report(&self, fate: Fate, at: Duration) {
+    pub(crate) fn set_and_report(&self, fate: Fate, at: Duration) {
         if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
             self.with_record(|record| record.lost(reason, at));
         }
@@ -131,7 +132,7 @@ impl GrantFate {
 pub(crate) struct GrantState {
     pub(crate) live: Arc<LiveSession>,
     /// The number of lapses of the session's lease at the grant.
-    pub(crate) lapses: u64,
+    pub(crate) lapses: Lapses,
     pub(crate) fate: GrantFate,
     /// When the time limit of the hold passes, by the ensemble's clock.
     pub(crate) deadline: Option<Duration>,
@@ -144,7 +145,7 @@ impl GrantState {
     /// so.
     pub(crate) fn state(&self) -> HoldState {
         let unexplained = HoldState::Lost(LossReason::DeletedOrSessionOver);
-        self.report(self.known_state().unwrap_or(unexplained))
+        self.with_first_reason(self.known_state().unwrap_or(unexplained))
     }
 
     /// The state, or `None` if the hold is lost for a reason that is not known yet.
@@ -165,11 +166,11 @@ impl GrantState {
         }
     }
 
-    /// Reports this state. If a loss was reported before, its reason stays.
-    fn report(&self, state: HoldState) -> HoldState {
+    /// This state, with the first reason of a loss. A loss is noted if it is the first.
+    fn with_first_reason(&self, state: HoldState) -> HoldState {
         match state {
             HoldState::Lost(reason) => {
-                HoldState::Lost(self.loss.report(reason, self.lost_at(reason)).reason)
+                HoldState::Lost(self.loss.first(reason, self.lost_at(reason)).reason)
             }
             state => state,
         }
@@ -182,13 +183,13 @@ impl GrantState {
         }
     }
 
-    /// Reports the loss of a hold, which is lost for this reason if no other is known.
+    /// Notes the loss of a hold, which is lost for this reason if no other is known.
     pub(crate) fn lost_for(&self, reason: LossReason) -> LossReason {
         let reason = match self.known_state() {
             Some(HoldState::Lost(known)) => known,
             _ => reason,
         };
-        self.loss.report(reason, self.lost_at(reason)).reason
+        self.loss.first(reason, self.lost_at(reason)).reason
     }
 
     /// The time until the lease or the time limit ends the hold.
@@ -233,7 +234,7 @@ impl GrantState {
         self.until(|now| {
             now.known_state()
                 .filter(is_new)
-                .map(|state| now.report(state))
+                .map(|state| now.with_first_reason(state))
         })
         .await
     }
@@ -241,7 +242,7 @@ impl GrantState {
     /// Resolves when the grant is lost, and the reason is known.
     pub(crate) async fn lost(&self) -> LossReason {
         self.until(
-            |now| match now.known_state().map(|state| now.report(state)) {
+            |now| match now.known_state().map(|state| now.with_first_reason(state)) {
                 Some(HoldState::Lost(reason)) => Some(reason),
                 _ => None,
             },
@@ -290,7 +291,7 @@ impl GrantState {
 }
 
 /// Resolves when the lease lapses, or the session ends, after a grant at this number of lapses.
-pub(crate) async fn until_lost(live: &LiveSession, lapses: u64) -> LossReason {
+pub(crate) async fn until_lost(live: &LiveSession, lapses: Lapses) -> LossReason {
     let lost = || match live.hold_state(lapses) {
         HoldState::Lost(reason) => Some(reason),
         _ => None,
@@ -306,7 +307,7 @@ fn remaining(live: &LiveSession, limit: Option<Duration>) -> Duration {
 
 /// Resolves when a look finds something. A look follows each change of the session.
 ///
-/// `changed` begins to wait for another reason to look.
+/// Each call of `changed` returns a future that resolves at another reason to look.
 ///
 /// The future looks each time it is polled, so no work continues after a pause of the process. It
 /// sleeps in the caller's runtime until the lease or the time limit runs out, so it does not depend

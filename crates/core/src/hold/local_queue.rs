@@ -92,7 +92,7 @@ impl LocalQueue {
         }
     }
 
-    /// True if no turn is left, and none is being deleted.
+    /// True if no task has the turn or waits for it.
     pub(crate) fn is_idle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
@@ -186,7 +186,8 @@ impl SharedTurns {
 }
 
 impl LocalTurn {
-    pub(crate) fn held_by(&self, hold: GrantState) {
+    /// Notes the hold that has the turn, and wakes the waiters.
+    pub(crate) fn set_holder(&self, hold: GrantState) {
         let Some(queue) = &self.queue else { return };
         let mut state = lock(&queue.state);
         if state.turn != self.number {

@@ -43,7 +43,7 @@ impl OpenSession {
         self.live.set_status(Status::Ended(end));
         self.granted.report_end(end);
         self.inherited.clear();
-        self.live.drop_server();
+        self.live.drop_server_session();
     }
 }
 
@@ -110,7 +110,7 @@ impl Inherited {
         };
         for InheritedHold { znode, .. } in holds {
             events::not_taken(live.id, znode.path());
-            znode.remove_in_background(());
+            znode.delete_in_background(());
         }
     }
 

@@ -1,5 +1,5 @@
-//! A znode of this process, from before its create to the answer to its deletion; and all those of
-//! a session.
+//! A znode of this process, from before its create to the answer to its deletion, and the registry
+//! of all such znodes of a session.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct SessionZnodes {
 /// True if this data and this metadata are those of the recipe's own znode.
 pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
-/// A znode that this process has created, or may have created. The clones are one znode.
+/// A znode that this process has created, or may have created. All clones share it.
 #[derive(Clone)]
 pub(crate) struct Znode(Arc<RegisteredZnode>);
 
@@ -58,18 +58,18 @@ struct RegisteredZnode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
     Any,
-    /// This session alone.
+    /// Only this session.
     Owner,
-    /// The process alone that has left this session.
+    /// Only the process that left this session.
     EarlierProcess,
 }
 
 #[derive(Clone)]
 enum Kind {
     /// The path. Nobody else creates a znode of this name.
-    Unique(Arc<str>),
-    /// The name is not known yet: the directory and the identity are.
-    Sought(NodePath, Identity),
+    Numbered(Arc<str>),
+    /// The directory and the identity. The number at the end of the name is not known yet.
+    Unnumbered(NodePath, Identity),
     Named(Arc<Named>),
 }
 
@@ -81,8 +81,8 @@ pub(crate) struct Named {
     may_exist: AtomicBool,
     /// True while the znode is its holder's.
     is_held: AtomicBool,
-    /// The one removal that is under way: a second one could delete the next holder's znode.
-    removing: SharedWork<Result<Found, ServerError>>,
+    /// The one deletion that is under way: a second one could delete the next holder's znode.
+    deleting: SharedWork<Result<Found, ServerError>>,
 }
 
 impl SessionZnodes {
@@ -97,8 +97,9 @@ impl SessionZnodes {
         })
     }
 
-    pub(crate) fn unique(self: &Arc<Self>, path: &str) -> Znode {
-        self.add(Kind::Unique(path.into()), Writers::Any)
+    /// A znode of this path. Nobody else creates a znode of this name.
+    pub(crate) fn numbered(self: &Arc<Self>, path: &str) -> Znode {
+        self.add(Kind::Numbered(path.into()), Writers::Any)
     }
 
     /// The znode of a hold that an earlier process has left.
@@ -106,16 +107,16 @@ impl SessionZnodes {
     /// Only the process that created the znode can mark its release.
     pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> Znode {
         let contender = Contender::parse(last_segment(path), |_| true);
-        let writers = match contender.is_some_and(|it| it.marks_release()) {
+        let writers = match contender.is_some_and(|it| it.is_closed_to_others()) {
             true => Writers::EarlierProcess,
             false => Writers::Any,
         };
-        self.add(Kind::Unique(path.into()), writers)
+        self.add(Kind::Numbered(path.into()), writers)
     }
 
-    /// A contender's znode of this identity that may have been created.
-    pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
-        self.add(Kind::Sought(directory.clone(), identity), Writers::Any)
+    /// A contender's znode of this identity that may have been created. Its number is not known.
+    pub(crate) fn unnumbered(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
+        self.add(Kind::Unnumbered(directory.clone(), identity), Writers::Any)
     }
 
     pub(crate) fn named(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> (Znode, Arc<Named>) {
@@ -124,7 +125,7 @@ impl SessionZnodes {
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
-            removing: SharedWork::default(),
+            deleting: SharedWork::default(),
         });
         (self.add(Kind::Named(named.clone()), Writers::Any), named)
     }
@@ -183,8 +184,10 @@ impl SessionZnodes {
     pub(crate) fn paths(&self) -> Vec<Arc<str>> {
         let registered = self.registry.lock();
         let paths = registered.values.values().filter_map(|kind| match kind {
-            Kind::Unique(path) => Some(path.clone()),
-            Kind::Sought(directory, identity) => Some(identity.path(directory.as_str(), "").into()),
+            Kind::Numbered(path) => Some(path.clone()),
+            Kind::Unnumbered(directory, identity) => {
+                Some(identity.path(directory.as_str(), "").into())
+            }
             Kind::Named(_) => None,
         });
         BTreeSet::from_iter(paths).into_iter().collect()
@@ -234,17 +237,17 @@ impl Named {
         }))
     }
 
-    /// Removes the znode, or waits for the removal that is under way. Nothing is repeated.
+    /// Deletes the znode, or waits for the deletion that is under way. Nothing is repeated.
     ///
     /// `is_held` is true if no other client can have a znode at the path.
-    pub(crate) async fn remove(
+    pub(crate) async fn delete(
         self: &Arc<Self>,
         server: &Arc<dyn ServerSession>,
         is_held: bool,
     ) -> Result<Found, ServerError> {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
-            let remove = async move {
+            let delete = async move {
                 let is_own = is_held || matches!(own.find(&*server).await?, Some((_, true)));
                 let mut found = Found::Znode;
                 if is_own && if_there(server.delete(&own.path).await)?.is_none() {
@@ -253,9 +256,9 @@ impl Named {
                 own.note_gone();
                 Ok(found)
             };
-            remove.boxed()
+            delete.boxed()
         };
-        self.removing.join(begin).await
+        self.deleting.join(begin).await
     }
 }
 
@@ -275,13 +278,14 @@ impl Znode {
         self.0.marks_release.store(marks, Ordering::Relaxed);
     }
 
-    /// Notes whether the znode is its holder's.
+    /// Of a named znode: notes whether the znode is its holder's.
     pub(crate) fn set_held(&self, is_held: bool) {
         if let Kind::Named(named) = &self.0.kind {
             named.is_held.store(is_held, Ordering::Relaxed);
         }
     }
 
+    /// Of a named znode: notes that the znode does not exist.
     pub(crate) fn note_gone(&self) {
         if let Kind::Named(named) = &self.0.kind {
             named.note_gone();
@@ -313,8 +317,8 @@ impl Znode {
     /// The path of the znode, or of its directory if the name is not known yet.
     pub(crate) fn path(&self) -> &str {
         match &self.0.kind {
-            Kind::Unique(path) => path,
-            Kind::Sought(directory, _) => directory.as_str(),
+            Kind::Numbered(path) => path,
+            Kind::Unnumbered(directory, _) => directory.as_str(),
             Kind::Named(named) => named.path(),
         }
     }
@@ -329,18 +333,19 @@ impl Znode {
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// The method succeeds if the znode is not there.
-    pub(crate) async fn remove(&self) -> Result<Found, ServerError> {
+    /// The method succeeds if the znode is not there. Afterwards, the fast path of a contender that
+    /// is alone may apply again.
+    pub(crate) async fn delete(&self) -> Result<Found, ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
         self.0.is_being_deleted.store(true, Ordering::Relaxed);
         let mut found = Found::Znode;
         match &self.0.kind {
-            Kind::Unique(path) => {
+            Kind::Numbered(path) => {
                 let marked = self.0.marks_release.load(Ordering::Relaxed);
                 found = deletions.delete(live, path, marked).await?;
             }
-            Kind::Sought(directory, identity) => {
+            Kind::Unnumbered(directory, identity) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
                 // was created.
                 let nodes = znodes
@@ -352,11 +357,11 @@ impl Znode {
             }
             Kind::Named(named) => {
                 let server = live.server()?;
-                let remove = || {
+                let delete = || {
                     let is_held = named.is_held.swap(false, Ordering::Relaxed);
-                    named.remove(&server, is_held)
+                    named.delete(&server, is_held)
                 };
-                found = retry(ServerError::may_pass, remove).await?;
+                found = retry(ServerError::may_pass, delete).await?;
             }
         }
         if let Some((directory, alone)) = self.0.alone.get() {
@@ -373,11 +378,11 @@ impl Znode {
     ///
     /// The deletion is sent before all requests that the caller sends later, unless the session has
     /// [too many](Deletions) without an answer. The caller must hold no lock.
-    pub(crate) fn remove_in_background(&self, session_use: impl Send + 'static) {
+    pub(crate) fn delete_in_background(&self, session_use: impl Send + 'static) {
         let (znode, mut session_use) = (self.clone(), Some(session_use));
         let mut backoff = Backoff::up_to(self.live().timeout);
         self.live().begin_in_background(async move {
-            while let Err(ServerError::Refused(refusal)) = znode.remove().await {
+            while let Err(ServerError::Refused(refusal)) = znode.delete().await {
                 if session_use.take().is_some() {
                     events::deletion_refused(znode.path(), &refusal);
                 }
@@ -392,7 +397,8 @@ pub(crate) struct ZnodeOwner {
     pub(crate) znode: Znode,
     /// Keeps the session open until the znode is deleted.
     pub(crate) session_use: Arc<SessionUse>,
-    is_disowned: bool,
+    /// True if the znode may exist, and a drop has to delete it.
+    is_owned: bool,
 }
 
 impl ZnodeOwner {
@@ -400,8 +406,15 @@ impl ZnodeOwner {
         ZnodeOwner {
             znode,
             session_use: session_use.clone(),
-            is_disowned: false,
+            is_owned: true,
         }
+    }
+
+    /// The owner of a znode before its first create.
+    pub(crate) fn before_create(session_use: &Arc<SessionUse>, znode: Znode) -> ZnodeOwner {
+        let mut owner = ZnodeOwner::new(session_use, znode);
+        owner.is_owned = false;
+        owner
     }
 
     /// Waits for the reply to a create of the znode that was just sent.
@@ -417,37 +430,37 @@ impl ZnodeOwner {
         let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
         let outcome = reply.await;
         let (mut owner, _) = sent.0.take().expect(NO_REPLY);
-        owner.is_disowned &= outcome.as_ref().is_err_and(|error| !may_exist(error));
+        owner.is_owned |= outcome.as_ref().map_or_else(may_exist, |_| true);
         (owner, outcome)
     }
 
     /// Notes the path of the znode, which has been created.
-    ///
-    /// `marks` is true if only the owner can write to the znode.
-    pub(crate) fn set_path(&mut self, path: &str, marks: bool) {
-        let writers = if marks { Writers::Owner } else { Writers::Any };
-        self.znode = self.znode.znodes().add(Kind::Unique(path.into()), writers);
+    pub(crate) fn set_path(&mut self, path: &str, writers: Writers) {
+        self.znode = self
+            .znode
+            .znodes()
+            .add(Kind::Numbered(path.into()), writers);
     }
 
     /// Deletes the znode of a create without a reply, in the background.
     fn delete_once_answered(mut self, reply: Reply<'static, Created>) {
         let unanswered = UnansweredCreate::new(&self.znode.znodes().abandoned);
         // True if the outcome of an earlier create of the same znode is unknown.
-        let in_doubt = !self.is_disowned;
-        self.is_disowned = false;
+        let in_doubt = self.is_owned;
+        self.is_owned = true;
         let live = self.znode.live().clone();
         live.clone().in_background(async move {
             let reply = reply.await;
             live.note_create(&reply);
             match reply {
                 Ok(created) if !in_doubt => {
-                    self.znode = self.znode.znodes().unique(&created.path);
+                    self.znode = self.znode.znodes().numbered(&created.path);
                 }
                 Err(error) if !in_doubt && !may_exist(&error) => self.disown(),
                 // The name is not known, so the deletion looks for the znode.
                 _ => {}
             }
-            // Attempts that wait for the reply list the queue without the znode then.
+            // Attempts that wait for this reply list the queue later, without the znode.
             drop(self);
             drop(unanswered);
         });
@@ -455,16 +468,16 @@ impl ZnodeOwner {
 
     /// Leaves the znode when this is dropped.
     ///
-    /// The znode is deleted, was never created, or is left to another process.
+    /// The znode is deleted, does not exist, or is left to another process.
     pub(crate) fn disown(&mut self) {
-        self.is_disowned = true;
+        self.is_owned = false;
     }
 }
 
 impl Drop for ZnodeOwner {
     fn drop(&mut self) {
-        if !self.is_disowned {
-            self.znode.remove_in_background(self.session_use.clone());
+        if self.is_owned {
+            self.znode.delete_in_background(self.session_use.clone());
         }
     }
 }

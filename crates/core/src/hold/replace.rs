@@ -30,20 +30,21 @@ impl Grant {
         let name = format!("{}{}", identity.name(to), contender.sequence());
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
-        let new_owner = ZnodeOwner::new(&self.owner.session_use, znodes.unique(&new));
+        let new_owner = ZnodeOwner::new(&self.owner.session_use, znodes.numbered(&new));
         let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
         let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());
         let replaced = pin!(replace_znode(&live, &old, &new, data, acl));
         live.during(&old, replaced).await?;
-        // A lapse before this is seen by the next look, and one after this finds the new grant.
+        // `hold_state` sees a lapse before this drop. After each later lapse, the supervisor looks
+        // for lost grants, and finds the new one.
         drop(registered);
         let lost = |reason| Error::lost(&old, live.id, reason);
         if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
             return Err(lost(reason));
         }
         let lapses = live
-            .may_grant()
+            .grantable()
             .ok_or_else(|| lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
         self.owner.disown();

@@ -72,7 +72,7 @@ impl Searches {
         directory: &str,
         identity: &Identity,
     ) -> Result<Vec<String>, ServerError> {
-        let (asked, of_directory) = self.ask(directory);
+        let (asked, of_directory) = self.enter(directory);
         let list = loop {
             let begin =
                 || list_after_commit(live.clone(), self.clone(), directory.to_owned()).boxed();
@@ -95,7 +95,7 @@ impl Searches {
     }
 
     /// The number of a caller, and the list of its directory.
-    fn ask(&self, directory: &str) -> (u64, Arc<SharedSearch>) {
+    fn enter(&self, directory: &str) -> (u64, Arc<SharedSearch>) {
         let number = self.next();
         let searches = &mut *lock(&self.0);
         let known = searches.directories.get(directory).and_then(Weak::upgrade);

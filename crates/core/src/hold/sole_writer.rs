@@ -94,7 +94,7 @@ async fn is_enforced(
     let refused = server.transact(&operations).await.err()?;
     if refused.operation.is_some() {
         // The server has read the creates of this transaction, which are those of an attempt.
-        live.note_create_is_known();
+        live.note_create_is_supported();
     }
     match (refused.operation, refused.error) {
         (Some(FOREIGN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(true),

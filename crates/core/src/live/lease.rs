@@ -114,6 +114,20 @@ struct LeaderContact {
     answered: Duration,
 }
 
+/// The number of times that a lease has lapsed.
+///
+/// A hold is valid only while this is the number at its grant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Lapses(pub(crate) u64);
+
+/// What a comparison of the lease with the clock finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// The number of lapses until now.
+    pub(crate) lapses: Lapses,
+    pub(crate) has_lapsed: bool,
+}
+
 /// The lease of one session.
 ///
 /// A hold that was granted before a lapse stays lost, even if the lease is renewed later. The
@@ -122,8 +136,8 @@ struct LeaderContact {
 pub(crate) struct Lease {
     terms: Terms,
     pub(super) valid_until: Duration,
-    lapsed: bool,
-    lapses: u64,
+    has_lapsed: bool,
+    lapses: Lapses,
     /// When the lease lapsed last. Zero if it never has.
     pub(super) lapsed_at: Duration,
     /// Contacts over this connection that are not confirmed yet, oldest first.
@@ -151,8 +165,8 @@ impl Lease {
         Lease {
             terms,
             valid_until,
-            lapsed: false,
-            lapses: 0,
+            has_lapsed: false,
+            lapses: Lapses::default(),
             lapsed_at: Duration::ZERO,
             unconfirmed: VecDeque::new(),
             proven: matches!(origin, SessionOrigin::Opened(_)),
@@ -161,21 +175,22 @@ impl Lease {
         }
     }
 
-    /// Compares the lease with the clock.
-    ///
-    /// The result is the number of lapses until now, and true if the lease has lapsed now.
-    pub(crate) fn count_lapse(&mut self, now: Duration) -> (u64, bool) {
-        if now >= self.valid_until && !self.lapsed {
-            self.lapsed = true;
-            self.lapses += 1;
+    /// Compares the lease with the clock, and counts a lapse.
+    pub(crate) fn count_lapse(&mut self, now: Duration) -> Compared {
+        if now >= self.valid_until && !self.has_lapsed {
+            self.has_lapsed = true;
+            self.lapses.0 += 1;
             self.lapsed_at = self.valid_until;
         }
-        self.counted()
+        self.last_compared()
     }
 
-    /// What the last look has found.
-    pub(crate) fn counted(&self) -> (u64, bool) {
-        (self.lapses, self.lapsed)
+    /// What the last comparison has found.
+    pub(crate) fn last_compared(&self) -> Compared {
+        Compared {
+            lapses: self.lapses,
+            has_lapsed: self.has_lapsed,
+        }
     }
 
     /// Notes that a request was answered through the leader over this connection.
@@ -238,7 +253,7 @@ impl Lease {
         self.count_lapse(now);
         if self.proven {
             self.valid_until = self.valid_until.max(self.if_proven);
-            self.lapsed = now >= self.valid_until;
+            self.has_lapsed = now >= self.valid_until;
         }
     }
 }

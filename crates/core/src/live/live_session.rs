@@ -16,7 +16,7 @@ use zookeeper_recipes_connection::Avoided;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
-use crate::live::lease::{Lease, SessionOrigin, Terms};
+use crate::live::lease::{Compared, Lapses, Lease, SessionOrigin, Terms};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -80,25 +80,37 @@ impl LeaseState {
     }
 
     /// Compares the lease with the clock, unless the session is over.
-    fn count_lapse(&mut self, now: Duration) -> (u64, bool) {
+    fn count_lapse(&mut self, now: Duration) -> Compared {
         match self.over {
-            Some(_) => self.lease.counted(),
+            Some(_) => self.lease.last_compared(),
             None => self.lease.count_lapse(now),
         }
     }
 }
 
-/// A use of the session: the session stays open while one exists.
-///
-/// Its user can send the end that the session shall have.
-pub(crate) type SessionUse = watch::Sender<Option<SessionEnd>>;
+/// A use of the session. Once none exists, the supervisor closes the session.
+pub(crate) struct SessionUse(watch::Sender<Option<SessionEnd>>);
+
+impl SessionUse {
+    /// The first use, and what the supervisor waits for.
+    pub(crate) fn begin() -> (Arc<SessionUse>, watch::Receiver<Option<SessionEnd>>) {
+        let (end, asked_to_end) = watch::channel(None);
+        (Arc::new(SessionUse(end)), asked_to_end)
+    }
+
+    /// Asks the supervisor to end the current ZooKeeper session on this side, and to open no other.
+    pub(crate) fn ask_to_end(&self, end: SessionEnd) {
+        // An error means that the supervisor has ended already.
+        let _ = self.0.send(Some(end));
+    }
+}
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) status: Status,
     pub(crate) reconnects: u64,
-    pub(crate) lapses: u64,
+    pub(crate) lapses: Lapses,
 }
 
 /// What this process has learned of requests that not every server knows.
@@ -108,7 +120,7 @@ pub(crate) struct Condition {
 pub(crate) struct ServerFeatures {
     pub(crate) containers: Avoided,
     /// True once a server has answered a create.
-    pub(crate) create_was_answered: Arc<AtomicBool>,
+    pub(crate) create_is_supported: Arc<AtomicBool>,
 }
 
 /// Whether a server answers, and how the session ended.
@@ -239,20 +251,20 @@ impl LiveSession {
         match outcome {
             // Such a create was not sent.
             Err(ServerError::Refused(Refusal::TooLong(_))) => {}
-            Ok(_) | Err(ServerError::Refused(_)) => self.note_create_is_known(),
+            Ok(_) | Err(ServerError::Refused(_)) => self.note_create_is_supported(),
             Err(_) => {}
         }
     }
 
     /// Notes that a server knows the request to create.
-    pub(crate) fn note_create_is_known(&self) {
-        let answered = &self.features.create_was_answered;
+    pub(crate) fn note_create_is_supported(&self) {
+        let answered = &self.features.create_is_supported;
         answered.store(true, Ordering::Relaxed);
     }
 
     /// True once a server has answered a create, in this session or in an earlier one.
-    pub(crate) fn create_is_known(&self) -> bool {
-        self.features.create_was_answered.load(Ordering::Relaxed)
+    pub(crate) fn create_is_supported(&self) -> bool {
+        self.features.create_is_supported.load(Ordering::Relaxed)
     }
 
     /// Sets the status. Only the first end of the session counts.
@@ -285,8 +297,8 @@ impl LiveSession {
             .send_modify(|condition| condition.reconnects += 1);
     }
 
-    /// Drops the `ServerSession`. From then on the server may let the next contender hold.
-    pub(crate) fn drop_server(&self) {
+    /// Drops the `ServerSession`. From then on the ensemble may let the next contender hold.
+    pub(crate) fn drop_server_session(&self) {
         lock(&self.server).take();
     }
 
@@ -451,15 +463,13 @@ impl LiveSession {
         lease_state.knows(server.connection()) && lease_state.lease.proven
     }
 
-    /// Compares the lease with the clock.
-    ///
-    /// The result is the number of lapses until now, and true if the lease has lapsed now.
-    pub(crate) fn count_lapse(&self) -> (u64, bool) {
+    /// Compares the lease with the clock, and counts a lapse.
+    pub(crate) fn count_lapse(&self) -> Compared {
         self.publish_lapses(lock(&self.lease_state))
     }
 
-    /// The number of lapses, or `None` if no hold may be granted now.
-    pub(crate) fn may_grant(&self) -> Option<u64> {
+    /// The number of lapses for a hold that is granted now. `None` if none may be granted.
+    pub(crate) fn grantable(&self) -> Option<Lapses> {
         let may_grant = {
             let mut lease_state = lock(&self.lease_state);
             let may_grant = lease_state.lease.may_grant(self.now());
@@ -468,8 +478,8 @@ impl LiveSession {
             }
             may_grant
         };
-        let (lapses, lapsed) = self.count_lapse();
-        (may_grant && !lapsed).then_some(lapses)
+        let Compared { lapses, has_lapsed } = self.count_lapse();
+        (may_grant && !has_lapsed).then_some(lapses)
     }
 
     /// Sends one `sync` after another until a hold may be granted. If it may be at once, nothing is
@@ -539,28 +549,28 @@ impl LiveSession {
     /// The state of a hold that was granted after this number of lapses.
     ///
     /// A lapse before the end of the session is the reason of the loss.
-    pub(crate) fn hold_state(&self, lapses: u64) -> HoldState {
+    pub(crate) fn hold_state(&self, lapses: Lapses) -> HoldState {
         let status = self.condition().status;
         let lease_state = lock(&self.lease_state);
         let over = lease_state.over;
-        let (lapses_now, _) = self.publish_lapses(lease_state);
+        let now = self.publish_lapses(lease_state);
         match over.map_or(status, Status::Ended) {
-            _ if lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
+            _ if now.lapses != lapses => HoldState::Lost(LossReason::LeaseElapsed),
             Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),
             Status::Suspended => HoldState::Suspended,
             Status::Connected => HoldState::Held,
         }
     }
 
-    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> (u64, bool) {
-        let (lapses, lapsed) = lease_state.count_lapse(self.now());
+    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> Compared {
+        let compared = lease_state.count_lapse(self.now());
         drop(lease_state);
         self.condition.send_if_modified(|condition| {
-            let news = lapses > condition.lapses;
-            condition.lapses = condition.lapses.max(lapses);
+            let news = compared.lapses > condition.lapses;
+            condition.lapses = condition.lapses.max(compared.lapses);
             news
         });
-        (lapses, lapsed)
+        compared
     }
 }
 

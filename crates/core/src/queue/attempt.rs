@@ -9,15 +9,18 @@ use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
 use crate::hold::grant::{Grant, LossWatch};
 use crate::hold::last_alone::Alone;
-use crate::hold::own_znode::{Znode, ZnodeOwner, may_exist};
+use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
+use crate::live::lease::Lapses;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::{poll, wait_on_parent};
 use crate::queue::own_wait::OwnWait;
-use crate::queue::session_queue::{Asked, Listing, SessionQueue};
+use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::unknown_creates::UnknownCreates;
-use crate::queue::wait::{Look, WaitOn, Waited, Watches, could_win, deleted, look, wait_on};
+use crate::queue::wait::{
+    Look, Predecessors, WaitResult, Watches, could_win, deleted, look, wait_for_predecessors,
+};
 use crate::retry::Backoff;
 use crate::rule::WaitStrategy;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
@@ -37,19 +40,19 @@ struct Entered {
 }
 
 impl Entered {
-    /// Grants the recipe. The lease has lapsed `lapses` times, and may grant.
+    /// Grants the recipe. The lease may grant after this number of lapses.
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
     fn grant(
         self,
         queue: &SessionQueue<'_>,
-        lapses: u64,
+        lapses: Lapses,
         loss_watch: Option<LossWatch>,
         only: Option<Sequence>,
     ) -> Grant {
         if loss_watch.is_some() {
-            // A contender that did not wait marks once its loss watch is set: a brief hold seldom
-            // has a waiter, and a plain deletion costs less.
+            // A contender that has not waited marks from its first loss watch on: a brief hold
+            // seldom has a waiter, and a plain deletion costs less.
             self.owner.znode.mark();
         }
         if let Some(sequence) = only {
@@ -68,7 +71,7 @@ impl Entered {
 }
 
 /// Enters the queue, and waits in it until the rule says "hold".
-pub(crate) async fn acquire(
+pub(crate) async fn until_granted(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
 ) -> Result<Grant, Error> {
@@ -93,7 +96,7 @@ async fn wait_for_grant(
     let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.may_grant() {
+            Look::Hold { only } => match queue.live.grantable() {
                 Some(lapses) => {
                     let loss_watch = watches.own.take();
                     return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
@@ -101,7 +104,7 @@ async fn wait_for_grant(
                 None => renew_lease(queue).await?,
             },
             Look::StepBack => {
-                znode.remove().await.map_err(|error| queue.failed(error))?;
+                znode.delete().await.map_err(|error| queue.failed(error))?;
                 entered.owner.disown();
                 return Ok(None);
             }
@@ -109,23 +112,26 @@ async fn wait_for_grant(
                 on.report(attempt);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let waited = own_wait
-                    .during(pin!(wait(&mut watches, queue, &znode, &on)), warn)
+                    .during(
+                        pin!(wait_by_strategy(&mut watches, queue, &znode, &on)),
+                        warn,
+                    )
                     .await?;
                 attempt.woken();
                 match waited {
-                    Waited::Holds => {
+                    WaitResult::Holds => {
                         // If the lease has lapsed, the waiter's znode may be deleted, so the queue
                         // is listed.
-                        if let Some(lapses) = queue.live.may_grant() {
+                        if let Some(lapses) = queue.live.grantable() {
                             let loss_watch = watches.own.take();
                             return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
                         }
                     }
-                    Waited::Listed(after) => {
+                    WaitResult::Listed(after) => {
                         listing = after;
                         continue;
                     }
-                    Waited::LookAgain => {}
+                    WaitResult::LookAgain => {}
                 }
             }
         }
@@ -134,21 +140,21 @@ async fn wait_for_grant(
 }
 
 /// Waits in the way that the queue's options choose.
-async fn wait(
+async fn wait_by_strategy(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
-    on: &WaitOn,
-) -> Result<Waited, Error> {
+    on: &Predecessors,
+) -> Result<WaitResult, Error> {
     match queue.shared.options.strategy {
-        WaitStrategy::Predecessor => wait_on(watches, queue, own, on).await,
-        WaitStrategy::Parent => wait_on_parent(watches, queue).await.map(Waited::Listed),
-        WaitStrategy::Poll(interval) => poll(queue, interval).await.map(Waited::Listed),
+        WaitStrategy::Predecessor => wait_for_predecessors(watches, queue, own, on).await,
+        WaitStrategy::Parent => wait_on_parent(watches, queue).await.map(WaitResult::Listed),
+        WaitStrategy::Poll(interval) => poll(queue, interval).await.map(WaitResult::Listed),
     }
 }
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
-pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
+pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
     let (entered, mut listing) = match inherit(queue).await? {
         Some(inherited) => inherited,
         None => {
@@ -162,7 +168,7 @@ pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant
     let mut watches = Watches::default();
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.may_grant() {
+            Look::Hold { only } => match queue.live.grantable() {
                 Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
                 None => renew_lease(queue).await?,
             },
@@ -193,22 +199,24 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
 
 /// Creates the contender's znode, and lists the queue after that.
 ///
-/// The queue is not listed if the znode's number proves that the contender is alone.
+/// If the last contender was known to be alone, only the create is sent, and the list only if the
+/// number of the znode proves nothing. Otherwise both are sent together.
 async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let last_alone = &queue.open.znodes.last_alone;
     let last = last_alone.take(&queue.shared.directory);
-    // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let (owner, node, asked) = create_contender(queue, label, expects_alone).await?;
     let czxid = node.stat.czxid;
     let me = queue.contender(queue.name(&node.path));
     let is_alone =
         |me: &Contender| last.is_some_and(|last| last.proves_alone(me.sequence(), czxid));
-    let known_alone = asked.is_some() && me.as_ref().is_some_and(is_alone);
-    let listing = match asked {
-        Some(asked) if known_alone || !expects_alone => queue.listing_of(asked, me).await?,
+    let me = me.filter(is_alone).filter(|_| asked.is_some());
+    let known_alone = me.is_some();
+    let listing = match (asked, me) {
+        (Some(asked), _) if !expects_alone => queue.listing_of(asked).await?,
+        (Some(asked), Some(me)) => queue.listing_of_one(me, asked.data).await?,
         _ => queue.list().await?,
     };
     let entered = Entered {
@@ -228,21 +236,19 @@ async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
     label: &str,
     expects_alone: bool,
-) -> Result<(ZnodeOwner, Created, Option<Asked<'q>>), Error> {
+) -> Result<(ZnodeOwner, Created, Option<QueueReads<'q>>), Error> {
     let shared = queue.shared;
     let znodes = &queue.open.znodes;
     let mut identity = queue.live.identity();
-    let znode = znodes.sought(&shared.directory, identity);
-    let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
-    // No create is sent yet.
-    owner.disown();
+    let znode = znodes.unnumbered(&shared.directory, identity);
+    let mut owner = ZnodeOwner::before_create(shared.session.session_use(), znode);
     let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
-        let (acl, marks) = access(queue, &identity, label).await;
-        if marks {
+        let (acl, writers) = access(queue, &identity, label).await;
+        if writers == Writers::Owner {
             identity = identity.marking();
-            owner.znode = znodes.sought(&shared.directory, identity);
+            owner.znode = znodes.unnumbered(&shared.directory, identity);
         }
         let path = || identity.path(queue.directory(), label);
         let sent = queue.live.now();
@@ -271,7 +277,7 @@ async fn create_contender<'q>(
             }
             Err(error) => return Err(Error::at_create(&path(), queue.live.id, error)),
         };
-        owner.set_path(&node.path, marks);
+        owner.set_path(&node.path, writers);
         return Ok((owner, node, asked));
     }
 }
@@ -284,8 +290,10 @@ async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Entered, Listing)>,
     };
     let path = hold.znode.path().to_owned();
     let owner = ZnodeOwner::new(queue.shared.session.session_use(), hold.znode);
-    // A list after a create shows what was there at the create. Here nothing is created.
-    queue.ask(|| queue.server.sync(queue.directory())).await?;
+    // No create precedes these reads, so a sync makes them current.
+    queue
+        .ask_until_answered(|| queue.server.sync(queue.directory()))
+        .await?;
     match queue.read(&path).await? {
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => {
             let entered = Entered {
@@ -311,28 +319,28 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     })
 }
 
-/// The access control list of the contender's znode, and true if only the session can write to it.
+/// The access control list of the contender's znode, and the clients that can write to the znode.
 ///
-/// The znode's name then says so.
+/// If only the session can, the znode's name says so.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
     identity: &Identity,
     label: &str,
-) -> (Cow<'a, [Acl]>, bool) {
+) -> (Cow<'a, [Acl]>, Writers) {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
     if !options.marks_release || !queue.shared.rule.hints().holds_only_first(label) {
-        return (open, false);
+        return (open, Writers::Any);
     }
     let directory = queue.directory();
     let sole_writer = &queue.open.sole_writer;
-    let owner = sole_writer.identity(queue.live, &queue.server, directory, identity);
-    match owner.await {
-        Some(owner) => {
-            let acl = written_by_owner_alone(&options.acl, &owner);
-            (Cow::Owned(acl), true)
+    let writer = sole_writer.identity(queue.live, &queue.server, directory, identity);
+    match writer.await {
+        Some(writer) => {
+            let acl = written_by_owner_alone(&options.acl, &writer);
+            (Cow::Owned(acl), Writers::Owner)
         }
-        None => (open, false),
+        None => (open, Writers::Any),
     }
 }
 
@@ -361,12 +369,12 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     let mut own = own.into_iter();
     let created = own.next();
     if created.is_some() {
-        queue.live.note_create_is_known();
+        queue.live.note_create_is_supported();
     }
     // A server has applied two creates. The second znode would keep all later contenders waiting
     // until the session ends.
     for other in own {
-        let znode = znodes.unique(&other.path);
+        let znode = znodes.numbered(&other.path);
         drop(ZnodeOwner::new(queue.shared.session.session_use(), znode));
     }
     Ok(created)

@@ -53,7 +53,7 @@ pub(crate) struct Listing {
     pub(crate) contenders: Vec<Contender>,
     /// The number of all children.
     pub(crate) children: usize,
-    /// A contender of another recipe, and this recipe.
+    /// A child that is another recipe's contender, and that recipe's name.
     pub(crate) other_recipe: Option<(String, &'static str)>,
     /// Its data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
@@ -78,8 +78,12 @@ pub(crate) struct Ordered {
     pub(crate) some_left: bool,
 }
 
-/// The replies to reads of the directory: its names, if they are not known, and its data.
-pub(crate) type Asked<'a> = (Option<Reply<'a, Vec<String>>>, Option<Reply<'a, Node>>);
+/// Reads of the directory that were sent.
+pub(crate) struct QueueReads<'a> {
+    names: Option<Reply<'a, Vec<String>>>,
+    /// The directory's data, if the rule reads it.
+    pub(crate) data: Option<Reply<'a, Node>>,
+}
 
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
@@ -149,51 +153,55 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
-    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> Asked<'_> {
+    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads<'_> {
         let reads = self.shared.rule.reads_directory();
         // In this order, because the data must not be older than the names.
         let names = wants_names.then(|| self.server.list(self.directory()));
-        (names, reads.then(|| self.server.get(self.directory())))
+        let data = reads.then(|| self.server.get(self.directory()));
+        QueueReads { names, data }
     }
 
     /// Waits for the answers. If no answer comes, everything is asked for again.
-    ///
-    /// If the names were not asked for, `me` is the only contender.
-    pub(crate) async fn listing_of(
-        &self,
-        asked: Asked<'_>,
-        mut me: Option<Contender>,
-    ) -> Result<Listing, Error> {
+    pub(crate) async fn listing_of(&self, asked: QueueReads<'_>) -> Result<Listing, Error> {
         let mut asked = Some(asked);
-        let listing = self.ask(|| {
+        let listing = self.ask_until_answered(|| {
             let asked = asked.take().unwrap_or_else(|| self.ask_for_queue(true));
-            let me = me.take();
-            async { if_there(self.listed(asked, me).await) }
+            async { if_there(self.listed(asked).await) }
         });
         Ok(listing.await?.unwrap_or_else(Listing::missing))
     }
 
-    async fn listed(
-        &self,
-        (names, data): Asked<'_>,
-        me: Option<Contender>,
-    ) -> Result<Listing, ServerError> {
-        let mut listing = match names {
-            Some(names) => self.listing(names.await?, None),
-            None => Listing {
-                contenders: Vec::from_iter(me),
-                children: 1,
-                ..Listing::default()
-            },
+    async fn listed(&self, asked: QueueReads<'_>) -> Result<Listing, ServerError> {
+        let names = match asked.names {
+            Some(names) => names.await?,
+            None => Vec::new(),
         };
-        if let Some(data) = data {
-            listing.data = Some(data.await?.0);
+        Ok(self.listing(names, data_of(asked.data).await?))
+    }
+
+    /// The listing of a queue whose only child is this contender, once the data is read.
+    ///
+    /// If no answer comes, the queue is listed.
+    pub(crate) async fn listing_of_one(
+        &self,
+        me: Contender,
+        data: Option<Reply<'_, Node>>,
+    ) -> Result<Listing, Error> {
+        match if_there(data_of(data).await) {
+            Ok(Some(data)) => Ok(Listing {
+                contenders: vec![me],
+                children: 1,
+                data,
+                ..Listing::default()
+            }),
+            Ok(None) => Ok(Listing::missing()),
+            Err(error) if error.is_unknown() => self.list().await,
+            Err(error) => Err(self.failed(error)),
         }
-        Ok(listing)
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
-        self.listing_of(self.ask_for_queue(true), None).await
+        self.listing_of(self.ask_for_queue(true)).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.
@@ -204,12 +212,15 @@ impl<'a> SessionQueue<'a> {
 
     /// Reads a znode. `None` if it does not exist.
     pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
-        self.ask(|| async { if_there(self.server.get(path).await) })
+        self.ask_until_answered(|| async { if_there(self.server.get(path).await) })
             .await
     }
 
     /// Sends a request until an answer comes.
-    pub(crate) async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
+    pub(crate) async fn ask_until_answered<T, F>(
+        &self,
+        request: impl FnMut() -> F,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ServerError>>,
     {
@@ -257,8 +268,19 @@ impl<'a> SessionQueue<'a> {
         let paths: Vec<String> = contenders.map(|it| self.child(it.name())).collect();
         match paths.is_empty() {
             true => Ok(Vec::new()),
-            false => self.ask(|| self.server.get_each(&paths)).await,
+            false => {
+                self.ask_until_answered(|| self.server.get_each(&paths))
+                    .await
+            }
         }
+    }
+}
+
+/// The data of a directory that was asked for.
+async fn data_of(asked: Option<Reply<'_, Node>>) -> Result<Option<Vec<u8>>, ServerError> {
+    match asked {
+        Some(read) => Ok(Some(read.await?.0)),
+        None => Ok(None),
     }
 }
 

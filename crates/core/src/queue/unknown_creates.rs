@@ -33,7 +33,7 @@ impl UnknownCreates {
         if live.now().saturating_sub(sent) <= live.timeout / 6 {
             self.broke_soon += 1;
         }
-        if self.broke_soon >= MOST && !live.create_is_known() {
+        if self.broke_soon >= MOST && !live.create_is_supported() {
             let problem = "the connection breaks at each create: the server may not know create2, \
                            which ZooKeeper knows since 3.5";
             let refusal = Refusal::Other(problem.to_owned());

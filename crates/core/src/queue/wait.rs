@@ -25,7 +25,7 @@ pub(crate) enum Look {
     },
     /// The contender leaves the queue, and enters it again.
     StepBack,
-    Wait(WaitOn),
+    Wait(Predecessors),
 }
 
 /// Orders the contenders, and asks the rule about the one with this znode.
@@ -59,14 +59,14 @@ pub(crate) async fn look(
             only: is_only_child.then(|| contenders[me].sequence()),
         }),
         Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
-            let awaited = |place: usize| Awaited {
+            let awaited = |place: usize| Predecessor {
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
                 hands_off: hands_off(rule, &contenders[place..=me], data.as_deref()),
                 is_sole: is_sole(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
-            Ok(Look::Wait(WaitOn {
+            Ok(Look::Wait(Predecessors {
                 contenders,
                 position: me,
                 data,
@@ -82,7 +82,7 @@ pub(crate) async fn look(
 /// True if this contender leaves the queue to the contenders behind it.
 ///
 /// The directory's data is read after the list. If the data names a contender that came after the
-/// list, this contender does not step back: it holds, and resigns for that contender.
+/// list, this contender does not step back. It holds, and the election then resigns for that contender.
 async fn steps_back(
     queue: &SessionQueue<'_>,
     watches: &mut Watches,
@@ -129,14 +129,14 @@ fn decide(
 
 /// True if the last contender holds once the first marks its release.
 ///
-/// Only a holder whose label holds only as the first contender marks its release, so no contender
-/// before it is left. The list shows all contenders between the two. Some may have left since. This
+/// Only a holder whose label holds only as the first contender marks its release. So no contender
+/// before such a holder is left. The list shows all contenders between the two. Some may have left since. This
 /// cannot change "hold" into "wait", because a rule is monotone.
 fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
         return false;
     };
-    first.marks_release()
+    first.is_closed_to_others()
         && rule.hints().holds_only_first(first.label())
         && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
 }
@@ -164,15 +164,16 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(
     }
 }
 
-pub(crate) struct WaitOn {
-    contenders: Vec<Awaited>,
+/// The contenders that a waiter waits on.
+pub(crate) struct Predecessors {
+    contenders: Vec<Predecessor>,
     /// The number of contenders before the waiter.
     position: usize,
     /// The directory's data that the verdict is based on.
     data: Option<Vec<u8>>,
 }
 
-impl WaitOn {
+impl Predecessors {
     /// Reports whom the attempt waits behind: the last of the contenders.
     pub(crate) fn report(&self, attempt: &AttemptRecord) {
         if let Some(last) = self.contenders.last() {
@@ -181,7 +182,7 @@ impl WaitOn {
     }
 
     /// True if these contenders include this name, and the property is true of that contender.
-    fn any(&self, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
+    fn any(&self, name: &str, is_so: impl Fn(&Predecessor) -> bool) -> bool {
         let mut contenders = self.contenders.iter();
         contenders.any(|awaited| awaited.name == name && is_so(awaited))
     }
@@ -200,7 +201,8 @@ impl WaitOn {
     }
 }
 
-struct Awaited {
+/// A contender that a waiter waits on.
+struct Predecessor {
     name: String,
     /// The transaction that created its znode, if the order depends on it.
     ///
@@ -213,7 +215,8 @@ struct Awaited {
     is_sole: bool,
 }
 
-pub(crate) enum Waited {
+/// How a wait has ended.
+pub(crate) enum WaitResult {
     /// The waiter holds.
     Holds,
     /// The waiter may hold, by this list of the queue.
@@ -222,13 +225,13 @@ pub(crate) enum Waited {
     LookAgain,
 }
 
-/// Waits until one of these contenders may have left, or the directory's data has changed.
-pub(crate) async fn wait_on(
+/// Waits until one of the predecessors may have left, or the directory's data has changed.
+pub(crate) async fn wait_for_predecessors(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
-    on: &WaitOn,
-) -> Result<Waited, Error> {
+    on: &Predecessors,
+) -> Result<WaitResult, Error> {
     watches.contenders.retain(|name, _| on.any(name, |_| true));
     loop {
         let changed = set_watches(watches, queue, own, on).await?;
@@ -236,27 +239,27 @@ pub(crate) async fn wait_on(
         let woken = match changed {
             Some(woken) => woken,
             None => {
-                watches.look_again = None;
+                watches.look_pace = None;
                 watches.next().await
             }
         };
         match woken {
             Woken::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
             Woken::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
-                return has_its_turn(watches, queue, own).await;
+                return hold_or_look(watches, queue, own).await;
             }
-            // It matters only once the waiter would hold.
+            // The waiter reads the changed data before it holds.
             Woken::Directory if !queue.shared.rule.reads_directory() => {}
             Woken::Gone(_) | Woken::Directory | Woken::Changed => {
                 if !are_set {
                     // This may happen a few times in a row, without a pause.
                     let few = || Backoff::without_first(4);
-                    watches.look_again.get_or_insert_with(few).wait().await;
+                    watches.look_pace.get_or_insert_with(few).wait().await;
                 }
-                return Ok(Waited::LookAgain);
+                return Ok(WaitResult::LookAgain);
             }
             Woken::Written(name) if on.any(&name, |awaited| awaited.hands_off) => {
-                return has_its_turn(watches, queue, own).await;
+                return hold_or_look(watches, queue, own).await;
             }
             // The contender may still be there, so it is watched again unless it has left.
             Woken::Written(_) => {}
@@ -267,15 +270,17 @@ pub(crate) async fn wait_on(
 /// Looks at the waiter's own znode once no contender is left before the waiter.
 ///
 /// The waiter holds if its znode certainly exists, and it need not look behind it.
-async fn has_its_turn(
+async fn hold_or_look(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
-) -> Result<Waited, Error> {
+) -> Result<WaitResult, Error> {
     let may_step_back = queue.may_step_back(own, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own(&*queue.server) {
-        Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Holds),
-        Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
+        Certainty::Certain if !may_step_back && queue.server.orders_events() => {
+            Ok(WaitResult::Holds)
+        }
+        Certainty::Certain | Certainty::Doubtful => Ok(WaitResult::LookAgain),
         Certainty::Lost(loss) => Err(place_lost(queue, own.path(), loss).await),
     }
 }
@@ -312,10 +317,10 @@ async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
     own: &Znode,
-    on: &WaitOn,
+    on: &Predecessors,
 ) -> Result<Option<Woken>, Error> {
     let server = &queue.server;
-    let missing: Vec<(&Awaited, String)> = on
+    let missing: Vec<(&Predecessor, String)> = on
         .contenders
         .iter()
         .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
@@ -397,7 +402,7 @@ async fn watch_own(
 async fn watch_directory(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    (own, on): (&Znode, &WaitOn),
+    (own, on): (&Znode, &Predecessors),
     directory: Read<'_>,
 ) -> Result<bool, Error> {
     match directory.await {
@@ -432,7 +437,7 @@ pub(crate) struct Watches {
     /// Over a later one, events may come in another order than they happened in.
     connection: Option<u64>,
     /// Paces the looks if contenders leave before they are watched.
-    look_again: Option<Backoff>,
+    look_pace: Option<Backoff>,
 }
 
 enum Woken {

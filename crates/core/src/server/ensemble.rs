@@ -28,7 +28,7 @@ use futures_util::stream::BoxStream;
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
-pub use crate::server::connection_options::ConnectionOptions;
+pub use crate::server::ensemble_options::EnsembleOptions;
 pub use crate::server::error::SessionEnd;
 use crate::server::error::{Refusal, ServerError};
 pub use crate::server::request_limit::RequestLimit;
@@ -58,12 +58,12 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// [`InvalidInput`] if the ensemble cannot use one of the options: see
-    /// [`ConnectionOptions::refuse`].
+    /// [`EnsembleOptions::refuse`].
     ///
     /// [`Session`]: crate::Session
     fn with_options(
         &self,
-        options: &ConnectionOptions,
+        options: &EnsembleOptions,
     ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
         options.refuse().map(|()| None)
     }

@@ -7,7 +7,7 @@ use zookeeper_recipes_connection::{Host, Tcp};
 
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
-use crate::server::connection_options::ConnectionOptions;
+use crate::server::ensemble_options::EnsembleOptions;
 use crate::server::request_limit;
 
 /// The shortest session timeout that leaves a lease any time.
@@ -30,7 +30,7 @@ pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 #[must_use]
 pub struct ConnectOptions {
-    pub(crate) connections: ConnectionOptions,
+    pub(crate) connections: EnsembleOptions,
     pub(crate) connection_timeout: Duration,
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
@@ -43,7 +43,7 @@ impl ConnectOptions {
     /// The default: both timeouts are 10 seconds, and there are no credentials.
     pub fn new() -> ConnectOptions {
         ConnectOptions {
-            connections: ConnectionOptions::default(),
+            connections: EnsembleOptions::default(),
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,

@@ -26,8 +26,8 @@ pub(crate) const LEAST: usize = 256 * 1024;
 /// The part of the limit that the paths of one read may fill together.
 const SHARE_OF_A_READ: usize = 2;
 
-/// More than the bytes of a read beside its path.
-const READ: usize = 64;
+/// More than the bytes of a read beside its path, or of credentials beside their text.
+const OVERHEAD: usize = 64;
 
 /// The largest request that the servers of an ensemble accept.
 ///
@@ -67,7 +67,7 @@ impl RequestLimit {
     ///
     /// If one path is too long, it is the only request, which then is refused.
     pub fn reads<'p>(&self, mut paths: &'p [String]) -> Vec<&'p [String]> {
-        let length = |path: &String| self.chroot.len() + path.len() + READ;
+        let length = |path: &String| self.chroot.len() + path.len() + OVERHEAD;
         if let Some(long) = paths.iter().find(|path| length(path) > self.bytes) {
             return vec![std::slice::from_ref(long)];
         }
@@ -128,7 +128,7 @@ pub(crate) fn check_credentials(
     scheme: &str,
     credentials: &[u8],
 ) -> Result<(), InvalidInput> {
-    let bytes = READ + scheme.len() + credentials.len();
+    let bytes = OVERHEAD + scheme.len() + credentials.len();
     if bytes <= limit {
         return Ok(());
     }

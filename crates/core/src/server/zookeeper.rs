@@ -14,7 +14,7 @@ use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{
-    AuthId, ConnectionOptions, Ensemble, Resumable, ServerSession, SessionId,
+    AuthId, Ensemble, EnsembleOptions, Resumable, ServerSession, SessionId,
 };
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
@@ -277,7 +277,7 @@ impl fmt::Debug for ZookeeperEnsemble {
 impl Ensemble for ZookeeperEnsemble {
     fn with_options(
         &self,
-        options: &ConnectionOptions,
+        options: &EnsembleOptions,
     ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
         let connections = self.options.connections.and(options);
         if connections == self.options.connections {

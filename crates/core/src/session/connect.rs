@@ -74,7 +74,7 @@ impl Opener {
     /// Opens a session within the connection timeout, or resumes one that was left open.
     pub(crate) async fn open(
         &self,
-        left: Option<&DetachedSession>,
+        resumed: Option<&DetachedSession>,
     ) -> Result<Arc<OpenSession>, NotOpened> {
         let Opener {
             ensemble, options, ..
@@ -93,7 +93,7 @@ impl Opener {
             final_end,
         };
         let mut seen = ServerError::outcome_unknown("no server answered");
-        let connecting = self.connect(left, &mut seen);
+        let connecting = self.connect(resumed, &mut seen);
         let connected = timeout(options.connection_timeout, connecting).await;
         let (origin, server, terms) = match connected {
             Ok(Ok(connected)) => connected,
@@ -104,7 +104,7 @@ impl Opener {
                 return Err(error.into());
             }
             Ok(Err(Failure::Server(ServerError::SessionOver(end)))) => {
-                let is_final = end != SessionEnd::Expired || left.is_some();
+                let is_final = end != SessionEnd::Expired || resumed.is_some();
                 let final_end = is_final.then_some(end);
                 return Err(failed(ServerError::SessionOver(end), final_end));
             }
@@ -126,18 +126,18 @@ impl Opener {
     /// Opens a session, or resumes and claims one that was left open.
     async fn connect(
         &self,
-        left: Option<&DetachedSession>,
+        resumed: Option<&DetachedSession>,
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
-        let (origin, server) = self.ask(left, seen).await?;
-        let opened_with = left.map(|left| left.session.opened_with);
+        let (origin, server) = self.ask(resumed, seen).await?;
+        let opened_with = resumed.map(|resumed| resumed.session.opened_with);
         let terms = terms(
             &*self.ensemble,
             &self.options,
             server.timeout(),
             opened_with,
         );
-        let Some(left) = left else {
+        let Some(resumed) = resumed else {
             return Ok((origin, server, terms?));
         };
         if terms.is_err() {
@@ -145,8 +145,8 @@ impl Opener {
             server.detach();
         }
         let terms = terms?;
-        let claimant = left.claimant.take(&*self.ensemble);
-        let server = claim(server, &left.ticket, &claimant.name).await?;
+        let claimant = resumed.claimant.take(&*self.ensemble);
+        let server = claim(server, &resumed.ticket, &claimant.name).await?;
         claimant.use_up();
         Ok((origin, server, terms))
     }
@@ -154,17 +154,17 @@ impl Opener {
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
     async fn ask(
         &self,
-        left: Option<&DetachedSession>,
+        resumed: Option<&DetachedSession>,
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>), ServerError> {
         let ensemble = &self.ensemble;
         let mut backoff = Backoff::default();
         loop {
             let asked_at = ensemble.now();
-            let (origin, connecting) = match left {
-                Some(left) => (
+            let (origin, connecting) = match resumed {
+                Some(resumed) => (
                     SessionOrigin::Resumed(asked_at),
-                    ensemble.resume(left.session.clone()),
+                    ensemble.resume(resumed.session.clone()),
                 ),
                 None if ensemble.opens_sessions() => {
                     (SessionOrigin::Opened(asked_at), ensemble.connect())

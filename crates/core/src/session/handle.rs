@@ -75,8 +75,7 @@ struct SharedSession {
     limit: RequestLimit,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
-    /// The end that the user has asked for. Its last drop makes the supervisor close the session.
-    end: Arc<SessionUse>,
+    session_use: Arc<SessionUse>,
 }
 
 impl Session {
@@ -194,7 +193,7 @@ impl Session {
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
         let (sender, current) = watch::channel(Current::new(opened.clone()));
-        let (end, asked_to_end) = watch::channel(None);
+        let (session_use, asked_to_end) = SessionUse::begin();
         let owner = owner::of_this_process(options.owner.as_deref());
         let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
@@ -209,7 +208,7 @@ impl Session {
                 limit,
                 owner,
                 current,
-                end: Arc::new(end),
+                session_use,
             }),
         }
     }
@@ -332,13 +331,12 @@ impl Session {
 
     /// Asks the supervisor to end the current ZooKeeper session on this side, and to open no other.
     pub(crate) fn ask_to_end(&self, end: SessionEnd) {
-        // An error means that the supervisor has ended already.
-        let _ = self.shared.end.send(Some(end));
+        self.shared.session_use.ask_to_end(end);
     }
 
     /// A use of the session, which keeps it open.
     pub(crate) fn session_use(&self) -> &Arc<SessionUse> {
-        &self.shared.end
+        &self.shared.session_use
     }
 
     /// The owner of the contenders of this process: `service@host:pid`.

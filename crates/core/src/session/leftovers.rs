@@ -47,24 +47,24 @@ impl Leftovers {
 
     /// Deletes these znodes once, and keeps those that may be left.
     pub(crate) async fn delete(&mut self, server: &Arc<dyn ServerSession>) {
-        let mut sought: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
+        let mut unnumbered: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
         let mut deletions = Vec::new();
         for path in &self.paths {
             match path.rsplit_once('/') {
                 Some((directory, name)) if name.ends_with('-') => {
-                    sought.entry(directory).or_default().push(path.clone());
+                    unnumbered.entry(directory).or_default().push(path.clone());
                 }
                 _ => deletions.push(paths_left(server.delete(path), vec![path.clone()]).boxed()),
             }
         }
-        for (directory, prefixes) in sought {
-            let deleted = delete_sought(&**server, directory, prefixes.clone());
+        for (directory, prefixes) in unnumbered {
+            let deleted = delete_unnumbered(&**server, directory, prefixes.clone());
             deletions.push(paths_left(deleted, prefixes).boxed());
         }
         for znode in &self.named {
             // Somebody may have deleted the znode, and the next holder's may have its name.
-            let removed = async { znode.remove(server, false).await };
-            deletions.push(paths_left(removed, Vec::new()).boxed());
+            let deleted = async { znode.delete(server, false).await };
+            deletions.push(paths_left(deleted, Vec::new()).boxed());
         }
         let left = join_all(deletions).await.concat();
         self.paths = left;
@@ -76,12 +76,12 @@ impl Leftovers {
     /// The others have no known name, or may belong to another client by now.
     pub(crate) fn send_deletions(&mut self, server: &dyn ServerSession) {
         self.paths.retain(|path| {
-            let is_sought = path.ends_with('-');
-            if !is_sought {
+            let is_unnumbered = path.ends_with('-');
+            if !is_unnumbered {
                 // The request is sent by the call.
                 drop(server.delete(path));
             }
-            is_sought
+            is_unnumbered
         });
     }
 
@@ -113,13 +113,13 @@ async fn paths_left<T>(
 ///
 /// The directory is empty for the root.
 ///
-/// Unlike [`Searches`](crate::hold::search::Searches), this sends no commit before the list:
+/// Unlike [`Searches`](crate::hold::search::Searches), this function sends no commit before the list:
 ///
 /// * A session that is resumed was claimed by a commit over this connection.
 /// * A session that is detached passes these paths on to the next process.
 /// * If a session is closed here and stays open at the server, it is that of a client. The adapter
 ///   commits a znode after each reconnect of the client.
-async fn delete_sought(
+async fn delete_unnumbered(
     server: &dyn ServerSession,
     directory: &str,
     prefixes: Vec<Arc<str>>,

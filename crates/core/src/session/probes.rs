@@ -33,7 +33,7 @@ pub(crate) struct Prober {
     probes: VecDeque<Probe>,
     proof: Option<BoxFuture<'static, Result<Exchange, ServerError>>>,
     /// True after the first state. The first state is that of the opening, not of a reconnect.
-    opened: bool,
+    has_seen_a_state: bool,
 }
 
 struct Probe {
@@ -57,7 +57,7 @@ impl Prober {
             ticks,
             probes: VecDeque::new(),
             proof: None,
-            opened: false,
+            has_seen_a_state: false,
         }
     }
 
@@ -65,7 +65,7 @@ impl Prober {
     pub(crate) fn handle_state(&mut self, state: ConnectionState) {
         match state {
             ConnectionState::Connected => {
-                if std::mem::replace(&mut self.opened, true) {
+                if std::mem::replace(&mut self.has_seen_a_state, true) {
                     self.live.reconnected();
                     events::reconnected();
                     // The answers to the probes of the earlier connection are lost. They must not
@@ -79,7 +79,7 @@ impl Prober {
                 }
             }
             ConnectionState::Disconnected => {
-                self.opened = true;
+                self.has_seen_a_state = true;
                 self.live.set_status(Status::Suspended);
             }
             ConnectionState::Ended(_) => {}

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
+use crate::live::lease::Lapses;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
 use crate::server::ensemble::ConnectionState;
@@ -133,7 +134,7 @@ impl Supervisor {
         let mut states = server.states();
         let mut prober = Prober::new(open, &server);
         let server = Arc::downgrade(&server);
-        let mut lapses = 0;
+        let mut lapses = Lapses::default();
         let end = loop {
             tokio::select! {
                 biased;
@@ -222,12 +223,12 @@ async fn confirmed(live: &LiveSession, states: &mut BoxStream<'static, Connectio
 /// Waits until the lease has lapsed more often than this, and counts the lapse.
 ///
 /// A hold that looks at its state may count it first.
-async fn until_lapse(live: &LiveSession, known: u64) {
+async fn until_lapse(live: &LiveSession, known: Lapses) {
     loop {
         match live.count_lapse() {
-            (lapses, _) if lapses > known => return,
-            (_, true) => return std::future::pending().await,
-            (_, false) => tokio::time::sleep(live.remaining()).await,
+            now if now.lapses > known => return,
+            now if now.has_lapsed => return std::future::pending().await,
+            _ => tokio::time::sleep(live.remaining()).await,
         }
     }
 }

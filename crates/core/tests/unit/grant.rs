@@ -1,6 +1,5 @@
 //! The registry of the grants of a session.
 
-use tokio::sync::watch;
 use tracing::Span;
 
 use super::*;
@@ -8,6 +7,7 @@ use crate::events::Source;
 use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
 use crate::hold::own_znode::SessionZnodes;
+use crate::live::live_session::SessionUse;
 use crate::live::scripted::Scripted;
 use crate::path::NodePath;
 
@@ -15,17 +15,17 @@ use crate::path::NodePath;
 async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let granted = Granted::default();
-    let znode = SessionZnodes::new(&live).unique("/locks/a");
+    let znode = SessionZnodes::new(&live).numbered("/locks/a");
     let fate = GrantFate::default();
     let _entry = granted.add(RegisteredGrant {
-        lapses: 1,
+        lapses: Lapses(1),
         znode,
         fate: fate.clone(),
         is_watched: true,
     });
-    assert!(granted.take_lost(0).is_empty());
-    assert!(granted.take_lost(1).is_empty());
-    assert_eq!(granted.take_lost(2).len(), 1);
+    assert!(granted.take_lost(Lapses(0)).is_empty());
+    assert!(granted.take_lost(Lapses(1)).is_empty());
+    assert_eq!(granted.take_lost(Lapses(2)).len(), 1);
     assert_eq!(fate.get(), Fate::Lost(LossReason::LeaseElapsed));
 }
 
@@ -34,10 +34,10 @@ async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
 async fn loss_before_the_hold_begins_is_reported_to_its_record() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let granted = Granted::default();
-    let znode = SessionZnodes::new(&live).unique("/locks/a");
-    let owner = ZnodeOwner::new(&Arc::new(watch::Sender::default()), znode);
-    let grant = Grant::new(owner, &granted, 0, FencingToken::from(1), None);
-    granted.delete_lost(1);
+    let znode = SessionZnodes::new(&live).numbered("/locks/a");
+    let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
+    let grant = Grant::new(owner, &granted, Lapses(0), FencingToken::from(1), None);
+    granted.delete_lost(Lapses(1));
     let source = Source {
         recipe: "lock",
         name: "".into(),

@@ -11,7 +11,7 @@ async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
     let (live, script) = Scripted::open(Duration::ZERO);
     let state = GrantState {
         live: live.clone(),
-        lapses: 0,
+        lapses: Lapses(0),
         fate: GrantFate::default(),
         deadline: None,
         loss: FirstLoss::default(),
@@ -31,12 +31,12 @@ async fn loss_without_a_reason_ends_with_the_lease_though_the_time_limit_has_pas
     let (live, _script) = Scripted::open(Duration::ZERO);
     let state = GrantState {
         live: live.clone(),
-        lapses: 0,
+        lapses: Lapses(0),
         fate: GrantFate::default(),
         deadline: Some(Duration::from_secs(1)),
         loss: FirstLoss::default(),
     };
-    state.fate.report(Fate::Gone, live.now());
+    state.fate.set_and_report(Fate::Gone, live.now());
     let lost = tokio::spawn(async move { state.lost().await });
     sleep(LEASE + live.probe_interval).await;
     assert!(lost.is_finished());

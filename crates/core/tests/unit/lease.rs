@@ -22,6 +22,11 @@ fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
     lease.note_answer(now, exchange);
 }
 
+fn compared(lapses: u64, has_lapsed: bool) -> Compared {
+    let lapses = Lapses(lapses);
+    Compared { lapses, has_lapsed }
+}
+
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
@@ -29,20 +34,20 @@ fn seconds(seconds: f64) -> Duration {
 #[test]
 fn lease_lapses_once_its_time_has_come() {
     let mut lease = lease();
-    assert_eq!(lease.count_lapse(seconds(8.7)), (0, false));
-    assert_eq!(lease.count_lapse(seconds(8.75)), (1, true));
-    assert_eq!(lease.count_lapse(20 * SECOND), (1, true));
+    assert_eq!(lease.count_lapse(seconds(8.7)), compared(0, false));
+    assert_eq!(lease.count_lapse(seconds(8.75)), compared(1, true));
+    assert_eq!(lease.count_lapse(20 * SECOND), compared(1, true));
 }
 
 #[test]
 fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
     let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
     let mut lease = Lease::new(SessionOrigin::Resumed(SECOND), terms);
-    assert_eq!(lease.count_lapse(2 * SECOND), (1, true));
+    assert_eq!(lease.count_lapse(2 * SECOND), compared(1, true));
     assert!(!lease.may_grant(2 * SECOND), "it is not proven");
     lease.connected_anew();
     lease.note_proof(3 * SECOND);
-    assert_eq!(lease.count_lapse(3 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(3 * SECOND), compared(1, false));
     assert_eq!(lease.valid_until, seconds(9.75));
 }
 
@@ -54,9 +59,9 @@ fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
     );
     answered(&mut lease, SECOND, SECOND);
     answered(&mut lease, 4 * SECOND, 4 * SECOND);
-    assert_eq!(lease.count_lapse(4 * SECOND), (1, true));
+    assert_eq!(lease.count_lapse(4 * SECOND), compared(1, true));
     lease.note_proof(4 * SECOND);
-    assert_eq!(lease.count_lapse(4 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(4 * SECOND), compared(1, false));
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn renewed_lease_does_not_hide_the_lapse() {
     let mut lease = lease();
     answered(&mut lease, 8 * SECOND, 7 * SECOND);
     answered(&mut lease, 11 * SECOND, 11 * SECOND);
-    assert_eq!(lease.count_lapse(11 * SECOND), (1, false));
+    assert_eq!(lease.count_lapse(11 * SECOND), compared(1, false));
     assert_eq!(lease.valid_until, seconds(15.75));
 }
 
@@ -233,7 +238,7 @@ fn lease_ends_when_the_contacts_say() {
             carried: lease.valid_until,
             ..Account::default()
         };
-        let (mut lapses, _) = lease.count_lapse(now);
+        let mut lapses = lease.count_lapse(now).lapses;
         for step in steps.clone() {
             match step {
                 Step::Passes(seconds) => now += SECOND * seconds,
@@ -254,13 +259,13 @@ fn lease_ends_when_the_contacts_say() {
             account.renew(lease.terms);
             let (valid, allowed) = (lease.valid_until, account.valid_until);
             assert_eq!(valid, allowed, "{:?}", steps.collect::<Vec<_>>());
-            let (counted, lapsed) = lease.count_lapse(now);
-            assert!(counted >= lapses && lapsed == (now >= valid));
+            let counted = lease.count_lapse(now);
+            assert!(counted.lapses >= lapses && counted.has_lapsed == (now >= valid));
             assert!(
-                !(lapsed && lease.may_grant(now)),
+                !(counted.has_lapsed && lease.may_grant(now)),
                 "a lapsed lease grants nothing"
             );
-            lapses = counted;
+            lapses = counted.lapses;
         }
     }
 }

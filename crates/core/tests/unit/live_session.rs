@@ -94,7 +94,7 @@ async fn write_proves_no_connection_but_its_own() {
     live.adopt_connection(&*script);
     script.reconnect();
     live.note_commit(script.exchange(live.now()));
-    assert_eq!(live.may_grant(), None);
+    assert_eq!(live.grantable(), None);
 }
 
 /// Nobody has looked at its answer before the session has seen the next connection.
@@ -105,24 +105,24 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     script.reconnect();
     live.adopt_connection(&*script);
     live.note_commit(earlier);
-    assert_eq!(live.may_grant(), None);
+    assert_eq!(live.grantable(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the_clock() {
     let (live, script) = Scripted::open(SECOND);
     script.pause_between_looks(TIMEOUT);
-    assert_eq!(live.may_grant(), None);
+    assert_eq!(live.grantable(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
     let (live, _) = Scripted::open(SECOND);
     sleep(LEASE - Duration::from_millis(1)).await;
-    assert_eq!(live.hold_state(0), HoldState::Held);
+    assert_eq!(live.hold_state(Lapses(0)), HoldState::Held);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(
-        live.hold_state(0),
+        live.hold_state(Lapses(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
 }
@@ -134,7 +134,7 @@ async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
     sleep(LEASE).await;
     live.set_status(Status::Ended(SessionEnd::Expired));
     assert_eq!(
-        live.hold_state(0),
+        live.hold_state(Lapses(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
     assert_eq!(live.lapsed_at(), LEASE);
@@ -147,7 +147,7 @@ async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_l
     live.set_status(Status::Ended(SessionEnd::Closed));
     let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
     for _ in 0..2 {
-        assert_eq!(live.hold_state(0), expired);
+        assert_eq!(live.hold_state(Lapses(0)), expired);
         sleep(LEASE).await;
     }
 }
@@ -157,10 +157,10 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     let (live, script) = Scripted::open(SECOND);
     sleep(LEASE).await;
     renew(&live, &script).await;
-    assert_eq!(live.may_grant(), Some(1));
+    assert_eq!(live.grantable(), Some(Lapses(1)));
     assert_eq!(
-        live.hold_state(0),
+        live.hold_state(Lapses(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
-    assert_eq!(live.hold_state(1), HoldState::Held);
+    assert_eq!(live.hold_state(Lapses(1)), HoldState::Held);
 }

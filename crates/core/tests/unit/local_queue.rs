@@ -4,12 +4,12 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use tokio::sync::watch;
-
 use super::*;
 use crate::hold::grant_state::{Fate, GrantFate};
 use crate::hold::own_znode::{SessionZnodes, ZnodeOwner};
 use crate::hold_state::{FencingToken, LossReason};
+use crate::live::lease::Lapses;
+use crate::live::live_session::SessionUse;
 use crate::live::scripted::Scripted;
 use crate::sync::ready_now;
 
@@ -27,17 +27,17 @@ impl Wake for Wakes {
 fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
     let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
     let znode_fate = GrantFate::default();
-    znode_fate.report(fate, live.now());
+    znode_fate.set_and_report(fate, live.now());
     let state = GrantState {
         live,
-        lapses: 0,
+        lapses: Lapses(0),
         fate: znode_fate,
         deadline: None,
         loss: Default::default(),
     };
     let queue = LocalQueue::new(1);
     let turn = queue.try_turn().expect("nobody has it");
-    turn.held_by(state.clone());
+    turn.set_holder(state.clone());
     (queue, turn, state)
 }
 
@@ -45,7 +45,7 @@ fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
 async fn hold_whose_turn_was_taken_away_takes_none_from_the_next_one() {
     let (queue, late, lost) = held(Fate::Lost(LossReason::Deleted));
     let _next = queue.try_turn().expect("the one before is lost");
-    late.held_by(lost);
+    late.set_holder(lost);
     assert!(queue.try_turn().is_none());
 }
 
@@ -56,10 +56,16 @@ async fn turn_that_was_revoked_hands_nothing_on() {
     let _current = queue.try_turn().expect("the one before is lost");
     let mut waiting = pin!(queue.turn());
     assert!(ready_now(&mut waiting).is_none());
-    let znode = SessionZnodes::new(&live).unique("/locks/a");
-    let owner = ZnodeOwner::new(&Arc::new(watch::Sender::new(None)), znode);
+    let znode = SessionZnodes::new(&live).numbered("/locks/a");
+    let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
     let token = FencingToken::from(1);
-    let back = revoked.hand_on(Grant::new(owner, &Default::default(), 0, token, None));
+    let back = revoked.hand_on(Grant::new(
+        owner,
+        &Default::default(),
+        Lapses(0),
+        token,
+        None,
+    ));
     assert!(back.is_some());
     assert!(ready_now(waiting).is_none(), "another task has the turn");
 }
@@ -84,9 +90,9 @@ async fn pass_of_a_grant_wakes_no_task_that_waits_behind_the_next() {
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
     );
-    turn.held_by(state.clone());
+    turn.set_holder(state.clone());
     assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
     let fate = GrantFate::default();
-    turn.held_by(GrantState { fate, ..state });
+    turn.set_holder(GrantState { fate, ..state });
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
 }

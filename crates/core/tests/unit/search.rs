@@ -28,7 +28,7 @@ async fn callers_share_the_next_look_and_none_that_was_sent_before() {
         [2 * SECOND, 4 * SECOND, 4 * SECOND]
     );
     assert_eq!(script.proofs(), [began, began + 2 * SECOND]);
-    searches.ask("/locks/b");
+    searches.enter("/locks/b");
     assert_eq!(
         lock(&searches.0).directories.len(),
         1,

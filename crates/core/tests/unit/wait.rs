@@ -11,7 +11,7 @@ use crate::live::scripted::Scripted;
 async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
     let (live, server) = Scripted::open(Duration::from_millis(1));
     let watched = Watched {
-        znode: SessionZnodes::new(&live).unique("/own"),
+        znode: SessionZnodes::new(&live).numbered("/own"),
         server: server.clone(),
     };
     let never = std::future::pending().boxed();

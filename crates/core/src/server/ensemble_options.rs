@@ -13,24 +13,24 @@ const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The part of [`ConnectOptions`](crate::ConnectOptions) that the
 /// [`Ensemble`](crate::Ensemble::with_options) applies.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct ConnectionOptions {
+pub struct EnsembleOptions {
     pub(crate) session_timeout: Option<Duration>,
     pub(crate) return_after: Option<Duration>,
     pub(crate) auth: Vec<(String, Vec<u8>)>,
 }
 
-impl ConnectionOptions {
+impl EnsembleOptions {
     /// The session timeout that a session asks for.
     pub(crate) fn asked_timeout(&self) -> Duration {
         self.session_timeout.unwrap_or(USUAL_TIMEOUT)
     }
 
     /// These options, and those of `others`, which count first. Credentials are added.
-    pub(crate) fn and(&self, others: &ConnectionOptions) -> ConnectionOptions {
+    pub(crate) fn and(&self, others: &EnsembleOptions) -> EnsembleOptions {
         let mut auth = self.auth.clone();
         let new = others.auth.iter().filter(|each| !self.auth.contains(each));
         auth.extend(new.cloned());
-        ConnectionOptions {
+        EnsembleOptions {
             session_timeout: others.session_timeout.or(self.session_timeout),
             return_after: others.return_after.or(self.return_after),
             auth,
@@ -58,10 +58,10 @@ impl ConnectionOptions {
 }
 
 /// Leaves the credentials out.
-impl fmt::Debug for ConnectionOptions {
+impl fmt::Debug for EnsembleOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("ConnectionOptions")
+            .debug_struct("EnsembleOptions")
             .field("session_timeout", &self.session_timeout)
             .field("return_after", &self.return_after)
             .finish_non_exhaustive()
