@@ -21,6 +21,12 @@ use crate::owned;
 use crate::plans::{NotRead, Plans};
 use crate::recorded::{RecordAt, Recorded};
 
+/// A look at the state is followed by a rest, which is so many times longer at least.
+///
+/// A look at 100,000 partitions takes a large part of a second of the processor. While workers
+/// acquire what they are planned with, each look could find a change.
+const REST: u32 = 4;
+
 /// 100 years. A longer grace is this one, because no clock may overflow by it.
 const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -44,6 +50,24 @@ struct Watched {
     partitions: Kept<Recorded>,
 }
 
+/// What a look at the state has found.
+#[derive(Default)]
+struct Look {
+    /// When the first grace ends.
+    grace_ends: Option<Instant>,
+    /// True if a partition is not where it should be.
+    unsettled: bool,
+    /// How long the computation took, without the writes.
+    took: Duration,
+}
+
+impl Look {
+    /// How long the leader rests before its next look.
+    fn rest(&self, least: Duration) -> Duration {
+        least.max(self.took * REST)
+    }
+}
+
 /// Why a look at the state led to no plan.
 enum NoPlan {
     /// The plans must be read again.
@@ -60,25 +84,25 @@ impl Leader {
         let mut plans: Option<Plans> = None;
         let mut backoff = Backoff::default();
         loop {
-            let (grace_ends, unsettled) =
-                match self.plan(&term, &mut watched, &mut plans, &mut gone).await {
-                    Ok(planned) => planned,
-                    Err(NoPlan::Again(error)) => {
-                        self.reporter.planning_again(&error);
-                        plans = None;
-                        backoff.wait().await;
-                        continue;
-                    }
-                    Err(NoPlan::Resign(error)) => {
-                        self.reporter.not_planned(&error);
-                        return Ok(());
-                    }
-                };
+            let look = match self.plan(&term, &mut watched, &mut plans, &mut gone).await {
+                Ok(look) => look,
+                Err(NoPlan::Again(error)) => {
+                    self.reporter.planning_again(&error);
+                    plans = None;
+                    backoff.wait().await;
+                    continue;
+                }
+                Err(NoPlan::Resign(error)) => {
+                    self.reporter.not_planned(&error);
+                    return Ok(());
+                }
+            };
             backoff = Backoff::default();
-            sleep(self.options.plan_interval).await;
-            let until = grace_ends.map(|end| end.saturating_duration_since(Instant::now()));
+            sleep(look.rest(self.options.plan_interval)).await;
+            let ends = look.grace_ends;
+            let until = ends.map(|end| end.saturating_duration_since(Instant::now()));
             // Somebody may have deleted a plan that a worker has not read yet.
-            let recheck = self.session.timeout().filter(|_| unsettled);
+            let recheck = self.session.timeout().filter(|_| look.unsettled);
             let wait = [until, recheck].into_iter().flatten().min();
             let changed = watched.changed();
             let waited = match wait {
@@ -107,27 +131,30 @@ impl Leader {
     }
 
     /// Looks at the state, and writes the plans that follow from it.
-    ///
-    /// Returns when the first grace ends, and if a partition is not where it should be.
     async fn plan(
         &self,
         term: &Term,
         watched: &mut Watched,
         plans: &mut Option<Plans>,
         gone: &mut BTreeMap<String, Instant>,
-    ) -> Result<(Option<Instant>, bool), NoPlan> {
+    ) -> Result<Look, NoPlan> {
         let present = match plans {
             Some(present) => present,
             None => plans.insert(self.read().await?),
         };
+        let began = Instant::now();
         let Some(mut view) = watched.view() else {
-            return Ok((None, false));
+            return Ok(Look::default());
         };
         view.plans = present.lines();
         view.max_moves = self.options.max_moves;
         let grace_ends = self.await_the_gone(&mut view, gone);
         let next = view.next();
-        let unsettled = next.unsettled > 0;
+        let look = Look {
+            grace_ends,
+            unsettled: next.unsettled > 0,
+            took: began.elapsed(),
+        };
         let written = present.write(term, &self.options.acl, next.plans).await;
         let written = written.map_err(|error| match error {
             Error::OutcomeUnknown { .. } => NoPlan::Again(error),
@@ -141,7 +168,7 @@ impl Leader {
         if written > 0 {
             self.reporter.planned(&next.moves, next.deferred);
         }
-        Ok((grace_ends, unsettled))
+        Ok(look)
     }
 
     async fn read(&self) -> Result<Plans, NoPlan> {
@@ -244,5 +271,25 @@ impl Watched {
             changed = self.partitions.changed() => changed,
         };
         changed.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn leader_computes_for_at_most_a_fifth_of_its_time() {
+        let rest_after = |took| {
+            let look = Look {
+                took,
+                ..Look::default()
+            };
+            look.rest(INTERVAL)
+        };
+        assert_eq!(rest_after(Duration::from_secs(1)), Duration::from_secs(4));
+        assert_eq!(rest_after(Duration::from_millis(1)), INTERVAL);
     }
 }
