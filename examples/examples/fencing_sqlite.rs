@@ -1,7 +1,8 @@
 //! Fencing in SQL: the first write after acquiring claims the token, before anything is read.
 //!
 //! The statements are the same for PostgreSQL. A paused holder writes late, once before the next
-//! holder has claimed the row, and once after.
+//! holder has claimed the row, and once after. The example `fencing_postgres` has a holder that is a
+//! process of its own and is really stopped, and a transaction that writes many rows.
 //!
 //! `cargo run --example fencing_sqlite`
 

@@ -393,7 +393,8 @@ impl LeaderElection {
     ///
     /// * [`Error::InvalidInput`] if no candidate with this id campaigns, or the directory's data
     ///   belongs to another program.
-    /// * [`Error::Refused`], for example without the permission to write to the directory.
+    /// * [`Error::Refused`], for example without the permission to write to the directory, even if
+    ///   the candidate leads already.
     /// * [`Error::OutcomeUnknown`] if no server answers in that time.
     /// * [`Error::SessionOver`], [`Error::NoSession`].
     ///

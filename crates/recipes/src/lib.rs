@@ -77,6 +77,7 @@
 //!   hold.
 //! * [Fencing](common::docs::fencing): why the first write is a claim, with recipes for stores.
 //! * [Planned restarts](common::docs::restarts): how a process leaves its holds to the next one.
+//! * [Encryption](common::docs::encryption): TLS on both sides, and access control by certificates.
 //! * [Runtimes](common::docs::runtimes): synchronous code, `current_thread`, and work that blocks.
 //! * [The lease](common::docs::lease): why a holder knows of its loss in time.
 //! * [Servers](common::docs::servers): what a server must do, and how to check yours.

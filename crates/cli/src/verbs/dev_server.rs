@@ -28,6 +28,7 @@ const TICK: Duration = Duration::from_millis(500);
 ///
 /// The server starts in milliseconds, needs no Java, and serves clients in any language. --tick
 /// sets its tick. The shortest session timeout is two ticks. Ctrl-C ends it and deletes all data.
+/// The other options of a connection are refused here.
 #[derive(Debug, Args)]
 pub(crate) struct DevServer {
     /// The port on 127.0.0.1. The other members have the ports after it. 0 chooses free ones.

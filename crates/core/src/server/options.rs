@@ -175,7 +175,8 @@ impl ConnectOptions {
     /// Encrypts the connections: each host of the connect string is connected to by TLS.
     ///
     /// This needs the feature `tls`, as does [`TlsOptions`](crate::TlsOptions). An Apache server
-    /// takes such connections at its `secureClientPort`, with the Netty connection factory.
+    /// takes such connections at its `secureClientPort`, with the Netty connection factory:
+    /// [`docs::encryption`](crate::docs::encryption) has the server's side.
     ///
     /// `tcp+tls://host:port` says the same for one host, and needs these options. A host that is
     /// given as `tcp://host:port`, without encryption, is refused as

@@ -1,6 +1,7 @@
 //! The ensemble over the library's own connection.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
     Avoided, Break, Config, Connection, Host, Network, State, tokio_is_paused,
 };
+use zookeeper_recipes_protocol::FrameError;
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
@@ -169,6 +171,7 @@ impl ZookeeperEnsemble {
         let hosts = self.connect_string.hosts.iter().cloned();
         Unreachable {
             hosts: hosts.zip(obstacles).collect(),
+            is_encrypted: self.options.is_encrypted(),
         }
     }
 }
@@ -230,6 +233,7 @@ impl Drop for Opening<'_> {
 #[derive(Clone, Debug)]
 struct Unreachable {
     hosts: Vec<(Host, Option<Break>)>,
+    is_encrypted: bool,
 }
 
 impl Unreachable {
@@ -237,6 +241,22 @@ impl Unreachable {
     fn is_final(&self) -> bool {
         let mut obstacles = self.hosts.iter().map(|(_, obstacle)| obstacle);
         obstacles.all(|obstacle| matches!(obstacle, Some(Break::NoAddress(_))))
+    }
+
+    /// What the user should look at, if a server answers so without a session.
+    fn hint(&self, obstacle: &Break) -> &'static str {
+        /// The first bytes of an alert of TLS, read as the length of a frame.
+        const ALERT: RangeInclusive<usize> = 0x1503_0000..=0x1503_ffff;
+        match obstacle {
+            _ if self.is_encrypted => "",
+            Break::Closed => {
+                ", as one without a quorum does, and one that expects TLS at this port"
+            }
+            Break::Frame(FrameError::TooLong { length, .. }) if ALERT.contains(length) => {
+                ": does this port expect TLS?"
+            }
+            _ => "",
+        }
     }
 }
 
@@ -252,10 +272,13 @@ impl fmt::Display for Unreachable {
                 Break::NoAddress(error) => write!(formatter, "{}: {error}", host.name)?,
                 Break::Io(error) => write!(formatter, "{host}: {error}")?,
                 Break::NotConnected(_) | Break::Tls(_) => write!(formatter, "{host}: {obstacle}")?,
-                obstacle => write!(
-                    formatter,
-                    "{host}: something listens, but it opened no session: {obstacle}"
-                )?,
+                obstacle => {
+                    let hint = self.hint(obstacle);
+                    write!(
+                        formatter,
+                        "{host}: something listens, but it opened no session: {obstacle}{hint}"
+                    )?;
+                }
             }
         }
         Ok(())
