@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{Backoff, Error, FencingToken, Hold, LossReason, NodePath, Session};
+use zookeeper_recipes_core::{
+    Backoff, Contender, Error, FencingToken, Hold, LossReason, NodePath, Session,
+};
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
 use crate::events::{Release, Reporter};
@@ -234,12 +236,17 @@ impl Worker {
         let mut backoff = Backoff::default();
         let directory = hold.node_path().rsplit_once('/');
         let (directory, own) = directory.unwrap_or_default();
+        let me = Contender::parse(own, |_| true);
+        let label = me.as_ref().map_or("", Contender::label);
+        // Somebody may keep other znodes there.
+        let waits =
+            |name: &String| name != own && Contender::parse(name, |its| its == label).is_some();
         // If the session ends, the hold is lost, and this future is dropped.
         while let Ok(server) = self.session.server(&self.layout.locks).await {
             let listed = server.list_and_watch(directory).await;
             drop(server);
             match listed {
-                Ok((names, _)) if names.iter().any(|name| name != own) => return,
+                Ok((names, _)) if names.iter().any(waits) => return,
                 Ok((_, changed)) => {
                     changed.await;
                     backoff = Backoff::default();

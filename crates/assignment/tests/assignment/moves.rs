@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentOptions, Partition, Partitions};
+use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::support::{Fleet, Judge, LONG, PATH};
@@ -83,6 +84,28 @@ async fn owner_whose_next_owner_does_not_come_releases_after_the_stated_time() {
     // A hook that hangs delays its partition only, up to its own limit.
     fleet.balanced(&["a", "b"]).await;
     assert!((SECOND * 25..SECOND * 26).contains(&began.elapsed()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_of_another_program_is_not_taken_for_the_next_owner() {
+    let mut fleet = fleet(2);
+    fleet.options = AssignmentOptions::new().next_within(SECOND * 5);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let administrator = fleet.simulation.administrator();
+    let locks = format!("{PATH}/locks");
+    for lock in administrator.children(&locks) {
+        let path = format!("{locks}/{lock}/notes");
+        let created = administrator.create(&path, b"", CreateMode::Persistent);
+        created.expect("there is none");
+    }
+    fleet.options = AssignmentOptions::new().warm(|_| pending());
+    fleet.start("b").await;
+    let began = Instant::now();
+    fleet
+        .until("released", |judge| judge.owners().len() == 1)
+        .await;
+    assert!(began.elapsed() >= SECOND * 5, "{:?}", began.elapsed());
 }
 
 /// Starts a worker whose work ignores that it should drain. Returns how many works were dropped.
