@@ -32,8 +32,9 @@ pub enum Error {
         address: String,
         /// How long the hosts were tried.
         tried_for: Duration,
-        /// Why each host cannot be reached, if this is known. It is in the text of this error, so it
-        /// is not its source.
+        /// Why each host cannot be reached, if this is known.
+        ///
+        /// It is in the text of this error, so it is not its source.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 
@@ -49,8 +50,10 @@ pub enum Error {
     /// The server refused the request. Nothing was changed.
     #[error("{path}: {refusal} (session {session})")]
     Refused {
-        /// The path of the znode. For [`Refusal::NoPermission`] the znode that does not grant it,
-        /// which is the parent of a znode to create or to delete.
+        /// The path of the znode.
+        ///
+        /// For [`Refusal::NoPermission`] the znode that does not grant it, which is the parent of a
+        /// znode to create or to delete.
         path: String,
         /// The session that sent the request.
         session: SessionId,

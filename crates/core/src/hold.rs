@@ -211,8 +211,9 @@ impl Hold {
         Err(self.lost().await)
     }
 
-    /// Replaces the holder's znode by one with the same number and another label, as a write lock
-    /// does that becomes a read lock.
+    /// Replaces the holder's znode by one with the same number and another label.
+    ///
+    /// A write lock becomes a read lock in this way.
     ///
     /// One transaction creates the new znode and deletes the old one, so no other contender holds
     /// in between. `from` and `to` are the labels (see

@@ -338,8 +338,7 @@ impl fmt::Debug for NamedZnode {
 }
 
 impl Session {
-    /// Refuses a znode with this data and access control list if no request could create it, and a
-    /// time limit of zero.
+    /// Refuses a znode that no request could create, and a time limit of zero.
     ///
     /// # Errors
     ///

@@ -54,8 +54,9 @@ struct Gathered {
 
 struct Deletion {
     path: Arc<str>,
-    /// `None` if the server has refused the transaction. Then, and if this is dropped without an
-    /// answer, the caller sends the deletion alone.
+    /// `None` if the server has refused the transaction.
+    ///
+    /// Then, and if this is dropped without an answer, the caller sends the deletion alone.
     answer: oneshot::Sender<Option<Result<(), ServerError>>>,
 }
 

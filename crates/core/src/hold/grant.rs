@@ -95,7 +95,9 @@ impl Grant {
         }
     }
 
-    /// True if the grant is not lost. Each hold by it may have a time limit of its own.
+    /// True if the grant is not lost.
+    ///
+    /// Each hold by it may have a time limit of its own.
     pub(crate) fn is_held(&self) -> bool {
         let state = self.owner.znode.live().hold_state(self.lapses);
         self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))

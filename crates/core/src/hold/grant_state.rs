@@ -52,7 +52,9 @@ impl Fate {
     }
 }
 
-/// The fate of a grant's znode, which is reported to the record of its hold. All clones share it.
+/// The fate of a grant's znode, which is reported to the record of its hold.
+///
+/// All clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct GrantFate(Arc<SharedFate>);
 

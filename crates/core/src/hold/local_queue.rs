@@ -37,8 +37,10 @@ struct State {
 
 /// What the next task in the local queue gets: the right to enter the queue on the server.
 pub(crate) struct Admission {
-    /// The lock itself, if the task before hands it on. The grant is dropped before the turn: the
-    /// deletion of its znode is sent before the next task enters.
+    /// The lock itself, if the task before hands it on.
+    ///
+    /// The grant is dropped before the turn: the deletion of its znode is sent before the next task
+    /// enters.
     pub(crate) grant: Option<Grant>,
     pub(crate) turn: LocalTurn,
 }

@@ -370,8 +370,9 @@ impl Znode {
         Ok(found)
     }
 
-    /// Deletes the znode in the background. While the server refuses the deletion, it is repeated
-    /// with a growing pause.
+    /// Deletes the znode in the background.
+    ///
+    /// While the server refuses the deletion, it is repeated with a growing pause.
     ///
     /// `session_use` keeps the session open until the deletion succeeds or is refused once. After a
     /// refusal the session may close, and its end deletes the znode.

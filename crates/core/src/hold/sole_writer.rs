@@ -22,8 +22,7 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     readers.chain([owner]).collect()
 }
 
-/// Knows whether the ensemble lets only the session's own identity write to its contenders' znodes,
-/// once it is tried.
+/// Knows whether only the session's own identity can write to its contenders, once it is tried.
 #[derive(Default)]
 pub(crate) struct SoleWriter {
     is_enforced: OnceLock<bool>,

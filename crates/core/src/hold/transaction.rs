@@ -176,8 +176,9 @@ impl GuardedTransaction {
         })
     }
 
-    /// Refuses a write that the server could not refuse after the hold, and a write to the holder's
-    /// own znode, which waiters take for a release.
+    /// Refuses a write that the server could not refuse after the hold.
+    ///
+    /// It also refuses a write to the holder's own znode, which waiters take for a release.
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
         let refuse = |problem| Err(InvalidInput::new("guarded write", own, problem));

@@ -60,8 +60,9 @@ impl Terms {
         (self.spare() / 4).min(self.timeout / 10)
     }
 
-    /// The longest silence of the servers that lapses no lease, if each probe before and after it
-    /// is answered at once.
+    /// The longest silence of the servers that lapses no lease.
+    ///
+    /// Each probe before and after it must be answered at once.
     ///
     /// The lease must not run out before the silence ends, nor before the answers at its end are
     /// confirmed. The silence is counted from when its first probe was due.

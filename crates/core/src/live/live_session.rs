@@ -328,6 +328,7 @@ impl LiveSession {
     }
 
     /// As [`in_background`](Self::in_background), but the work is polled once before the return.
+    ///
     /// What the work sends in that poll is sent before the return, so the server handles it before
     /// all that the caller sends later.
     ///
@@ -482,8 +483,9 @@ impl LiveSession {
         (may_grant && !has_lapsed).then_some(lapses)
     }
 
-    /// Sends one `sync` after another until a hold may be granted. If it may be at once, nothing is
-    /// sent.
+    /// Sends one `sync` after another until a hold may be granted.
+    ///
+    /// If it may be at once, nothing is sent.
     ///
     /// If that lasts for the session timeout, the session leaves the server: it answers so late
     /// that no lease can be kept there. At each further server the session waits twice as long.

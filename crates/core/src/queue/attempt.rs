@@ -184,8 +184,9 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Takes a contender over, or enters the queue anew. If the queue's options limit the entries, the
-/// attempt waits for a permit first.
+/// Takes a contender over, or enters the queue anew.
+///
+/// If the queue's options limit the entries, the attempt waits for a permit first.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
@@ -228,8 +229,9 @@ async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Erro
     Ok((entered, listing))
 }
 
-/// Creates the contender's znode, and asks for the queue, or only for the directory's data if the
-/// contender `expects_alone`.
+/// Creates the contender's znode, and asks for the queue.
+///
+/// A contender that `expects_alone` asks for the directory's data only.
 ///
 /// After a create without a reply, looks for the znode. Nothing is asked for then.
 async fn create_contender<'q>(

@@ -425,8 +425,9 @@ pub(crate) struct Watches {
     pub(crate) own: Option<LossWatch>,
     /// On the directory's data.
     pub(crate) directory: Option<Watch>,
-    /// False if the directory's data, as the watch on it was set, rules out a step back. `None` if
-    /// the data was not read.
+    /// False if the directory's data rules out a step back. `None` if the data was not read.
+    ///
+    /// The data is that of the moment at which its watch was set.
     may_step_back: Option<bool>,
     /// On the directory's children, and the number of reconnects before it was set.
     pub(crate) parent: Option<(Watch, u64)>,

@@ -176,8 +176,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// By default this does nothing, for a client that cannot choose.
     fn leave_server(&self) {}
 
-    /// True if the events of watches become ready in the order of their transactions, as long as
-    /// the [`connection`](Self::connection) stays the same.
+    /// True if the events of one [`connection`](Self::connection) come in the order of their
+    /// transactions.
     ///
     /// False for a session that reads some znodes from time to time, because it cannot watch them.
     /// Each waiter of such a session lists its queue before it holds.

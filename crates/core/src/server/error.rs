@@ -16,8 +16,9 @@ pub enum SessionEnd {
     /// The server refused the credentials.
     #[error("refused by the server: authentication failed")]
     AuthenticationFailed,
-    /// A server has shortened the session timeout at a reconnect, and this process has closed the
-    /// session. The lease counted with the longer timeout.
+    /// This process has closed the session, because a server has shortened its timeout.
+    ///
+    /// The server did so at a reconnect. The lease counted with the longer timeout.
     #[error("closed, because a server has shortened its timeout")]
     TimeoutShortened,
     /// This process has closed the session, or the runtime of the session has shut down.
@@ -115,8 +116,8 @@ pub enum Refusal {
     /// [`Error::Refused`](crate::Error::Refused) names the parent then.
     #[error("no permission: the znode's access control list does not grant `{0}` to this session")]
     NoPermission(Permission),
-    /// The access control list of the request has the scheme `auth`, which stands for the
-    /// credentials of the session, and the session has none. The request was not sent.
+    /// The session has no credentials, for which the scheme `auth` in the access control list
+    /// stands. The request was not sent.
     #[error(
         "the access control list names the creator by the scheme `auth`, and the session has no \
          credentials: set `ConnectOptions::auth`"

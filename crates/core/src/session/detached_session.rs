@@ -60,7 +60,9 @@ impl Claimant {
     }
 }
 
-/// The name of one call. If it is dropped before it is used up, the next call gets it.
+/// The name of one call.
+///
+/// If it is dropped before it is used up, the next call gets it.
 pub(crate) struct ClaimantName<'a> {
     pub(crate) name: String,
     claimant: &'a Claimant,

@@ -165,8 +165,9 @@ impl Session {
         Ok(Session::start(Opener::new(ensemble, options)?, None))
     }
 
-    /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one. The
-    /// errors, panics and cancel safety are the same.
+    /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one.
+    ///
+    /// The errors, panics and cancel safety are the same.
     ///
     /// The options are added to those of the ensemble. A session timeout that is set here replaces
     /// the ensemble's, and credentials are added. An ensemble that connects in another way refuses

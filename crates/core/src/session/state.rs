@@ -11,8 +11,9 @@ use crate::server::error::SessionEnd;
 pub enum SessionState {
     /// This ZooKeeper session is open, and its server answers.
     Connected(SessionId),
-    /// The server does not answer, or its leader does not answer it. This ZooKeeper session may
-    /// still be alive.
+    /// The server does not answer, or its leader does not answer it.
+    ///
+    /// This ZooKeeper session may still be alive.
     Suspended(SessionId),
     /// No ZooKeeper session is open, and one is being opened.
     ///
