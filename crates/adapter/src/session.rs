@@ -169,6 +169,11 @@ impl ServerSession for ClientSession {
         self.fence.connection()
     }
 
+    /// The client does not say. The lease of its session begins on no proven connection.
+    fn opened_over(&self) -> Option<u64> {
+        self.connection()
+    }
+
     fn limit_requests(&self, bytes: usize) {
         let _ = self.limit.set(RequestLimit::new(self.client.path(), bytes));
     }

@@ -21,7 +21,10 @@ use crate::server::error::{Refusal, ServerError, SessionEnd};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument is not valid. Nothing was sent.
+    /// An argument is not valid, or the recipe's options do not fit what the ensemble has recorded.
+    ///
+    /// An argument is refused before anything is sent. A contender that finds other options in the
+    /// queue has sent its create: the session deletes its znode.
     #[error(transparent)]
     InvalidInput(#[from] InvalidInput),
 
@@ -123,7 +126,7 @@ pub enum Error {
         reason: SessionEnd,
     },
 
-    /// The [`Session`](crate::Session) is over for good. Nothing was sent.
+    /// The [`Session`](crate::Session) is over for good. Nothing of the call remains.
     #[error("{path}: no session is open, and none will be opened: {reason}")]
     NoSession {
         /// The recipe's path.
@@ -132,7 +135,9 @@ pub enum Error {
         reason: SessionEnd,
     },
 
-    /// A try found no server that answers. Nothing stays in the queue.
+    /// No server has answered a `try_acquire` in time.
+    ///
+    /// If the contender's znode was created, the session deletes it.
     #[error("{path}: no server answers")]
     Disconnected {
         /// The recipe's path.
@@ -254,6 +259,11 @@ impl Error {
         Error::at_granting(parent_of(path), Permission::CREATE, path, session, error)
     }
 
+    /// As [`at`](Self::at), for a read of the znode at this path.
+    pub(crate) fn at_read(path: &str, session: SessionId, error: ServerError) -> Error {
+        Error::at_granting(path, Permission::READ, path, session, error)
+    }
+
     /// As [`at_create`](Self::at_create), for the deletion of the znode at this path.
     pub fn at_delete(path: &str, session: SessionId, error: ServerError) -> Error {
         Error::at_granting(parent_of(path), Permission::DELETE, path, session, error)
@@ -282,9 +292,7 @@ impl Error {
             Operation::SetData { .. } => {
                 Error::at_granting(path, Permission::WRITE, path, session, error)
             }
-            Operation::Check { .. } => {
-                Error::at_granting(path, Permission::READ, path, session, error)
-            }
+            Operation::Check { .. } => Error::at_read(path, session, error),
         }
     }
 

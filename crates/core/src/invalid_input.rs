@@ -1,6 +1,6 @@
-//! Input that is refused before a request is sent.
+//! Input that is refused.
 
-/// A value that was refused before a request was sent, with the reason.
+/// A value that was refused, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject} {value:?} {problem}")]
 pub struct InvalidInput {

@@ -282,6 +282,10 @@ impl ServerSession for MeteredSession {
         self.server.connection()
     }
 
+    fn opened_over(&self) -> Option<u64> {
+        self.server.opened_over()
+    }
+
     fn limit_requests(&self, bytes: usize) {
         self.server.limit_requests(bytes);
     }

@@ -94,6 +94,14 @@ impl Connection {
         self.shared.lock().machine.timeout()
     }
 
+    /// The number of the first connection over which a server has confirmed the session.
+    ///
+    /// `None` before that. If the connection of the first [`State::Connected`] has another number,
+    /// the session has reconnected before.
+    pub fn opened_over(&self) -> Option<u64> {
+        self.shared.lock().machine.opened_over()
+    }
+
     /// Why each host could not be reached, or cannot be reached yet. `None` if it was not tried.
     pub fn obstacles(&self) -> Vec<Option<Break>> {
         let now = self.shared.network.now();

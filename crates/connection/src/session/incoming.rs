@@ -120,6 +120,7 @@ impl<R, W> Machine<R, W> {
             last_zxid: self.last_zxid,
             opened_with: opened_with.unwrap_or(self.timeout),
         });
+        self.opened_over.get_or_insert(self.connection);
         let before = self.shortest.replace(self.timeout);
         if let Some(before) = before {
             self.shortest = Some(before.min(self.timeout));

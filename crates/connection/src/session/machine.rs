@@ -219,6 +219,8 @@ pub struct Machine<R, W> {
     pub(crate) link: Link,
     /// The number of the current or last connection.
     pub(crate) connection: u64,
+    /// The number of the first connection over which a server has confirmed the session.
+    pub(crate) opened_over: Option<u64>,
     pub(crate) confirmed_once: bool,
     /// How often in a row the credentials were refused.
     pub(crate) refusals: usize,
@@ -258,6 +260,7 @@ impl<R, W> Machine<R, W> {
             way_back: WayBack::new(config.return_after),
             link: Link::Down { until: now },
             connection: 0,
+            opened_over: None,
             confirmed_once: config.resume.is_some(),
             refusals: 0,
             requests: Requests::new(),
@@ -410,6 +413,11 @@ impl<R, W> Machine<R, W> {
     /// The id of the session. `None` if no server has opened it yet.
     pub fn session_id(&self) -> Option<i64> {
         self.session.as_ref().map(|session| session.session_id)
+    }
+
+    /// The number of the first connection over which a server has confirmed the session.
+    pub fn opened_over(&self) -> Option<u64> {
+        self.opened_over
     }
 
     /// The session timeout: the one that was asked for, until a server has granted one.

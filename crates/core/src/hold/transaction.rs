@@ -3,10 +3,12 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::view::HoldView;
 use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
+use crate::path::last_segment;
 use crate::server::checks::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
@@ -114,7 +116,7 @@ impl GuardedTransaction {
     ///
     /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
-    ///   the holder's own znode, or the hold is one of a [`NamedZnode`](crate::NamedZnode), whose
+    ///   the holder's own znode or to a contender's that is closed to other processes, or the hold is one of a [`NamedZnode`](crate::NamedZnode), whose
     ///   path does not distinguish its holder from the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
@@ -178,21 +180,36 @@ impl GuardedTransaction {
 
     /// Refuses a write that the server could not refuse after the hold.
     ///
-    /// It also refuses a write to the holder's own znode, which waiters take for a release.
+    /// It also refuses a write to the holder's own znode, or to that of another hold of this
+    /// process, which waiters take for a release.
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
-        let refuse = |problem| Err(InvalidInput::new("guarded write", own, problem));
+        let refuse = |path: &str, problem| Err(InvalidInput::new("guarded write", path, problem));
         if self.hold.znode.is_named() {
-            return refuse("is not possible: other holders have a znode of the same name");
+            return refuse(
+                own,
+                "is not possible: other holders have a znode of the same name",
+            );
         }
-        let writes_own = |operation: &Operation| {
-            operation.path() == own && !matches!(operation, Operation::Check { .. })
+        let ends_a_hold = |operation: &&Operation| match operation {
+            Operation::Check { .. } => false,
+            Operation::SetData { path, .. } => path == own || is_closed_to_others(path),
+            _ => operation.path() == own,
         };
-        match self.operations.iter().any(writes_own) {
-            true => refuse("is to the holder's own znode, and would let the next contender hold"),
-            false => Ok(()),
+        match self.operations.iter().find(ends_a_hold) {
+            Some(write) => refuse(
+                write.path(),
+                "is to a holder's znode, and would let the next contender hold",
+            ),
+            None => Ok(()),
         }
     }
+}
+
+/// True if this names a contender's znode that only its own process can write to.
+fn is_closed_to_others(path: &str) -> bool {
+    let contender = Contender::parse(last_segment(path), |_| true);
+    contender.is_some_and(|contender| contender.is_closed_to_others())
 }
 
 /// True if the server has applied or refused the transaction, so it does neither later.

@@ -146,10 +146,16 @@ impl LiveSession {
         features: ServerFeatures,
         runtime: Handle,
     ) -> LiveSession {
+        let mut lease = Lease::new(origin, terms);
+        let connection = server.connection();
+        // The session may have reconnected before its first request.
+        if connection != server.opened_over() {
+            lease.connected_anew();
+        }
         let lease_state = LeaseState {
-            lease: Lease::new(origin, terms),
+            lease,
             over: None,
-            connection: server.connection(),
+            connection,
             answered_at: None,
             lease_wait: None,
             servers_left: 0,

@@ -104,7 +104,8 @@ async fn wait_for_grant(
                 None => renew_lease(queue).await?,
             },
             Look::StepBack => {
-                znode.delete().await.map_err(|error| queue.failed(error))?;
+                let deleted = znode.delete().await;
+                deleted.map_err(|error| Error::at_delete(znode.path(), queue.live.id, error))?;
                 entered.owner.disown();
                 return Ok(None);
             }

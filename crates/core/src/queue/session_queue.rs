@@ -106,6 +106,11 @@ impl<'a> SessionQueue<'a> {
         Error::at(self.directory(), self.live.id, error)
     }
 
+    /// The error of an attempt that could not read the znode at this path.
+    pub(crate) fn not_read(&self, path: &str, error: ServerError) -> Error {
+        Error::at_read(path, self.live.id, error)
+    }
+
     pub(crate) fn directory(&self) -> &str {
         self.shared.directory.as_str()
     }

@@ -348,7 +348,7 @@ async fn set_watches<'q>(
         }
     }
     let mut gone = None;
-    for ((awaited, _), contender) in missing.iter().zip(contenders) {
+    for ((awaited, path), contender) in missing.iter().zip(contenders) {
         match contender.await {
             Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
                 changed = Some(Woken::Changed);
@@ -358,7 +358,7 @@ async fn set_watches<'q>(
             }
             Err(error) if error.is(Refusal::NoNode) => gone = Some(awaited.name.clone()),
             Err(ServerError::OutcomeUnknown(_)) => changed = Some(Woken::Changed),
-            Err(error) => return Err(queue.failed(error)),
+            Err(error) => return Err(queue.not_read(path, error)),
         }
     }
     Ok(gone.map(Woken::Gone).or(changed))
@@ -392,7 +392,7 @@ async fn watch_own(
         }
         Err(error) if error.is(Refusal::NoNode) => Err(deleted(queue, own.path()).await),
         Err(ServerError::OutcomeUnknown(_)) => Ok(false),
-        Err(error) => Err(queue.failed(error)),
+        Err(error) => Err(queue.not_read(own.path(), error)),
     }
 }
 

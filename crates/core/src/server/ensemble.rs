@@ -176,6 +176,12 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// By default this does nothing, for a client that cannot choose.
     fn leave_server(&self) {}
 
+    /// The number of the connection over which the session was opened.
+    ///
+    /// If the current [`connection`](Self::connection) has another number, the session has
+    /// reconnected since, perhaps before its first request. The lease goes by this.
+    fn opened_over(&self) -> Option<u64>;
+
     /// True if the events of one [`connection`](Self::connection) come in the order of their
     /// transactions.
     ///

@@ -171,6 +171,10 @@ impl ServerSession for ZookeeperSession {
         }
     }
 
+    fn opened_over(&self) -> Option<u64> {
+        self.connection.opened_over()
+    }
+
     fn limit_requests(&self, bytes: usize) {
         self.connection.limit_requests(bytes);
         let _ = self.limit.set(self.scope.limit(bytes));

@@ -362,6 +362,8 @@ impl Session {
     /// The call waits while a new session is being opened. Drop the result soon: the session closes
     /// only after the last reference to it is dropped. `path` appears in the error.
     ///
+    /// Do not write to the znode of a contender: the waiters take the write for a release.
+    ///
     /// # Errors
     ///
     /// [`Error::NoSession`] if no further ZooKeeper session will be opened.

@@ -219,6 +219,13 @@ impl ServerSession for AlteredSession {
         }
     }
 
+    fn opened_over(&self) -> Option<u64> {
+        match self.alterations.reconnects_at_reads {
+            true => Some(0),
+            false => self.server.opened_over(),
+        }
+    }
+
     fn limit_requests(&self, bytes: usize) {
         self.server.limit_requests(bytes);
     }

@@ -320,3 +320,27 @@ async fn tolerated_silences_end_no_hold_with_the_wait_and_two_tenths_between_the
         }
     }
 }
+
+/// The transactions of a session that opens, and nothing else. Each is a proof.
+async fn proofs_of_an_opening(fault: Option<FaultKind>) -> u64 {
+    let simulation = Simulation::new(SimulationOptions::default());
+    if let Some(kind) = fault {
+        let fault = Fault::new(kind).on(RequestKind::Authenticate);
+        simulation.faults().inject(fault);
+    }
+    let session = simulated_session(&simulation, "a").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(simulation.faults().waiting(), 0);
+    session.close().await;
+    simulation.counters().requests(RequestKind::Transact)
+}
+
+/// The first connection breaks once the session is granted, and before the credentials are
+/// answered. So the first connection that a request can use is a reconnect.
+#[tokio::test(start_paused = true)]
+async fn session_that_reconnects_before_its_first_request_proves_the_connection() {
+    assert_eq!(proofs_of_an_opening(None).await, 0, "the opening is proof");
+    for lost in [FaultKind::RequestLost, FaultKind::ReplyLost] {
+        assert_eq!(proofs_of_an_opening(Some(lost)).await, 1);
+    }
+}

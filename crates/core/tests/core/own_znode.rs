@@ -6,7 +6,7 @@ use zookeeper_recipes_core::{Error, Operation, Queue};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{First, FirstAlone};
 
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]
@@ -34,6 +34,13 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
         assert!(matches!(refused, Error::InvalidInput(_)), "{refused}");
         assert!(refused.to_string().contains(own), "{refused}");
     }
+    // The ensemble lets the process write to each of its contenders.
+    let beside = Queue::new(&session, "/beside", FirstAlone).expect("a good path");
+    let beside = beside.acquire().await.expect("it is free");
+    let write = hold.transaction().set_data(beside.node_path(), b"mine");
+    let refused = write.commit().await.expect_err("it is another holder's");
+    assert!(matches!(refused, Error::InvalidInput(_)), "{refused}");
+    assert!(beside.is_held());
     hold.transaction()
         .check(own)
         .commit()

@@ -199,6 +199,10 @@ impl ServerSession for Scripted {
         is_connected.then(|| self.connection.load(Ordering::Relaxed))
     }
 
+    fn opened_over(&self) -> Option<u64> {
+        self.connection()
+    }
+
     fn limit_requests(&self, _: usize) {}
 
     fn orders_events(&self) -> bool {
