@@ -201,7 +201,7 @@ impl NamedZnode {
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
         let (Some(lapses), Some(znode_owner)) =
-            (self.open.live.grantable(), self.znode_owner.take())
+            (self.open.live.begin_grant(), self.znode_owner.take())
         else {
             return Ok(None);
         };

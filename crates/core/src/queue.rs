@@ -191,10 +191,12 @@ impl Queue {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => {
-                let Admission { turn, grant } = self.turn(local).await;
+                let Admission { mut turn, grant } = self.turn(local).await;
                 if let Some(grant) = grant.filter(Grant::is_held) {
                     return Ok(self.begin_hold(attempt, grant, Some(turn)));
                 }
+                // The grant that comes from the server has not been handed on.
+                turn.passes = 0;
                 Some(turn)
             }
         };

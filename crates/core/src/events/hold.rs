@@ -42,7 +42,7 @@ pub(crate) struct Record {
     /// True once the end of the hold was reported. Only the first end is.
     has_ended: AtomicBool,
     /// True once a warning has said that the hold bars a contender of its own session.
-    has_barred_own: AtomicBool,
+    has_warned_of_own_wait: AtomicBool,
     /// Shared with the state of the hold, so that the state and the event name one reason.
     loss: FirstLoss,
 }
@@ -79,7 +79,7 @@ impl HoldRecord {
             span,
             is_suspended: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
-            has_barred_own: AtomicBool::new(false),
+            has_warned_of_own_wait: AtomicBool::new(false),
             loss: FirstLoss::default(),
             source,
         }))
@@ -195,7 +195,7 @@ impl Record {
         longest: Duration,
     ) {
         let is_young = self.began.elapsed() < longest;
-        if is_young || self.has_barred_own.swap(true, Ordering::Relaxed) {
+        if is_young || self.has_warned_of_own_wait.swap(true, Ordering::Relaxed) {
             return;
         }
         let path = &self.source.path;

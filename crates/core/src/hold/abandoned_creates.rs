@@ -39,16 +39,16 @@ impl AbandonedCreates {
 }
 
 /// An abandoned create without a reply. If it is dropped, no reply is awaited any more.
-pub(crate) struct UnansweredCreate(Arc<AbandonedCreates>);
+pub(crate) struct AbandonedCreate(Arc<AbandonedCreates>);
 
-impl UnansweredCreate {
-    pub(crate) fn new(abandoned: &Arc<AbandonedCreates>) -> UnansweredCreate {
+impl AbandonedCreate {
+    pub(crate) fn new(abandoned: &Arc<AbandonedCreates>) -> AbandonedCreate {
         abandoned.0.send_modify(|counts| counts.abandoned += 1);
-        UnansweredCreate(abandoned.clone())
+        AbandonedCreate(abandoned.clone())
     }
 }
 
-impl Drop for UnansweredCreate {
+impl Drop for AbandonedCreate {
     fn drop(&mut self) {
         self.0.0.send_modify(|counts| counts.answered += 1);
     }

@@ -30,7 +30,7 @@ const MOST_TOGETHER: usize = 64;
 /// This is far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The deletions of one session that have no answer yet.
+/// The deletions of one session: how many single ones have no answer, and those to be gathered.
 pub(crate) struct Deletions {
     single: Semaphore,
     gathered: Mutex<Gathered>,

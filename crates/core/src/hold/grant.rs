@@ -1,4 +1,4 @@
-//! One grant of a recipe by the server, the grants of a session, and their loss watches.
+//! One grant of a recipe to this process, the grants of a session, and their loss watches.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::events::hold::{HoldStart, Record};
 use crate::events::znode as events;
 use crate::hold::deletion::Found;
-use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lost};
+use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lapsed_or_over};
 use crate::hold::own_znode::{Znode, ZnodeOwner};
 use crate::hold::registry::{Entry, Registry};
 use crate::hold::view::HoldView;
@@ -33,7 +33,7 @@ use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::sync::ready_now;
 
-/// One grant of a recipe by the server.
+/// One grant of a recipe to this process.
 ///
 /// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
@@ -51,7 +51,7 @@ pub(crate) struct Grant {
 impl Grant {
     /// Grants the recipe to the owner of a znode.
     ///
-    /// `lapses` is the number that makes the lease [grantable](LiveSession::grantable).
+    /// The lease has [begun](LiveSession::begin_grant) the grant after this number of lapses.
     pub(crate) fn new(
         owner: ZnodeOwner,
         granted: &Granted,
@@ -122,7 +122,7 @@ impl Grant {
         let deleted = tokio::select! {
             biased;
             deleted = znode.delete() => deleted,
-            reason = until_lost(live, self.lapses) => match reason {
+            reason = until_lapsed_or_over(live, self.lapses) => match reason {
                 LossReason::Session(end) => Err(ServerError::SessionOver(end)),
                 reason => return Err(Error::lost(path, live.id, reason)),
             },
@@ -167,7 +167,7 @@ pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Rec
             _ = hold.ended_by_owner() => return,
             () = hold.grant_state.until_time_is_up() => {}
         }
-        if fate.time_is_up(&record, deadline) {
+        if fate.end_by_time_limit(&record, deadline) {
             hold.znode.set_held(false);
             hold.znode.delete_in_background(());
         }
@@ -293,7 +293,7 @@ impl RegisteredGrant {
         let znode = self.znode.clone();
         let loss_watch = LossWatch::new(Watched { server, znode }, None);
         // Other contenders may have come by now, and may wait.
-        self.znode.mark();
+        self.znode.mark_on_release();
         self.follow(loss_watch).await;
     }
 

@@ -76,10 +76,10 @@ impl GrantFate {
         }
     }
 
-    /// Notes that the time limit of the hold with this record has passed, at this time.
+    /// Ends the grant by the time limit of the hold with this record, at this time.
     ///
     /// False if that hold has ended before. The next task of the process may have its grant.
-    pub(crate) fn time_is_up(&self, of: &Arc<Record>, at: Duration) -> bool {
+    pub(crate) fn end_by_time_limit(&self, of: &Arc<Record>, at: Duration) -> bool {
         let record = lock(&self.0.record);
         let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
         // Under the lock, because the owner ends the hold under it.
@@ -257,7 +257,7 @@ impl GrantState {
         self.until(|now| (!now.is_held()).then_some(())).await;
     }
 
-    /// Resolves when the reason is known, if the grant is lost.
+    /// Resolves at once, unless the grant is lost for a reason that is not known yet.
     pub(crate) async fn explained(&self) {
         if self.fate.get() == Fate::Gone {
             self.until(|now| now.known_state().map(drop)).await;
@@ -292,8 +292,10 @@ impl GrantState {
     }
 }
 
-/// Resolves when the lease lapses, or the session ends, after a grant at this number of lapses.
-pub(crate) async fn until_lost(live: &LiveSession, lapses: Lapses) -> LossReason {
+/// Resolves when the lease lapses or the session ends, after a grant at this number of lapses.
+///
+/// It does not watch the znode.
+pub(crate) async fn until_lapsed_or_over(live: &LiveSession, lapses: Lapses) -> LossReason {
     let lost = || match live.hold_state(lapses) {
         HoldState::Lost(reason) => Some(reason),
         _ => None,

@@ -52,7 +52,8 @@ pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
     queue: Option<Arc<SharedTurns>>,
     number: u64,
-    passes: u32,
+    /// How many times in a row the grant was handed on.
+    pub(crate) passes: u32,
 }
 
 const NEVER_FORGOTTEN: &str = "the queue keeps each waiter that has not given up";

@@ -49,10 +49,10 @@ impl OpenSession {
 
 /// The inherited holds of a session that no recipe has taken.
 #[derive(Default)]
-pub(crate) struct Inherited(Mutex<Heritage>);
+pub(crate) struct Inherited(Mutex<Untaken>);
 
 #[derive(Default)]
-struct Heritage {
+struct Untaken {
     /// When the znodes are deleted that no recipe has taken.
     deadline: Duration,
     holds: Vec<InheritedHold>,
@@ -83,7 +83,7 @@ impl Inherited {
             znode: znodes.inherited(path),
             token,
         };
-        *lock(&self.0) = Heritage {
+        *lock(&self.0) = Untaken {
             deadline: znodes.live.now() + znodes.live.timeout,
             holds: holds.map(hold).collect(),
         };
@@ -91,10 +91,10 @@ impl Inherited {
 
     /// Takes a hold of a contender of this label in this directory.
     pub(crate) fn take(&self, directory: &NodePath, label: &str) -> Option<InheritedHold> {
-        let mut heritage = lock(&self.0);
-        let mut holds = heritage.holds.iter();
+        let mut untaken = lock(&self.0);
+        let mut holds = untaken.holds.iter();
         let place = holds.position(|hold| hold.is(directory, label))?;
-        Some(heritage.holds.remove(place))
+        Some(untaken.holds.remove(place))
     }
 
     /// Deletes the znodes that no recipe has taken for a session timeout.
@@ -102,11 +102,11 @@ impl Inherited {
     /// Until then the waiters wait, as they do behind the znode of a killed process.
     pub(crate) fn delete_overdue(&self, live: &LiveSession) {
         let holds = {
-            let mut heritage = lock(&self.0);
-            if live.now() < heritage.deadline {
+            let mut untaken = lock(&self.0);
+            if live.now() < untaken.deadline {
                 return;
             }
-            std::mem::take(&mut heritage.holds)
+            std::mem::take(&mut untaken.holds)
         };
         for InheritedHold { znode, .. } in holds {
             events::not_taken(live.id, znode.path());

@@ -9,7 +9,7 @@ use futures_util::future::FutureExt;
 
 use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
-use crate::hold::abandoned_creates::{AbandonedCreates, UnansweredCreate};
+use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{Deletions, Found};
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
@@ -58,7 +58,7 @@ struct RegisteredZnode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
     Any,
-    /// Only this session.
+    /// Only this process, by the credentials that it has drawn.
     Owner,
     /// Only the process that left this session.
     EarlierProcess,
@@ -114,7 +114,7 @@ impl SessionZnodes {
         self.add(Kind::Numbered(path.into()), writers)
     }
 
-    /// A contender's znode of this identity that may have been created. Its number is not known.
+    /// A contender's znode of this identity, whose create may be sent. Its number is not known.
     pub(crate) fn unnumbered(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
         self.add(Kind::Unnumbered(directory.clone(), identity), Writers::Any)
     }
@@ -272,8 +272,8 @@ impl Znode {
         self.0.alone.get_or_init(|| (directory.clone(), alone));
     }
 
-    /// Marks the deletion as a release from now on, if only the owner can write to the znode.
-    pub(crate) fn mark(&self) {
+    /// Makes the deletion a marked release, if only this process can write to the znode.
+    pub(crate) fn mark_on_release(&self) {
         let marks = self.0.writers == Writers::Owner;
         self.0.marks_release.store(marks, Ordering::Relaxed);
     }
@@ -297,9 +297,9 @@ impl Znode {
         matches!(self.0.kind, Kind::Named(_))
     }
 
-    /// True if a write that is not this process's own is the super user's.
+    /// True if only one process can write to the znode, beside the super user.
     ///
-    /// The waiters take such a write for a release.
+    /// The waiters take a write for a release.
     pub(crate) fn is_closed_to_others(&self) -> bool {
         self.0.writers != Writers::Any
     }
@@ -399,7 +399,7 @@ pub(crate) struct ZnodeOwner {
     /// Keeps the session open until the znode is deleted.
     pub(crate) session_use: Arc<SessionUse>,
     /// True if the znode may exist, and a drop has to delete it.
-    is_owned: bool,
+    deletes_on_drop: bool,
 }
 
 impl ZnodeOwner {
@@ -407,14 +407,14 @@ impl ZnodeOwner {
         ZnodeOwner {
             znode,
             session_use: session_use.clone(),
-            is_owned: true,
+            deletes_on_drop: true,
         }
     }
 
     /// The owner of a znode before its first create.
-    pub(crate) fn before_create(session_use: &Arc<SessionUse>, znode: Znode) -> ZnodeOwner {
+    pub(crate) fn not_yet_created(session_use: &Arc<SessionUse>, znode: Znode) -> ZnodeOwner {
         let mut owner = ZnodeOwner::new(session_use, znode);
-        owner.is_owned = false;
+        owner.deletes_on_drop = false;
         owner
     }
 
@@ -431,7 +431,7 @@ impl ZnodeOwner {
         let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
         let outcome = reply.await;
         let (mut owner, _) = sent.0.take().expect(NO_REPLY);
-        owner.is_owned |= outcome.as_ref().map_or_else(may_exist, |_| true);
+        owner.deletes_on_drop |= outcome.as_ref().map_or_else(may_have_created, |_| true);
         (owner, outcome)
     }
 
@@ -445,10 +445,10 @@ impl ZnodeOwner {
 
     /// Deletes the znode of a create without a reply, in the background.
     fn delete_once_answered(mut self, reply: Reply<'static, Created>) {
-        let unanswered = UnansweredCreate::new(&self.znode.znodes().abandoned);
+        let unanswered = AbandonedCreate::new(&self.znode.znodes().abandoned);
         // True if the outcome of an earlier create of the same znode is unknown.
-        let in_doubt = self.is_owned;
-        self.is_owned = true;
+        let in_doubt = self.deletes_on_drop;
+        self.deletes_on_drop = true;
         let live = self.znode.live().clone();
         live.clone().in_background(async move {
             let reply = reply.await;
@@ -457,11 +457,12 @@ impl ZnodeOwner {
                 Ok(created) if !in_doubt => {
                     self.znode = self.znode.znodes().numbered(&created.path);
                 }
-                Err(error) if !in_doubt && !may_exist(&error) => self.disown(),
+                Err(error) if !in_doubt && !may_have_created(&error) => self.disown(),
                 // The name is not known, so the deletion looks for the znode.
                 _ => {}
             }
-            // Attempts that wait for this reply list the queue later, without the znode.
+            // Attempts that wait for this reply list the queue later. If the outcome is known, they
+            // list it without the znode.
             drop(self);
             drop(unanswered);
         });
@@ -471,13 +472,13 @@ impl ZnodeOwner {
     ///
     /// The znode is deleted, does not exist, or is left to another process.
     pub(crate) fn disown(&mut self) {
-        self.is_owned = false;
+        self.deletes_on_drop = false;
     }
 }
 
 impl Drop for ZnodeOwner {
     fn drop(&mut self) {
-        if self.is_owned {
+        if self.deletes_on_drop {
             self.znode.delete_in_background(self.session_use.clone());
         }
     }
@@ -500,7 +501,7 @@ impl Drop for SentCreate {
 ///
 /// At the end of the count all znodes of one identity have the same name, so a znode of that name
 /// is this one.
-pub(crate) fn may_exist(error: &ServerError) -> bool {
+pub(crate) fn may_have_created(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
 }
 

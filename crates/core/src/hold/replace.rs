@@ -44,7 +44,7 @@ impl Grant {
             return Err(lost(reason));
         }
         let lapses = live
-            .grantable()
+            .begin_grant()
             .ok_or_else(|| lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
         self.owner.disown();

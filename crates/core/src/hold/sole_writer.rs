@@ -33,7 +33,7 @@ impl SoleWriter {
     /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
     ///
     /// The method sends one request in a session, and another one if the directory did not exist.
-    pub(crate) async fn identity(
+    pub(crate) async fn writer(
         &self,
         live: &Arc<LiveSession>,
         server: &Arc<dyn ServerSession>,

@@ -123,7 +123,7 @@ pub(crate) struct Lapses(pub(crate) u64);
 
 /// What a comparison of the lease with the clock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Compared {
+pub(crate) struct LapseCount {
     /// The number of lapses until now.
     pub(crate) lapses: Lapses,
     pub(crate) has_lapsed: bool,
@@ -177,18 +177,18 @@ impl Lease {
     }
 
     /// Compares the lease with the clock, and counts a lapse.
-    pub(crate) fn count_lapse(&mut self, now: Duration) -> Compared {
+    pub(crate) fn count_lapse(&mut self, now: Duration) -> LapseCount {
         if now >= self.valid_until && !self.has_lapsed {
             self.has_lapsed = true;
             self.lapses.0 += 1;
             self.lapsed_at = self.valid_until;
         }
-        self.last_compared()
+        self.last_count()
     }
 
     /// What the last comparison has found.
-    pub(crate) fn last_compared(&self) -> Compared {
-        Compared {
+    pub(crate) fn last_count(&self) -> LapseCount {
+        LapseCount {
             lapses: self.lapses,
             has_lapsed: self.has_lapsed,
         }
@@ -196,7 +196,7 @@ impl Lease {
 
     /// Notes that a request was answered through the leader over this connection.
     ///
-    /// The request confirms each contact whose answer came at least the wait before the request was
+    /// The request confirms each contact that was answered at least the wait before the request was
     /// sent. Confirmed contacts renew the lease once the connection is proven.
     pub(crate) fn note_answer(&mut self, now: Duration, exchange: Exchange) {
         let Exchange { sent, answered, .. } = exchange;

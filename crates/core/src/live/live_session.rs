@@ -16,7 +16,7 @@ use zookeeper_recipes_connection::Avoided;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
-use crate::live::lease::{Compared, Lapses, Lease, SessionOrigin, Terms};
+use crate::live::lease::{LapseCount, Lapses, Lease, SessionOrigin, Terms};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -80,9 +80,9 @@ impl LeaseState {
     }
 
     /// Compares the lease with the clock, unless the session is over.
-    fn count_lapse(&mut self, now: Duration) -> Compared {
+    fn count_lapse(&mut self, now: Duration) -> LapseCount {
         match self.over {
-            Some(_) => self.lease.last_compared(),
+            Some(_) => self.lease.last_count(),
             None => self.lease.count_lapse(now),
         }
     }
@@ -471,12 +471,14 @@ impl LiveSession {
     }
 
     /// Compares the lease with the clock, and counts a lapse.
-    pub(crate) fn count_lapse(&self) -> Compared {
+    pub(crate) fn count_lapse(&self) -> LapseCount {
         self.publish_lapses(lock(&self.lease_state))
     }
 
-    /// The number of lapses for a hold that is granted now. `None` if none may be granted.
-    pub(crate) fn grantable(&self) -> Option<Lapses> {
+    /// Begins a grant if the lease allows it, and returns the number of lapses.
+    ///
+    /// The wait for the lease ends with it.
+    pub(crate) fn begin_grant(&self) -> Option<Lapses> {
         let may_grant = {
             let mut lease_state = lock(&self.lease_state);
             let may_grant = lease_state.lease.may_grant(self.now());
@@ -485,7 +487,7 @@ impl LiveSession {
             }
             may_grant
         };
-        let Compared { lapses, has_lapsed } = self.count_lapse();
+        let LapseCount { lapses, has_lapsed } = self.count_lapse();
         (may_grant && !has_lapsed).then_some(lapses)
     }
 
@@ -504,7 +506,7 @@ impl LiveSession {
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error),
             }
-            if self.waited_too_long(server.connection()) {
+            if self.note_lease_wait(server.connection()) {
                 server.leave_server();
             }
             drop(server);
@@ -513,10 +515,10 @@ impl LiveSession {
         Ok(())
     }
 
-    /// True if contenders have waited for too long over this connection.
+    /// Notes that a contender waits for the lease. True if the session has to leave the server.
     ///
     /// A lease that is renewed ends no wait: it may have lapsed before the next list has come.
-    fn waited_too_long(&self, connection: Option<u64>) -> bool {
+    fn note_lease_wait(&self, connection: Option<u64>) -> bool {
         let now = self.now();
         let mut lease_state = lock(&self.lease_state);
         let is_same =
@@ -570,7 +572,7 @@ impl LiveSession {
         }
     }
 
-    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> Compared {
+    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> LapseCount {
         let compared = lease_state.count_lapse(self.now());
         drop(lease_state);
         self.condition.send_if_modified(|condition| {

@@ -9,7 +9,7 @@ use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
 use crate::hold::grant::{Grant, LossWatch};
 use crate::hold::last_alone::Alone;
-use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_exist};
+use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::live::lease::Lapses;
@@ -19,7 +19,8 @@ use crate::queue::own_wait::OwnWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::unknown_creates::UnknownCreates;
 use crate::queue::wait::{
-    Look, Predecessors, WaitResult, Watches, could_win, deleted, look, wait_for_predecessors,
+    Look, Predecessors, WaitResult, Watches, deleted, look, wait_for_predecessors,
+    would_hold_at_once,
 };
 use crate::retry::Backoff;
 use crate::rule::WaitStrategy;
@@ -51,9 +52,10 @@ impl Entered {
         only: Option<Sequence>,
     ) -> Grant {
         if loss_watch.is_some() {
-            // A contender that has not waited marks from its first loss watch on: a brief hold
-            // seldom has a waiter, and a plain deletion costs less.
-            self.owner.znode.mark();
+            // Others have probably come during the wait. A hold without a wait is marked from its
+            // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
+            // less.
+            self.owner.znode.mark_on_release();
         }
         if let Some(sequence) = only {
             let alone = Alone {
@@ -96,7 +98,7 @@ async fn wait_for_grant(
     let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.grantable() {
+            Look::Hold { only } => match queue.live.begin_grant() {
                 Some(lapses) => {
                     let loss_watch = watches.own.take();
                     return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
@@ -123,7 +125,7 @@ async fn wait_for_grant(
                     WaitResult::Holds => {
                         // If the lease has lapsed, the waiter's znode may be deleted, so the queue
                         // is listed.
-                        if let Some(lapses) = queue.live.grantable() {
+                        if let Some(lapses) = queue.live.begin_grant() {
                             let loss_watch = watches.own.take();
                             return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
                         }
@@ -155,12 +157,14 @@ async fn wait_by_strategy(
 }
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
+///
+/// A contender that an earlier process has left is taken over without the first question.
 pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
     let (entered, mut listing) = match inherit(queue).await? {
         Some(inherited) => inherited,
         None => {
             queue.open.znodes.abandoned.until_answered(queue.live).await;
-            if !could_win(queue).await? {
+            if !would_hold_at_once(queue).await? {
                 return Ok(None);
             }
             enter_anew(queue).await?
@@ -169,7 +173,7 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
     let mut watches = Watches::default();
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.grantable() {
+            Look::Hold { only } => match queue.live.begin_grant() {
                 Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
                 None => renew_lease(queue).await?,
             },
@@ -244,7 +248,7 @@ async fn create_contender<'q>(
     let znodes = &queue.open.znodes;
     let mut identity = queue.live.identity();
     let znode = znodes.unnumbered(&shared.directory, identity);
-    let mut owner = ZnodeOwner::before_create(shared.session.session_use(), znode);
+    let mut owner = ZnodeOwner::not_yet_created(shared.session.session_use(), znode);
     let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
@@ -268,7 +272,7 @@ async fn create_contender<'q>(
                 pause_if_missing.wait().await;
                 continue;
             }
-            Err(error) if may_exist(&error) => {
+            Err(error) if may_have_created(&error) => {
                 events::create_unknown(&path(), &error);
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
@@ -311,7 +315,9 @@ async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Entered, Listing)>,
     }
 }
 
-/// Sends the create of a contender's znode. The reply keeps the session open.
+/// Sends the create of a contender's znode.
+///
+/// The reply owns the `ServerSession`, because it may outlive the attempt.
 fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'static, Created> {
     let server = queue.server.clone();
     let data = queue.shared.options.data.clone();
@@ -324,7 +330,7 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
 
 /// The access control list of the contender's znode, and the clients that can write to the znode.
 ///
-/// If only the session can, the znode's name says so.
+/// If only this process can write to it, the znode's name says so.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
     identity: &Identity,
@@ -337,7 +343,7 @@ async fn access<'a>(
     }
     let directory = queue.directory();
     let sole_writer = &queue.open.sole_writer;
-    let writer = sole_writer.identity(queue.live, &queue.server, directory, identity);
+    let writer = sole_writer.writer(queue.live, &queue.server, directory, identity);
     match writer.await {
         Some(writer) => {
             let acl = written_by_owner_alone(&options.acl, &writer);
@@ -347,7 +353,7 @@ async fn access<'a>(
     }
 }
 
-/// Creates the directory, after a create of the contender's znode that was refused for want of it.
+/// Creates the directory, because a create of the contender's znode has found none.
 async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
     let options = &queue.shared.options;
     let missing = MissingDirectory {
@@ -361,7 +367,7 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
 
 /// Looks for the znode of a create without a reply.
 ///
-/// If the znode is not there after a commit, it will never be.
+/// If the znode is not there after a commit, the create will never be applied.
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
     let znodes = &queue.open.znodes;
     let own = znodes

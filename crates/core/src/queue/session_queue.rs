@@ -55,7 +55,7 @@ pub(crate) struct Listing {
     pub(crate) children: usize,
     /// A child that is another recipe's contender, and that recipe's name.
     pub(crate) other_recipe: Option<(String, &'static str)>,
-    /// Its data, if the rule reads it and there is a directory.
+    /// The directory's data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
     pub(crate) is_missing: bool,
 }
@@ -80,6 +80,7 @@ pub(crate) struct Ordered {
 
 /// Reads of the directory that were sent.
 pub(crate) struct QueueReads<'a> {
+    /// `None` if only the data was asked for.
     names: Option<Reply<'a, Vec<String>>>,
     /// The directory's data, if the rule reads it.
     pub(crate) data: Option<Reply<'a, Node>>,
@@ -166,7 +167,7 @@ impl<'a> SessionQueue<'a> {
         QueueReads { names, data }
     }
 
-    /// Waits for the answers. If no answer comes, everything is asked for again.
+    /// Waits for the answers. If no answer comes, the queue sends both reads again.
     pub(crate) async fn listing_of(&self, asked: QueueReads<'_>) -> Result<Listing, Error> {
         let mut asked = Some(asked);
         let listing = self.ask_until_answered(|| {

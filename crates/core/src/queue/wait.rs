@@ -28,7 +28,7 @@ pub(crate) enum Look {
     Wait(Predecessors),
 }
 
-/// Orders the contenders, and asks the rule about the one with this znode.
+/// Orders the contenders, and asks the rule about the contender with this znode.
 pub(crate) async fn look(
     queue: &SessionQueue<'_>,
     own: &Znode,
@@ -91,7 +91,9 @@ async fn steps_back(
 ) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let (me, behind) = (&contenders[me], &contenders[me + 1..]);
-    if behind.is_empty() || !rule.hints().may_step_back(me, None) || watches.rule_out_a_step_back()
+    if behind.is_empty()
+        || !rule.hints().may_step_back(me, None)
+        || watches.step_back_is_ruled_out()
     {
         return Ok(false);
     }
@@ -100,7 +102,7 @@ async fn steps_back(
 }
 
 /// True if a new contender would hold at once, by one list.
-pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
+pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let listing = queue.list().await?;
     refuse_other_recipes(queue, &listing)?;
@@ -130,7 +132,7 @@ fn decide(
 /// True if the last contender holds once the first marks its release.
 ///
 /// Only a holder whose label holds only as the first contender marks its release. So no contender
-/// before such a holder is left. The list shows all contenders between the two. Some may have left since. This
+/// is left before such a holder. The list shows all contenders between the two. Some may have left since. This
 /// cannot change "hold" into "wait", because a rule is monotone.
 fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
@@ -261,21 +263,22 @@ pub(crate) async fn wait_for_predecessors(
             Woken::Written(name) if on.any(&name, |awaited| awaited.hands_off) => {
                 return hold_or_look(watches, queue, own).await;
             }
-            // The contender may still be there, so it is watched again unless it has left.
+            // The next loop sets the watch again. Its read shows if the contender has left.
             Woken::Written(_) => {}
         }
     }
 }
 
-/// Looks at the waiter's own znode once no contender is left before the waiter.
+/// Holds or lists the queue, once no contender is left before the waiter.
 ///
-/// The waiter holds if its znode certainly exists, and it need not look behind it.
+/// The waiter holds if its own loss watch says that its znode certainly exists, and if the waiter
+/// need not check the contenders behind it.
 async fn hold_or_look(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
 ) -> Result<WaitResult, Error> {
-    let may_step_back = queue.may_step_back(own, None) && !watches.rule_out_a_step_back();
+    let may_step_back = queue.may_step_back(own, None) && !watches.step_back_is_ruled_out();
     match watches.look_at_own(&*queue.server) {
         Certainty::Certain if !may_step_back && queue.server.orders_events() => {
             Ok(WaitResult::Holds)
@@ -338,12 +341,12 @@ async fn set_watches<'q>(
 
     let mut changed = None;
     if let Some(read) = read_own {
-        if !watch_own(watches, queue, own, read).await? {
+        if !await_own_watch(watches, queue, own, read).await? {
             changed = Some(Woken::Changed);
         }
     }
     if let Some(directory) = directory {
-        if !watch_directory(watches, queue, (own, on), directory).await? {
+        if !await_directory_watch(watches, queue, (own, on), directory).await? {
             changed = Some(Woken::Changed);
         }
     }
@@ -372,7 +375,7 @@ fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &Znode) -> 
 }
 
 /// Keeps the watch on the waiter's own znode. False if no answer came.
-async fn watch_own(
+async fn await_own_watch(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
@@ -399,7 +402,7 @@ async fn watch_own(
 /// Keeps the watch on the directory's data.
 ///
 /// False if data that the verdict is based on has changed, or no answer came.
-async fn watch_directory(
+async fn await_directory_watch(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     (own, on): (&Znode, &Predecessors),
@@ -433,7 +436,7 @@ pub(crate) struct Watches {
     pub(crate) parent: Option<(Watch, u64)>,
     /// On the contenders that the waiter waits on, by name.
     contenders: BTreeMap<String, Watch>,
-    /// The connection over which the last watch was set.
+    /// The connection before the last watch on a contender or on the own znode was requested.
     ///
     /// Over a later one, events may come in another order than they happened in.
     connection: Option<u64>,
@@ -473,7 +476,7 @@ impl Watches {
     /// The directory's data says so, and has not changed. A server reports a change before it
     /// answers a later request. At an event, a change may be reported later only after a reconnect,
     /// and then the own znode [is in doubt](Self::look_at_own).
-    fn rule_out_a_step_back(&mut self) -> bool {
+    fn step_back_is_ruled_out(&mut self) -> bool {
         let directory = self.directory.as_mut();
         let is_unchanged = directory.is_some_and(|watch| ready_now(watch).is_none());
         if !is_unchanged {

@@ -111,7 +111,7 @@ async fn paths_left<T>(
 
 /// Deletes the session's znodes in a directory whose paths begin with these prefixes.
 ///
-/// The directory is empty for the root.
+/// For the root, `directory` is the empty text.
 ///
 /// Unlike [`Searches`](crate::hold::search::Searches), this function sends no commit before the list:
 ///

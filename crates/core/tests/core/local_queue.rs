@@ -187,3 +187,30 @@ async fn token_grows_when_a_hold_is_handed_on() {
     assert!(next_token < last.fencing_token());
     assert_eq!(last.fencing_token().turn(), 0);
 }
+
+/// The znode is deleted between the handoff and the next poll of the task that gets it.
+#[tokio::test(start_paused = true)]
+async fn hold_from_the_server_is_handed_on_as_often_as_any_though_the_one_before_was_lost() {
+    let simulation = simulation();
+    let session = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;
+    let options = QueueOptions::new().local(1);
+    let session = session.expect("a session opens");
+    let queue = Queue::with_options(&session, "/locks/a", First, options).expect("a good path");
+    let (first, second) = holder_and_waiter(&queue).await;
+    let mut third = Box::pin(queue.acquire());
+    assert!((&mut third).now_or_never().is_none());
+    sleep(Duration::from_secs(5)).await;
+    let lost = first.node_path().to_owned();
+    first.release().await.expect("it is handed on");
+    simulation
+        .administrator()
+        .delete(&lost)
+        .expect("the second task has it");
+    sleep(Duration::from_secs(1)).await;
+    let second = second.await.expect("it enters the queue anew");
+    let path = second.node_path().to_owned();
+    assert_ne!(path, lost);
+    second.release().await.expect("it is held");
+    let third = third.await.expect("its turn");
+    assert_eq!(third.node_path(), path, "it is handed on");
+}

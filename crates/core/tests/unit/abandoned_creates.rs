@@ -12,10 +12,10 @@ use crate::live::scripted::Scripted;
 async fn attempt_waits_for_no_create_that_is_abandoned_later() {
     let (live, _) = Scripted::open(Duration::ZERO);
     let abandoned = Arc::default();
-    let first = UnansweredCreate::new(&abandoned);
+    let first = AbandonedCreate::new(&abandoned);
     let mut waiting = pin!(abandoned.until_answered(&live));
     assert!(waiting.as_mut().now_or_never().is_none());
-    let _later = UnansweredCreate::new(&abandoned);
+    let _later = AbandonedCreate::new(&abandoned);
     drop(first);
     assert!(waiting.now_or_never().is_some());
 }

@@ -22,9 +22,9 @@ fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
     lease.note_answer(now, exchange);
 }
 
-fn compared(lapses: u64, has_lapsed: bool) -> Compared {
+fn compared(lapses: u64, has_lapsed: bool) -> LapseCount {
     let lapses = Lapses(lapses);
-    Compared { lapses, has_lapsed }
+    LapseCount { lapses, has_lapsed }
 }
 
 fn seconds(seconds: f64) -> Duration {

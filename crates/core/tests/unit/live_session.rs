@@ -94,7 +94,7 @@ async fn write_proves_no_connection_but_its_own() {
     live.adopt_connection(&*script);
     script.reconnect();
     live.note_commit(script.exchange(live.now()));
-    assert_eq!(live.grantable(), None);
+    assert_eq!(live.begin_grant(), None);
 }
 
 /// Nobody has looked at its answer before the session has seen the next connection.
@@ -105,14 +105,14 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     script.reconnect();
     live.adopt_connection(&*script);
     live.note_commit(earlier);
-    assert_eq!(live.grantable(), None);
+    assert_eq!(live.begin_grant(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the_clock() {
     let (live, script) = Scripted::open(SECOND);
     script.pause_between_looks(TIMEOUT);
-    assert_eq!(live.grantable(), None);
+    assert_eq!(live.begin_grant(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +157,7 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     let (live, script) = Scripted::open(SECOND);
     sleep(LEASE).await;
     renew(&live, &script).await;
-    assert_eq!(live.grantable(), Some(Lapses(1)));
+    assert_eq!(live.begin_grant(), Some(Lapses(1)));
     assert_eq!(
         live.hold_state(Lapses(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
