@@ -80,6 +80,11 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
     close(&queue).await;
     go_on.send(()).expect("the thread stands still");
     assert_over(acquired.recv_timeout(SOON).expect("in time"));
+    // The client's requests are answered in the order in which they were sent.
+    let client = alterations.stays_open.expect("a user's client");
+    let client = client.lock().expect("no panic").clone();
+    let later = client.expect("it is connected").sync("/").await;
+    later.expect("its session is open");
     assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
 }
 
