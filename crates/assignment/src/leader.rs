@@ -28,6 +28,9 @@ use crate::recorded::{RecordAt, Recorded};
 /// they are planned with, each look finds a change.
 const REST: u32 = 4;
 
+/// The longest rest. If the process was paused during a look, the look has taken long, too.
+const LONGEST_REST: Duration = Duration::from_secs(5);
+
 /// 100 years. A longer grace is this one, because no clock may overflow by it.
 const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -69,7 +72,7 @@ impl Look {
     fn rest(&self, least: Duration) -> Duration {
         match self.has_deferred {
             true => least,
-            false => least.max(self.took * REST),
+            false => least.max((self.took * REST).min(LONGEST_REST)),
         }
     }
 }
@@ -301,5 +304,7 @@ mod tests {
             ..long
         };
         assert_eq!(moving.rest(INTERVAL), INTERVAL, "moves wait for it");
+        let paused = look(Duration::from_secs(40));
+        assert_eq!(paused.rest(INTERVAL), LONGEST_REST);
     }
 }

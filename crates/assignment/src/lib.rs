@@ -109,8 +109,8 @@
 //!
 //! 100,000 partitions. Names and ids of at most 200 bytes. For each plan the leader reads all that
 //! is owned from its memory. With 100,000 partitions and 10 workers a plan takes its thread
-//! for about 1 s, and the leader then rests for four times as long, unless moves wait for their
-//! turn. The session of the leader has the same thread if the runtime has only one, so its timeout
+//! for about 1 s, and the leader then rests for four times as long, at most 5 s, unless moves wait
+//! for their turn. The session of the leader has the same thread if the runtime has only one, so its timeout
 //! should be much longer. A [rollout](AssignmentOptions::max_moves) of thousands of partitions needs
 //! a plan for each few of them: raise the number of moves at once.
 //!

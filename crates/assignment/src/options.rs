@@ -131,7 +131,7 @@ impl AssignmentOptions {
     /// The least time between two plans. What happens meanwhile leads to one plan.
     ///
     /// The time is longer if a plan takes long to compute and no move waits for its turn: four times
-    /// as long as the computation.
+    /// as long as the computation, at most 5 s.
     pub fn plan_interval(mut self, interval: Duration) -> AssignmentOptions {
         self.plan_interval = interval;
         self

@@ -236,11 +236,8 @@ impl Worker {
         let mut backoff = Backoff::default();
         let directory = hold.node_path().rsplit_once('/');
         let (directory, own) = directory.unwrap_or_default();
-        let me = Contender::parse(own, |_| true);
-        let label = me.as_ref().map_or("", Contender::label);
         // Somebody may keep other znodes there.
-        let waits =
-            |name: &String| name != own && Contender::parse(name, |its| its == label).is_some();
+        let waits = |name: &String| name != own && Contender::parse(name, |_| true).is_some();
         // If the session ends, the hold is lost, and this future is dropped.
         while let Ok(server) = self.session.server(&self.layout.locks).await {
             let listed = server.list_and_watch(directory).await;

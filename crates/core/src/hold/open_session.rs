@@ -37,9 +37,12 @@ impl OpenSession {
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// first each hold is reported as lost. The znodes of the session stay registered.
+    /// first each hold is reported as lost. If the server does not know of the end yet, the znodes
+    /// stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
-        self.znodes.freeze(end);
+        if end.is_closed_here() {
+            self.znodes.freeze(end);
+        }
         self.live.set_status(Status::Ended(end));
         self.granted.report_end(end);
         self.inherited.clear();

@@ -180,8 +180,8 @@ impl GuardedTransaction {
 
     /// Refuses a write that the server could not refuse after the hold.
     ///
-    /// It also refuses a write to the holder's own znode, or to that of another hold of this
-    /// process, which waiters take for a release.
+    /// It also refuses a write that waiters take for a release: to the holder's own znode, and to
+    /// the data of another hold of this process.
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
         let refuse = |path: &str, problem| Err(InvalidInput::new("guarded write", path, problem));
@@ -199,7 +199,7 @@ impl GuardedTransaction {
         match self.operations.iter().find(ends_a_hold) {
             Some(write) => refuse(
                 write.path(),
-                "is to a holder's znode, and would let the next contender hold",
+                "is to a contender's znode: those who wait behind it take the write for a release",
             ),
             None => Ok(()),
         }

@@ -14,6 +14,7 @@ use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, if_there};
 
 /// Znodes of a session that is being left.
+#[derive(Default)]
 pub(crate) struct Leftovers {
     /// A path that ends with `-` is a prefix: the server has appended a number.
     pub(crate) paths: Vec<Arc<str>>,

@@ -12,7 +12,7 @@ use crate::hold::open_session::OpenSession;
 use crate::live::lease::Lapses;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
-use crate::server::ensemble::ConnectionState;
+use crate::server::ensemble::{ConnectionState, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::session::connect::{NotOpened, Opener};
 use crate::session::leftovers::Leftovers;
@@ -174,10 +174,10 @@ impl Supervisor {
         match server.and_then(|server| server.close()) {
             Some(server) => {
                 // The attempts of the session send nothing more, so no other znode can come.
-                let mut left = Leftovers::of(&open.znodes);
+                let mut left = LeftOpen::of(open, server);
                 // If this runs out, the znodes that are left are reported.
-                let _ = timeout(live.timeout, left.delete_all(&server)).await;
-                left.report(live);
+                let _ = timeout(live.timeout, left.znodes.delete_all(&left.server)).await;
+                std::mem::take(&mut left.znodes).report(live);
             }
             None if end == SessionEnd::Closed => confirmed(live, &mut states).await,
             None => {}
@@ -202,12 +202,36 @@ impl Drop for Supervisor {
             let server = open.live.server();
             open.end(SessionEnd::Closed);
             if let Some(server) = server.ok().and_then(|server| server.close()) {
-                let mut left = Leftovers::of(&open.znodes);
-                left.send_deletions(&*server);
-                left.report(&open.live);
+                drop(LeftOpen::of(&open, server));
             }
         }
         self.over(SessionEnd::Closed);
+    }
+}
+
+/// What is left in a session that its user keeps open.
+///
+/// If this is dropped, the deletions of the rest are sent, and what may stay is reported.
+struct LeftOpen {
+    open: Arc<OpenSession>,
+    znodes: Leftovers,
+    server: Arc<dyn ServerSession>,
+}
+
+impl LeftOpen {
+    fn of(open: &Arc<OpenSession>, server: Arc<dyn ServerSession>) -> LeftOpen {
+        LeftOpen {
+            open: open.clone(),
+            znodes: Leftovers::of(&open.znodes),
+            server,
+        }
+    }
+}
+
+impl Drop for LeftOpen {
+    fn drop(&mut self) {
+        self.znodes.send_deletions(&*self.server);
+        self.znodes.report(&self.open.live);
     }
 }
 

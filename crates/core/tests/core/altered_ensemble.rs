@@ -38,7 +38,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The client of a user, connected already.
+/// The client of a user. It is connected with the session, unless it is connected already.
 pub(crate) type UsersClient = Arc<Mutex<Option<Arc<dyn ServerSession>>>>;
 
 /// How the sessions differ from those of the ensemble.
@@ -73,6 +73,8 @@ pub(crate) struct Alterations {
     /// The server does not know the outcome of the first create below this path, and applies it after
     /// this time. It applies no later write before that.
     pub(crate) applies_late: Option<(&'static str, Duration)>,
+    /// The next deletion is never sent, and never answered.
+    pub(crate) stalls_a_deletion: Arc<AtomicBool>,
     /// Another session, once the reads of this one are answered in it, also after its end.
     pub(crate) reads_in: Arc<Mutex<Option<Arc<dyn ServerSession>>>>,
     /// The server refuses each create of this path, as if the parent did not exist. The number counts
@@ -90,8 +92,13 @@ pub(crate) struct Altered {
 impl Ensemble for Altered {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
-            let server = self.ensemble.connect().await?;
-            if let Some(client) = &self.alterations.stays_open {
+            let client = self.alterations.stays_open.as_ref();
+            let connected = client.and_then(|it| it.lock().expect("no panic").clone());
+            let server = match connected {
+                Some(server) => server,
+                None => self.ensemble.connect().await?,
+            };
+            if let Some(client) = client {
                 *client.lock().expect("no panic") = Some(server.clone());
             }
             Ok(Arc::new(AlteredSession {
@@ -302,6 +309,10 @@ impl ServerSession for AlteredSession {
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        let stalls = &self.alterations.stalls_a_deletion;
+        if stalls.swap(false, Ordering::Relaxed) {
+            return std::future::pending().boxed();
+        }
         self.server.delete(path)
     }
 

@@ -296,3 +296,37 @@ async fn waiter_whose_znode_is_deleted_by_hand_says_so() {
     let error = waiter_that_goes(delete).await;
     assert!(matches!(error, Error::ContenderDeleted { .. }), "{error:?}");
 }
+
+/// The session ends while its client reconnects. The servers delete its znodes, and close the
+/// connection that has just been confirmed.
+#[tokio::test(start_paused = true)]
+async fn attempt_whose_session_ends_during_a_reconnect_blames_no_other_client() {
+    for seed in 0..400 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            network_delay: MILLISECOND..=MILLISECOND * 20,
+            follower_lag: Duration::ZERO..=Duration::ZERO,
+            ..SimulationOptions::default()
+        });
+        let queue = async |process| {
+            let session = Session::open(simulation.ensemble(process), ConnectOptions::new());
+            let session = session.await.expect("a session opens");
+            Queue::new(&session, "/locks/a", First).expect("a good path")
+        };
+        let (holder, waiter) = (queue("holder").await, queue("waiter").await);
+        let session = waiter.session().id().expect("it is open");
+        let held = holder.acquire().await.expect("it is free");
+        let waiting = tokio::spawn(async move { waiter.acquire().await });
+        sleep(Duration::from_secs(1)).await;
+        simulation.process("waiter").disconnect();
+        sleep(MILLISECOND * (seed as u32 % 80)).await;
+        simulation.administrator().expire(session);
+        let failed = waiting.await.expect("no panic").expect_err("it is over");
+        assert!(
+            matches!(failed, Error::SessionOver { .. }),
+            "{seed}: {failed}"
+        );
+        drop(held);
+    }
+}

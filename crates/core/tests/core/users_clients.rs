@@ -1,8 +1,9 @@
 //! A session over a user's client closes while another thread acquires. The client lives on, so only
 //! deletions end the znodes of the session.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -113,4 +114,57 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
     assert_over(has_failed.recv().expect("it has ended"));
     assert_eq!(children().len(), 1);
     held.release().await.expect("it is held");
+}
+
+#[tokio::test]
+async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let made = simulation
+        .administrator()
+        .create("/lock", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    // It is connected in another runtime than that of the session.
+    let client = simulation.ensemble("one").connect().await;
+    let client = Arc::new(Mutex::new(Some(client.expect("it connects"))));
+    let alterations = Alterations {
+        stays_open: Some(client),
+        ..Alterations::default()
+    };
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations: alterations.clone(),
+    });
+    let stalls = alterations.stalls_a_deletion.clone();
+    let closing = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime starts");
+        runtime.block_on(async {
+            let session = Session::open(ensemble, ConnectOptions::new()).await;
+            let session = session.expect("a session opens");
+            let queue = Queue::new(&session, "/lock", First).expect("a good path");
+            let hold = queue.acquire().await.expect("it is free");
+            stalls.store(true, Ordering::Relaxed);
+            let close = session.close();
+            let until_it_stalls = async {
+                while stalls.load(Ordering::Relaxed) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = close => panic!("a deletion has no answer"),
+                () = until_it_stalls => {}
+            }
+            hold
+        })
+    });
+    let hold = closing.await.expect("no panic");
+    assert!(!hold.is_held());
+    let nobody_is_left = async {
+        while !simulation.administrator().children("/lock").is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, nobody_is_left).await.expect("it is deleted");
 }

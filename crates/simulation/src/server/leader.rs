@@ -35,20 +35,29 @@ impl Servers {
         }
         let at = match message {
             // A follower lets a session continue before it has applied all commits it knows of.
-            FromLeader::Revalidated(..) => {
-                self.kernel.now + self.network.draw_delay(&mut self.kernel)
-            }
+            FromLeader::Revalidated(..) => self.next_heard(server),
             FromLeader::Commit { .. } | FromLeader::Synced(_) => self.in_line(server),
         };
         let term = self.term;
         self.schedule(at, Action::FromLeader(term, server, message));
     }
 
+    /// When a follower gets a message that is sent now and that it handles at once.
+    ///
+    /// It applies nothing before that which the leader sends later.
+    fn next_heard(&mut self, server: usize) -> Duration {
+        let at = self.kernel.now + self.network.draw_delay(&mut self.kernel);
+        let member = &mut self.members[server];
+        member.last_heard = member.last_heard.max(at);
+        member.last_heard
+    }
+
     /// When a follower has applied a message that is sent now, after all messages before it.
     fn in_line(&mut self, server: usize) -> Duration {
         let member = &mut self.members[server];
         let delay = self.kernel.draw(&self.options.follower_lag) + member.lag;
-        member.last_down = member.last_down.max(self.kernel.now + delay);
+        let at = (self.kernel.now + delay).max(member.last_heard);
+        member.last_down = member.last_down.max(at);
         member.last_down
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Member {
     pub(crate) last_up: Duration,
     /// When the leader's last message to it arrives.
     pub(crate) last_down: Duration,
+    /// When it gets the last message that it handles at once.
+    pub(crate) last_heard: Duration,
     pub(crate) held_up: VecDeque<ToLeader>,
     pub(crate) held_down: VecDeque<FromLeader>,
     /// The sessions that it has heard of since the last ping of its leader.
