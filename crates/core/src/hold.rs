@@ -265,7 +265,8 @@ impl Hold {
     ///
     /// The [views](Self::view) of the hold end before anything is sent. If the outcome of the
     /// deletion is unknown, the deletion is repeated until the server answers or the lease runs
-    /// out.
+    /// out. If the znode is deleted already, the call first waits for the reason, for at most a
+    /// twentieth of the session timeout.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -61,8 +61,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the path is not a [`NodePath`], or no znode's name can contain the
-    /// rule's label.
+    /// Those of [`with_options`](Self::with_options).
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
@@ -180,8 +179,8 @@ impl Queue {
     /// together with the others. The wait then sets one watch more.
     /// [`docs::handoff`](crate::docs::handoff) says when the fast paths apply.
     ///
-    /// The call waits for a connection first, and for the replies to creates whose attempts in this
-    /// session were dropped: at most one round trip.
+    /// The call waits for a connection first, without a limit. It then waits for the replies to
+    /// creates whose attempts in this session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = AttemptRecord::begin(&self.shared.source);
         attempt.report(pin!(self.acquire_in(&attempt))).await

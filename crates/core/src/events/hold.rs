@@ -1,6 +1,7 @@
 //! The events of a hold: `acquired`, `suspended`, `resumed`, `lost`, `ended by close`, `released`.
 //!
-//! A leader's hold says `leading` and `resigned` in place of `acquired` and `released`.
+//! A leader's hold says `leading`, `resigned by close` and `resigned` in place of `acquired`, `ended
+//! by close` and `released`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,8 +18,8 @@ use crate::session::detached_session::{Claimant, DetachedSession, LeftHold};
 use crate::session::handle::Session;
 use crate::session::leftovers::Leftovers;
 
-/// A ticket's name begins with this text. The fencing token of the first hold's next holder
-/// follows.
+/// A ticket's name begins with this text. Then comes the token that the next holder of the first
+/// hold gets.
 const TICKET: &str = "zookeeper-recipes-detached-";
 
 impl Session {
@@ -102,7 +102,7 @@ impl Session {
         };
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let mut leftovers = others(&open, &holds).paths;
-        // A paused thread may send a request for a sequential znode after the deletion.
+        // An attempt of this session on a paused thread may send its create after the deletions.
         leftovers.retain(|path| may_be_left.paths.contains(path) || path.ends_with('-'));
         Ok(DetachedSession {
             session,

@@ -12,8 +12,8 @@ use crate::sync::lock;
 
 /// The first line of the text. The number changes with the form.
 const FORM: &str = "zookeeper-recipes detached session 3\n";
-/// The last line. A hold that a cut text lacks would keep all later contenders waiting until the
-/// session ends.
+/// The last line. If the text is cut, a hold is missing. Its znode would keep all later contenders
+/// waiting until the session ends.
 const END: &str = "\nend\n";
 
 /// A session and its holds, which one process leaves to another.

@@ -45,6 +45,7 @@ use crate::session::supervisor::{Current, Supervisor};
 /// | each tenth of the session timeout, or less if the servers' tick is long | 1 (`sync`) | 1 | 0 |
 /// | a reconnect | 1 (a transaction that changes nothing) | 1 | 0 |
 /// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
+/// | a hold that has no watch, at the next of the tenths | 1 (`getData`) | 1 | 1 |
 ///
 /// The answers to `sync` renew the lease, on which [`HoldView::is_held`](crate::HoldView::is_held)
 /// depends. The transaction after a reconnect proves that the connection serves this session, at
