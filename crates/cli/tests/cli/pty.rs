@@ -80,4 +80,16 @@ impl Terminal {
             panic!("{text:?} is not shown, but {:?}", self.shown);
         }
     }
+
+    /// Waits until a condition holds, and shows what the terminal shows if it never does.
+    pub(crate) async fn until(&mut self, mut condition: impl AsyncFnMut() -> bool) {
+        let met = async {
+            while !condition().await {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if timeout(PATIENCE, met).await.is_err() {
+            panic!("it never comes true, and {:?} is shown", self.shown());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A command on a terminal: input, Ctrl-C, Ctrl-Z, a terminal that closes.
 
 use crate::pty::Terminal;
-use crate::support::{Stage, ended, line_in, runs};
+use crate::support::{Stage, ended, line_in, read, runs};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_reads_from_the_terminal_and_ctrl_c_reaches_it_alone() {
@@ -125,12 +125,14 @@ async fn is_lost_by_a_long_ctrl_z(first: &str) {
     let shell = ["bash", "--norc", "--noediting", "-i"];
     let (mut terminal, shell) = Terminal::start(&shell, &stage.connect);
     terminal.shows("$ ").await;
-    let options = "--session-timeout 2s --tick 500ms lock /lock";
+    // Long enough for a machine that runs all tests at once.
+    let options = "--session-timeout 4s --tick 500ms lock /lock";
     let name = file.display();
     terminal.types(&format!(
         "\"$ZKR\" {options} -- sh -c '{first}; echo $$ > {name}; read line; read line'\n"
     ));
-    let id = line_in(&file).await;
+    terminal.until(async || read(&file).ends_with('\n')).await;
+    let id = read(&file);
     let next = stage.start(&["lock", "/lock", "--", "true"]);
     stage.queue("/lock", 2).await;
     terminal.types("\x1a");
