@@ -71,25 +71,25 @@ impl Terminal {
 
     /// Waits until this text was shown.
     pub(crate) async fn shows(&mut self, text: &str) {
-        let seen = async {
-            while !self.shown().contains(text) {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        if timeout(PATIENCE, seen).await.is_err() {
+        if !comes_true(async || self.shown().contains(text)).await {
             panic!("{text:?} is not shown, but {:?}", self.shown);
         }
     }
 
     /// Waits until a condition holds, and shows what the terminal shows if it never does.
-    pub(crate) async fn until(&mut self, mut condition: impl AsyncFnMut() -> bool) {
-        let met = async {
-            while !condition().await {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        if timeout(PATIENCE, met).await.is_err() {
+    pub(crate) async fn until(&mut self, condition: impl AsyncFnMut() -> bool) {
+        if !comes_true(condition).await {
             panic!("it never comes true, and {:?} is shown", self.shown());
         }
     }
+}
+
+/// Waits until a condition holds. False if it does not in time.
+async fn comes_true(mut condition: impl AsyncFnMut() -> bool) -> bool {
+    let met = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, met).await.is_ok()
 }

@@ -199,7 +199,7 @@ impl GuardedTransaction {
         match self.operations.iter().find(ends_a_hold) {
             Some(write) => refuse(
                 write.path(),
-                "is to a contender's znode: those who wait behind it take the write for a release",
+                "is to a contender's znode: the waiters behind it take the write for a release",
             ),
             None => Ok(()),
         }

@@ -76,7 +76,7 @@ impl Session {
         let mut last_ended = Ended::Released;
         let leave = |hold| end_here(hold).map_err(|ended| last_ended = ended).ok();
         let holds: Vec<LeftHold> = holds.into_iter().filter_map(leave).collect();
-        self.ask_to_end(SessionEnd::Detached);
+        self.session_use().ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
         let failed = |error| Error::at(view.node_path(), live.id, error);
         let over = |reason| failed(ServerError::SessionOver(reason));

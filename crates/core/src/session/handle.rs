@@ -325,15 +325,10 @@ impl Session {
     ///
     /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
-        self.ask_to_end(SessionEnd::Closed);
+        self.shared.session_use.ask_to_end(SessionEnd::Closed);
         let mut current = self.shared.current.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
         while current.changed().await.is_ok() {}
-    }
-
-    /// Asks the supervisor to end the current ZooKeeper session on this side, and to open no other.
-    pub(crate) fn ask_to_end(&self, end: SessionEnd) {
-        self.shared.session_use.ask_to_end(end);
     }
 
     /// A use of the session, which keeps it open.

@@ -17,20 +17,26 @@ use crate::support::First;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// A queue of a user's client, and the moments at which a test is called.
-async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
+/// The ensemble of this user's client, and the moments at which a test is called.
+fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>, Alterations) {
     let made = simulation
         .administrator()
         .create("/lock", b"", CreateMode::Persistent);
     made.expect("an empty tree takes it");
     let alterations = Alterations {
-        stays_open: Some(UsersClient::default()),
+        stays_open: Some(client),
         ..Alterations::default()
     };
     let ensemble = Arc::new(Altered {
         ensemble: simulation.ensemble("one"),
         alterations: alterations.clone(),
     });
+    (ensemble, alterations)
+}
+
+/// A queue of a user's client, and the moments at which a test is called.
+async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
+    let (ensemble, alterations) = users_ensemble(simulation, UsersClient::default());
     let session = Session::open(ensemble, ConnectOptions::new()).await;
     let session = session.expect("a session opens");
     let queue = Queue::new(&session, "/lock", First).expect("a good path");
@@ -119,21 +125,10 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
 #[tokio::test]
 async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let made = simulation
-        .administrator()
-        .create("/lock", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
     // It is connected in another runtime than that of the session.
     let client = simulation.ensemble("one").connect().await;
     let client = Arc::new(Mutex::new(Some(client.expect("it connects"))));
-    let alterations = Alterations {
-        stays_open: Some(client),
-        ..Alterations::default()
-    };
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations: alterations.clone(),
-    });
+    let (ensemble, alterations) = users_ensemble(&simulation, client);
     let stalls = alterations.stalls_a_deletion.clone();
     let closing = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
