@@ -3,20 +3,23 @@
 use std::time::{Duration, Instant};
 
 use crate::cargo::{Package, cargo, packages, run as run_command};
-use crate::{licences, simulate, structure, test};
+use crate::{licences, simulate, structure, test, threads};
 
 /// Runs all checks, the quick ones first; the first that fails ends the run.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut steps = Steps::default();
     steps.run("format", || {
-        run_command(&mut cargo(&["fmt", "--all", "--check"]))
+        run_command(&mut cargo(&["fmt", "--all", "--check"]))?;
+        run_command(&mut threads::cargo(&["fmt", "--all", "--check"]))
     })?;
     steps.run("licences", licences::run)?;
     steps.run("structure", structure::run)?;
     steps.run("lints", || {
         let targets = ["--workspace", "--all-targets", "--locked"];
         let mut command = cargo(&["clippy"]);
-        run_command(command.args(targets).args(["--", "--deny", "warnings"]))
+        run_command(command.args(targets).args(["--", "--deny", "warnings"]))?;
+        let mut command = threads::cargo(&["clippy", "--all-targets", "--locked"]);
+        run_command(command.args(["--", "--deny", "warnings"]))
     })?;
     steps.run("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);

@@ -12,6 +12,7 @@ mod simulate;
 mod soak;
 mod structure;
 mod test;
+mod threads;
 
 use clap::{Parser, Subcommand};
 

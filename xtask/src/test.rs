@@ -12,6 +12,7 @@ use anyhow::Context;
 
 use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
+use crate::threads;
 
 pub(crate) use programs::Program;
 
@@ -71,7 +72,8 @@ pub(crate) fn run_all(programs: Vec<Program>) -> anyhow::Result<()> {
         programs::run(programs, |command| {
             few_threads(command).env(REPORT_VARIABLE, report);
         })
-    })
+    })?;
+    threads::run()
 }
 
 /// Installs what the tests need that the arguments name.

@@ -75,6 +75,7 @@
 mod driver;
 mod error;
 mod session;
+mod sync;
 
 pub use driver::clock::{now, tokio_is_paused};
 pub use driver::connection::{Connection, Pending, PendingWatch};

@@ -3,7 +3,11 @@
 //! An `async fn` keeps two copies of a future that it is given. So such a function takes the future
 //! pinned, or returns `impl Future`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(on_shuttle)]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+use std::sync::PoisonError;
+#[cfg(not(on_shuttle))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
 
 use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared, ready};
 

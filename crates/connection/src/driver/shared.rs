@@ -1,6 +1,6 @@
 //! What the handle of a session, its watches and its driver share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use zookeeper_recipes_protocol::EventType;
 use crate::driver::network::Network;
 use crate::error::RequestError;
 use crate::session::machine::{Answer, Machine, Output, State};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// What a watch has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +57,8 @@ impl Shared {
         }
     }
 
-    /// No code leaves the machine half changed, so it is sound after a panic of another thread.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// Gives the machine an input, and wakes the driver if it waits.

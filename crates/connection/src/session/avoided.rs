@@ -1,7 +1,9 @@
 //! Requests at which servers close the connection, because they do not know them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// After this many connections in a row that broke at the request, it is not sent for a while.
 const MOST_BREAKS: u32 = 3;
@@ -61,7 +63,7 @@ impl Avoided {
     }
 
     fn lock(&self) -> MutexGuard<'_, Breaks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

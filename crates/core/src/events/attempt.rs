@@ -1,7 +1,7 @@
 //! The events of an attempt: `waiting`, `acquired`, `failed`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use crate::events::hold::{HoldRecord, HoldStart};
 use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
 use crate::events::{Source, TARGET};
 use crate::server::error::SessionEnd;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The record of one attempt, from the call to the hold.
 ///

@@ -9,7 +9,7 @@
 //! about a single deletion in it. Each deletion of a failed transaction is sent alone.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
 
@@ -17,7 +17,7 @@ use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// While this many deletions that were sent alone have no answer, further deletions are gathered.
 const MOST_SINGLE: usize = 16;

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::events::hold::Record;
 use crate::hold_state::{FirstLoss, HoldState, LossReason};
 use crate::live::lease::Lapses;
 use crate::live::live_session::LiveSession;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// What has happened to a grant's znode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::mem::take;
-use std::sync::Mutex;
 
 use crate::contender::Sequence;
 use crate::path::NodePath;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// A contender that held while its znode was the only child of the directory.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@
 //! times in a row. Then the other processes get their turn.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use tokio::sync::{Notify, oneshot};
 
 use crate::hold::grant::Grant;
 use crate::hold::grant_state::GrantState;
-use crate::sync::{lock, or_never};
+use crate::sync::{Mutex, MutexGuard, lock, or_never};
 
 /// The queue of one process for one lock.
 pub(crate) struct LocalQueue {

@@ -1,6 +1,6 @@
 //! One ZooKeeper session with all that this process keeps about it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contender::Contender;
@@ -12,7 +12,7 @@ use crate::hold_state::FencingToken;
 use crate::live::live_session::{LiveSession, Status};
 use crate::path::NodePath;
 use crate::server::error::SessionEnd;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// One ZooKeeper session, its znodes and its holds.
 pub(crate) struct OpenSession {

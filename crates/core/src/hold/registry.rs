@@ -1,10 +1,10 @@
 //! A registry: the values of a session. A value is removed when its entry is dropped.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::server::error::SessionEnd;
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// Registered values, by the numbers of their entries.
 pub(crate) struct Registry<T>(Arc<Mutex<Registered<T>>>);

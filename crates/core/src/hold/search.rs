@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::iter::zip;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::FutureExt;
 
@@ -15,7 +15,7 @@ use crate::live::live_session::LiveSession;
 use crate::retry::retry;
 use crate::server::ensemble::{Created, ServerSession};
 use crate::server::error::{ServerError, if_there};
-use crate::sync::{SharedWork, lock};
+use crate::sync::{Mutex, SharedWork, lock};
 
 /// The searches of a session that are under way.
 #[derive(Default)]

@@ -1,8 +1,6 @@
 //! The guarded writes of a hold that the server has not answered.
 
-use std::sync::Mutex;
-
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The guarded writes of one hold that the server has not answered.
 ///

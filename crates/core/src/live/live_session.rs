@@ -3,8 +3,8 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -20,7 +20,7 @@ use crate::live::lease::{LapseCount, Lapses, Lease, SessionOrigin, Terms};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::{lock, ready_now};
+use crate::sync::{Mutex, MutexGuard, lock, ready_now};
 
 /// One ZooKeeper session: its `ServerSession`, its lease and its condition.
 ///

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -24,7 +24,7 @@ use crate::server::scope::Scope;
 use crate::server::session::ZookeeperSession;
 use crate::server::surroundings::{Surroundings, ThisMachine};
 use crate::server::values::session_end;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The longest reply that a session reads.
 ///

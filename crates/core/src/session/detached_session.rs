@@ -1,14 +1,14 @@
 //! What one process leaves to another: a session, and the holds in it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, Resumable, SessionId};
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The first line of the text. The number changes with the form.
 const FORM: &str = "zookeeper-recipes detached session 3\n";

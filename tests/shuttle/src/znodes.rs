@@ -1,0 +1,193 @@
+//! The znodes of an ensemble in memory, and their watches.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+use zookeeper_recipes_core::ensemble::{CreateMode, Created, Event, Node, Operation, Outcome};
+use zookeeper_recipes_core::{Refusal, Stat};
+
+/// What a watch is set on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Znode,
+    Children,
+}
+
+/// The znodes, and the watches on them.
+#[derive(Debug)]
+pub(crate) struct Znodes {
+    znodes: BTreeMap<String, Znode>,
+    watches: Vec<(String, Watched, oneshot::Sender<Event>)>,
+    last_zxid: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Znode {
+    data: Vec<u8>,
+    stat: Stat,
+    /// The number of the next sequential child.
+    next: i32,
+}
+
+impl Default for Znodes {
+    fn default() -> Znodes {
+        Znodes {
+            znodes: BTreeMap::from([(String::from("/"), Znode::default())]),
+            watches: Vec::new(),
+            last_zxid: 0,
+        }
+    }
+}
+
+fn parent_of(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((parent, _)) => parent,
+    }
+}
+
+impl Znodes {
+    pub(crate) fn watch(&mut self, path: &str, watched: Watched) -> oneshot::Receiver<Event> {
+        let (fire, event) = oneshot::channel();
+        self.watches.push((path.to_owned(), watched, fire));
+        event
+    }
+
+    fn fire(&mut self, path: &str, watched: Watched, event: Event) {
+        let mut fired = Vec::new();
+        self.watches.retain_mut(|(on, kind, fire)| {
+            let is_meant = on == path && *kind == watched;
+            if is_meant {
+                let (spent, _) = oneshot::channel();
+                fired.push(std::mem::replace(fire, spent));
+            }
+            !is_meant && !fire.is_closed()
+        });
+        for fire in fired {
+            // A watch that was dropped hears nothing.
+            let _ = fire.send(event);
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Node, Refusal> {
+        let znode = self.znodes.get(path).ok_or(Refusal::NoNode)?;
+        Ok((znode.data.clone(), znode.stat))
+    }
+
+    pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Refusal> {
+        self.get(path)?;
+        let paths = self.znodes.keys();
+        let children = paths.filter(|child| *child != "/" && parent_of(child) == path);
+        let name = |child: &String| child.rsplit('/').next().map(str::to_owned);
+        Ok(children.filter_map(name).collect())
+    }
+
+    pub(crate) fn of_session(&self, session: i64) -> Vec<String> {
+        let all = self.znodes.iter();
+        let of_session = all.filter(|(_, znode)| znode.stat.ephemeral_owner == session);
+        of_session.map(|(path, _)| path.clone()).collect()
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        session: i64,
+    ) -> Result<Created, Refusal> {
+        let parent = parent_of(path).to_owned();
+        let directory = self.znodes.get_mut(&parent).ok_or(Refusal::NoNode)?;
+        let mut path = path.to_owned();
+        if mode.is_sequential() {
+            path += &format!("{:010}", directory.next);
+        }
+        directory.next += 1;
+        if self.znodes.contains_key(&path) {
+            return Err(Refusal::NodeExists);
+        }
+        self.last_zxid += 1;
+        let is_ephemeral = matches!(
+            mode,
+            CreateMode::Ephemeral | CreateMode::EphemeralSequential
+        );
+        let stat = Stat {
+            czxid: self.last_zxid,
+            mzxid: self.last_zxid,
+            pzxid: self.last_zxid,
+            ephemeral_owner: if is_ephemeral { session } else { 0 },
+            ..Stat::default()
+        };
+        let znode = Znode {
+            data: data.to_vec(),
+            stat,
+            next: 0,
+        };
+        self.znodes.insert(path.clone(), znode);
+        self.changed_children(&parent);
+        self.fire(&path, Watched::Znode, Event::Created);
+        Ok(Created { path, stat })
+    }
+
+    fn changed_children(&mut self, directory: &str) {
+        if let Some(directory) = self.znodes.get_mut(directory) {
+            directory.stat.pzxid = self.last_zxid;
+            directory.stat.cversion += 1;
+        }
+        self.fire(directory, Watched::Children, Event::ChildrenChanged);
+    }
+
+    pub(crate) fn delete(&mut self, path: &str) -> Result<(), Refusal> {
+        self.znodes.remove(path).ok_or(Refusal::NoNode)?;
+        self.last_zxid += 1;
+        self.changed_children(parent_of(path));
+        self.fire(path, Watched::Znode, Event::Deleted);
+        Ok(())
+    }
+
+    /// Applies all operations or none.
+    pub(crate) fn transact(
+        &mut self,
+        operations: &[Operation],
+        session: i64,
+    ) -> Result<Vec<Outcome>, (usize, Refusal)> {
+        for (number, operation) in operations.iter().enumerate() {
+            let is_there = self.znodes.contains_key(operation.path());
+            let must_be_there = !matches!(operation, Operation::Create { .. });
+            if must_be_there && !is_there {
+                return Err((number, Refusal::NoNode));
+            }
+        }
+        let all = operations.iter().enumerate();
+        let apply = |(number, operation)| {
+            let outcome = self.apply(operation, session);
+            outcome.map_err(|refusal| (number, refusal))
+        };
+        all.map(apply).collect()
+    }
+
+    fn apply(&mut self, operation: &Operation, session: i64) -> Result<Outcome, Refusal> {
+        Ok(match operation {
+            Operation::Check { path, .. } => {
+                self.get(path)?;
+                Outcome::Checked
+            }
+            Operation::Create {
+                path, data, mode, ..
+            } => Outcome::Created(self.create(path, data, *mode, session)?),
+            Operation::SetData { path, data, .. } => {
+                self.last_zxid += 1;
+                let znode = self.znodes.get_mut(path).ok_or(Refusal::NoNode)?;
+                znode.data.clone_from(data);
+                znode.stat.mzxid = self.last_zxid;
+                znode.stat.version += 1;
+                let stat = znode.stat;
+                self.fire(path, Watched::Znode, Event::DataChanged);
+                Outcome::DataSet(stat)
+            }
+            Operation::Delete { path, .. } => {
+                self.delete(path)?;
+                Outcome::Deleted
+            }
+        })
+    }
+}
