@@ -11,18 +11,66 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_models::handoff::{HandoffModel, Label, Observed, Replay};
+use zookeeper_recipes_models::handoff::{HandoffModel, Kind, Label, Observed, Party, Replay};
+use zookeeper_recipes_rwlock::{RwLock, WriteHold};
 use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions, Trace};
 
 use observations::{LOCK, observations};
 
 const CONTENDERS: usize = 3;
+/// The contender that wants a read lock.
+const READER: usize = CONTENDERS - 1;
 const SEEDS: u64 = 6;
 
+/// What the contenders contend for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contended {
+    /// An exclusive lock.
+    Lock,
+    /// A read/write lock, of which the last contender wants a read lock. The others may downgrade.
+    ReadWrite,
+}
+
+impl Contended {
+    fn model(self) -> HandoffModel {
+        match self {
+            Contended::Lock => HandoffModel::new(CONTENDERS, Label::Lock),
+            Contended::ReadWrite => HandoffModel {
+                downgrades: true,
+                ..HandoffModel::new(CONTENDERS, Label::Write)
+            }
+            .with(READER, Party::new(Kind::Library, Label::Read)),
+        }
+    }
+
+    /// Waits for a lock.
+    async fn acquire(self, session: &Session, index: usize) -> Result<Held, Error> {
+        match self {
+            Contended::Lock => {
+                let lock = ExclusiveLock::new(session, LOCK)?;
+                lock.acquire().await.map(Held::Hold)
+            }
+            Contended::ReadWrite => {
+                let lock = RwLock::new(session, LOCK)?;
+                match index {
+                    READER => lock.read().acquire().await.map(Held::Hold),
+                    _ => lock.write().acquire().await.map(Held::Write),
+                }
+            }
+        }
+    }
+}
+
+/// What a contender holds.
+enum Held {
+    Hold(Hold),
+    Write(WriteHold),
+}
+
 /// Runs contenders that wait, hold, release and give up.
-fn run(seed: u64, rates: FaultRates) -> Trace {
+fn run(contended: Contended, seed: u64, rates: FaultRates) -> Trace {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -38,28 +86,39 @@ fn run(seed: u64, rates: FaultRates) -> Trace {
         });
         simulation.faults().set_rates(rates);
         let mut rng = Rng::with_seed(seed);
-        let contenders = (0..CONTENDERS).map(|index| contend(&simulation, index, rng.fork()));
+        let contenders =
+            (0..CONTENDERS).map(|index| contend(&simulation, contended, index, rng.fork()));
         join_all(contenders).await;
         simulation.trace()
     })
 }
 
-async fn contend(simulation: &Simulation, index: usize, mut rng: Rng) {
+async fn contend(simulation: &Simulation, contended: Contended, index: usize, mut rng: Rng) {
     let ensemble = simulation.ensemble(&index.to_string());
     let session = Session::open(ensemble, ConnectOptions::new());
     let session = session.await.expect("a session");
     for _ in 0..4 {
         sleep(Duration::from_millis(rng.u64(0..=60))).await;
-        let lock = ExclusiveLock::new(&session, LOCK).expect("a path");
         simulation.remark(format!("asks {index}"));
         let patience = Duration::from_millis(rng.u64(20..=300));
-        let hold = timeout(patience, lock.acquire()).await;
-        if let Ok(Ok(hold)) = hold {
+        let hold = timeout(patience, contended.acquire(&session, index)).await;
+        if let Ok(Ok(held)) = hold {
             simulation.remark(format!("granted {index}"));
             sleep(Duration::from_millis(rng.u64(0..=30))).await;
+            let hold = match held {
+                Held::Write(write) if rng.bool() => {
+                    let read = write.downgrade().await;
+                    sleep(Duration::from_millis(rng.u64(0..=30))).await;
+                    read
+                }
+                Held::Write(write) => Ok(write.into_hold()),
+                Held::Hold(hold) => Ok(hold),
+            };
             simulation.remark(format!("leaves {index}"));
-            // A hold that is lost is over.
-            drop(hold.release().await);
+            if let Ok(hold) = hold {
+                // A hold that is lost is over.
+                drop(hold.release().await);
+            }
         } else {
             simulation.remark(format!("leaves {index}"));
         }
@@ -80,8 +139,8 @@ fn delete_by_hand(simulation: &Simulation, rng: &mut Rng) {
 }
 
 /// The first observation that the model cannot take, and the most moments of the run at once.
-fn refused(observed: &[Observed]) -> (Option<usize>, usize) {
-    let mut replay = Replay::new(HandoffModel::new(CONTENDERS, Label::Lock));
+fn refused(contended: Contended, observed: &[Observed]) -> (Option<usize>, usize) {
+    let mut replay = Replay::new(contended.model());
     let mut most = 0;
     for (at, observation) in observed.iter().enumerate() {
         if !replay.take(observation) {
@@ -92,12 +151,12 @@ fn refused(observed: &[Observed]) -> (Option<usize>, usize) {
     (None, most)
 }
 
-fn assert_replayed(rates: &FaultRates) {
+fn assert_replayed(contended: Contended, rates: &FaultRates) {
     let (mut steps, mut grants, mut moments) = (0, 0, 0);
     for seed in 0..SEEDS {
-        let trace = run(seed, rates.clone());
+        let trace = run(contended, seed, rates.clone());
         let observed = observations(&trace);
-        let (refused, most) = refused(&observed);
+        let (refused, most) = refused(contended, &observed);
         if let Some(at) = refused {
             let before = &observed[at.saturating_sub(40)..=at];
             panic!("seed {seed}: the model cannot take the last of {before:#?}\n{trace}");
@@ -113,26 +172,41 @@ fn assert_replayed(rates: &FaultRates) {
     assert!(grants > 0);
 }
 
-#[test]
-fn what_the_lock_does_the_model_can_do() {
-    assert_replayed(&FaultRates::default());
-}
-
-#[test]
-fn what_the_lock_does_under_faults_the_model_can_do() {
-    assert_replayed(&FaultRates {
+fn faults() -> FaultRates {
+    FaultRates {
         request_lost: 0.01,
         reply_lost: 0.01,
         disconnected: 0.3,
         event_late: 0.1,
         late_by: Duration::from_millis(30),
         ..FaultRates::default()
-    });
+    }
+}
+
+#[test]
+fn what_the_lock_does_the_model_can_do() {
+    assert_replayed(Contended::Lock, &FaultRates::default());
+}
+
+#[test]
+fn what_the_lock_does_under_faults_the_model_can_do() {
+    assert_replayed(Contended::Lock, &faults());
+}
+
+#[test]
+fn what_the_read_write_lock_does_the_model_can_do() {
+    assert_replayed(Contended::ReadWrite, &FaultRates::default());
+}
+
+#[test]
+fn what_the_read_write_lock_does_under_faults_the_model_can_do() {
+    assert_replayed(Contended::ReadWrite, &faults());
 }
 
 /// The observations of a run without faults, and the place of a grant after a wait.
 fn wait() -> (Vec<Observed>, usize) {
-    let runs = (0..SEEDS).map(|seed| observations(&run(seed, FaultRates::default())));
+    let runs =
+        (0..SEEDS).map(|seed| observations(&run(Contended::Lock, seed, FaultRates::default())));
     let mut waits = runs.filter_map(|observed| {
         let is_grant = |at: &usize| {
             matches!(observed[*at], Observed::Granted(_))
@@ -148,7 +222,7 @@ fn wait() -> (Vec<Observed>, usize) {
 fn a_grant_before_the_event_is_refused() {
     let (mut observed, at) = wait();
     observed.swap(at - 1, at);
-    assert_eq!(refused(&observed).0, Some(at - 1));
+    assert_eq!(refused(Contended::Lock, &observed).0, Some(at - 1));
 }
 
 #[test]
@@ -159,6 +233,6 @@ fn a_grant_without_its_list_is_refused() {
     let granted = observed
         .iter()
         .position(|it| matches!(it, Observed::Granted(_)));
-    let refused = refused(&observed).0;
+    let refused = refused(Contended::Lock, &observed).0;
     assert!(refused.is_some_and(|at| Some(at) <= granted), "{refused:?}");
 }

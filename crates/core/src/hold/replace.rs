@@ -34,7 +34,12 @@ impl Grant {
         let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
         let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());
-        let replaced = pin!(replace_znode(&live, &old, &new, data, acl));
+        let replaced = pin!(async {
+            replace_znode(&live, &old, &new, data, acl).await?;
+            // The new znode may have been found over a connection that is not proven yet.
+            let granted = live.until_may_grant(&old).await;
+            granted.map_err(|error| Error::at(&old, live.id, error))
+        });
         live.during(&old, replaced).await?;
         // `hold_state` sees a lapse before this drop. After each later lapse, the supervisor looks
         // for lost grants, and finds the new one.

@@ -58,6 +58,24 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
     }
 }
 
+/// The connection breaks before the answer. The new znode is found before the next connection is
+/// proven.
+#[tokio::test(start_paused = true)]
+async fn a_replacement_is_done_once_the_next_connection_is_proven() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "a").await;
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let hold = queue.acquire().await.expect("free");
+    let faults = simulation.faults();
+    faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
+    let late = FaultKind::ReplyLate(Duration::from_millis(500));
+    faults.inject(Fault::new(late).on(RequestKind::Transact).nth(2));
+
+    let hold = hold.replace("lock-", "new-", b"", &everyone()).await;
+    assert_eq!(faults.waiting(), 0, "the proof was late");
+    assert!(hold.expect("replaced").is_held());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_nothing() {
     for directory_too in [false, true] {

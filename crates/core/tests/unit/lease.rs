@@ -140,6 +140,13 @@ fn terms_cover_an_isolated_leader_for_the_tick_that_is_assumed() {
 }
 
 #[test]
+fn lease_that_would_be_renewed_in_a_tenth_of_the_timeout_cannot_be_kept() {
+    let minute = 60 * SECOND;
+    assert!(!Terms::with_tick(minute, 34 * SECOND).can_be_kept());
+    assert!(Terms::with_tick(minute, seconds(33.9)).can_be_kept());
+}
+
+#[test]
 fn terms_of_every_timeout_and_tick_leave_the_lease_positive() {
     let edges = (1..=400).chain([2_999, 6_000, 59_999, 1 << 20, i32::MAX as u64]);
     let edges: Vec<_> = edges.map(Duration::from_millis).collect();
@@ -266,6 +273,40 @@ fn lease_ends_when_the_contacts_say() {
                 "a lapsed lease grants nothing"
             );
             lapses = counted.lapses;
+        }
+    }
+}
+
+/// True if the lease lapses by a silence. The probes are answered at once, but for a silence of the servers that
+/// begins as a probe is due. They answer the probes of the silence at its end.
+fn lapses_by_a_silence(terms: Terms, silence: Duration) -> bool {
+    let mut lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
+    let probe = terms.probe_interval();
+    let (begin, end) = (40 * probe, 40 * probe + silence);
+    let sent: Vec<Duration> = (0..100).map(|number| number * probe).collect();
+    let answer_of = |sent: Duration| match (begin..end).contains(&sent) {
+        true => end,
+        false => sent,
+    };
+    sent.into_iter().any(|sent| {
+        let answered_at = answer_of(sent);
+        let lapsed = lease.count_lapse(answered_at).has_lapsed;
+        answered(&mut lease, answered_at, sent);
+        lapsed
+    })
+}
+
+#[test]
+fn silence_of_the_servers_lapses_a_lease_if_it_is_longer_than_the_tolerated_one() {
+    for timeout in [4, 10, 30, 60].map(|timeout| timeout * SECOND) {
+        let ticks = [timeout / 20, timeout / 10, timeout / 5, timeout / 4];
+        let with = ticks.map(|tick| Terms::with_tick(timeout, tick));
+        let without = [false, true].map(|raised| Terms::without_tick(timeout, raised));
+        for terms in with.into_iter().chain(without) {
+            let tolerated = terms.tolerated_silence();
+            let moment = Duration::from_nanos(1);
+            assert!(!lapses_by_a_silence(terms, tolerated - moment), "{terms:?}");
+            assert!(lapses_by_a_silence(terms, tolerated + moment), "{terms:?}");
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum Observed {
         /// True if the deletion is marked.
         marked: bool,
     },
+    /// A transaction has replaced the znode of a writer by this one of a reader.
+    Downgraded(usize, String),
     /// An operator has deleted a znode.
     DeletedByHand(String),
     /// The session of a contender has ended.
@@ -137,7 +139,11 @@ impl Replay {
             let next = self.next(moment, observed);
             self.moments.extend(next);
         }
-        if let (Observed::Created(_, name), Some(zxid)) = (observed, created) {
+        let created_name = match observed {
+            Observed::Created(_, name) | Observed::Downgraded(_, name) => Some(name),
+            _ => None,
+        };
+        if let (Some(name), Some(zxid)) = (created_name, created) {
             // A directory that is made again takes a transaction of its own.
             let last = self.moments.iter().next();
             let zxid = last.map_or(zxid, |moment| moment.state.leader.zxid);
@@ -260,6 +266,10 @@ impl Replay {
                 self.notified(moment, *index, name, *deleted)
             }
             Observed::Created(index, _) => self.created(moment, *index),
+            Observed::Downgraded(index, _) => self
+                .after(&moment, Action::Downgrade(*index))
+                .into_iter()
+                .collect(),
             Observed::Deleted {
                 contender,
                 name,

@@ -94,6 +94,12 @@ fn transaction(owner: Option<usize>, text: &str) -> Option<Observed> {
         return owner.map(Observed::Ended);
     }
     let edits: Vec<&str> = text.split("; ").collect();
+    if let ([created, deleted], Some(index)) = (&edits[..], owner) {
+        let created = created.strip_prefix("created ");
+        if let (Some(created), true) = (created, deleted.starts_with("deleted ")) {
+            return Some(Observed::Downgraded(index, name(created)?.to_owned()));
+        }
+    }
     let is_marked = edits.len() == 2 && edits[0].starts_with("set ");
     match (edits.last()?.split_once(' ')?, owner) {
         (("created", path), Some(index)) => Some(Observed::Created(index, name(path)?.to_owned())),
