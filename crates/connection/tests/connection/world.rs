@@ -268,9 +268,23 @@ impl World {
     /// Lets the time pass until the machine's next deadline, or until `limit`.
     fn next(&mut self, limit: Duration) {
         let deadline = self.machine.deadline().unwrap_or(limit);
-        self.now = self.now.max(deadline.min(limit));
+        let next = self.now.max(deadline.min(limit));
+        self.call_early((next - self.now) / 2);
+        self.now = next;
         self.machine.elapsed(self.now);
         self.settle();
+    }
+
+    /// Calls the machine before its deadline, which changes nothing.
+    fn call_early(&mut self, after: Duration) {
+        let deadline = self.machine.deadline();
+        let early = self.now + after;
+        if deadline.is_some_and(|deadline| early < deadline) {
+            self.machine.elapsed(early);
+            let output = self.machine.poll();
+            assert!(output.is_none(), "{output:?}, before {deadline:?}");
+            assert_eq!(self.machine.deadline(), deadline, "at {early:?}");
+        }
     }
 
     /// Lets this time pass.

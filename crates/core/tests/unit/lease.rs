@@ -75,6 +75,17 @@ fn answer_to_a_later_request_renews_by_the_contact_before_it() {
     assert_eq!(lease.valid_until, seconds(13.75));
 }
 
+/// The wait of these terms is 2.25 s.
+#[test]
+fn request_that_is_sent_a_wait_after_an_answer_confirms_it() {
+    for (sent, until) in [(3.249, 8.75), (3.25, 9.65)] {
+        let mut lease = lease();
+        answered(&mut lease, SECOND, seconds(0.9));
+        answered(&mut lease, seconds(sent), seconds(sent));
+        assert_eq!(lease.valid_until, seconds(until), "{sent}");
+    }
+}
+
 #[test]
 fn renewed_lease_does_not_hide_the_lapse() {
     let mut lease = lease();
@@ -87,8 +98,9 @@ fn renewed_lease_does_not_hide_the_lapse() {
 #[test]
 fn nothing_is_granted_that_is_lost_before_the_lease_can_be_renewed() {
     let mut lease = lease();
-    assert!(lease.may_grant(5 * SECOND));
-    assert!(!lease.may_grant(6 * SECOND));
+    // The lease ends at 8.75 s. It can be renewed after a wait and an interval of 1 s.
+    assert!(lease.may_grant(seconds(5.499)));
+    assert!(!lease.may_grant(seconds(5.5)));
     answered(&mut lease, 6 * SECOND, 6 * SECOND);
     assert!(!lease.may_grant(7 * SECOND));
     answered(&mut lease, seconds(8.3), seconds(8.3));
