@@ -90,15 +90,16 @@ final class LockClient {
         return (String) method.invoke(mutex);
     }
 
-    private static String version() {
-        String version = InterProcessMutex.class.getPackage().getImplementationVersion();
-        String jar = InterProcessMutex.class.getProtectionDomain().getCodeSource().getLocation().getPath();
-        try {
-            jar = new java.io.File(jar).getCanonicalFile().getName();
-        } catch (java.io.IOException unknown) {
-            // The name on the class path will do.
+    /** The version that Maven has written into the jar. */
+    private static String version() throws java.io.IOException {
+        String path = "/META-INF/maven/org.apache.curator/curator-recipes/pom.properties";
+        java.util.Properties properties = new java.util.Properties();
+        try (java.io.InputStream of = InterProcessMutex.class.getResourceAsStream(path)) {
+            if (of != null) {
+                properties.load(of);
+            }
         }
-        return version != null ? version : jar.replaceAll("^.*?-([0-9][0-9.]*)\\.jar$", "$1");
+        return properties.getProperty("version", "of an unknown version");
     }
 
     private static String[] ask(String line) throws Exception {
