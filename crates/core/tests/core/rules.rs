@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{
+    Contender, Error, Identity, InvalidInput, Queue, QueueView, Rule, Verdict,
+};
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
@@ -127,4 +129,50 @@ async fn label_is_read_once_for_each_queue() {
     assert_eq!(reads.load(Ordering::Relaxed), 1);
     drop((tried, queue.by(rule)));
     assert_eq!(reads.load(Ordering::Relaxed), 2);
+}
+
+fn contenders() -> [Contender; 2] {
+    [1, 2].map(|number| {
+        let name = format!("{}{number:010}", Identity::random().name("lock-"));
+        Contender::parse(&name, |label| label == "lock-").expect("a contender")
+    })
+}
+
+#[test]
+fn view_shows_who_is_before_and_the_data_of_the_directory() {
+    let [first, second] = contenders();
+    let before = [first.clone()];
+    let view = QueueView::new(&before, &second, Some(b"data"));
+    assert_eq!(view.before(), before);
+    assert_eq!(view.me(), &second);
+    assert_eq!(view.place(), 1);
+    assert_eq!(view.directory_data(), Some(&b"data"[..]));
+    assert_eq!(QueueView::new(&[], &first, None).directory_data(), None);
+}
+
+#[test]
+fn rule_that_says_nothing_more_counts_its_own_label_and_reads_no_directory() {
+    assert!(First.counts("lock-"));
+    assert!(!First.counts("other-"));
+    assert!(!First.reads_directory());
+    assert_eq!(First.directory_data(), [0; 0]);
+}
+
+#[test]
+fn rule_that_says_nothing_more_shows_operators_who_holds_as_it_decides() {
+    let [first, second] = contenders();
+    assert!(First.holds(&QueueView::new(&[], &first, None)));
+    assert!(!First.holds(&QueueView::new(&[first], &second, None)));
+}
+
+/// What may save a request is off, and what may cost a hold is on.
+#[test]
+fn rule_that_gives_no_hints_marks_no_release_and_may_be_replaced() {
+    let [first, second] = contenders();
+    let hints = First.hints();
+    assert_eq!(hints.recipe("lock-"), "queue");
+    assert!(!hints.holds_only_first("lock-"));
+    assert!(hints.may_be_replaced("lock-"));
+    assert!(!hints.steps_back(&first, &[second], None));
+    assert!(!hints.may_step_back(&first, None));
 }
