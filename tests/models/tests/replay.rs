@@ -6,12 +6,14 @@
 
 mod observations;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, select};
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Session};
+use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_models::handoff::{HandoffModel, Kind, Label, Observed, Party, Replay};
 use zookeeper_recipes_rwlock::{RwLock, WriteHold};
@@ -22,7 +24,7 @@ use observations::{LOCK, observations};
 const CONTENDERS: usize = 3;
 /// The contender that wants a read lock.
 const READER: usize = CONTENDERS - 1;
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 4;
 
 /// What the contenders contend for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +33,15 @@ enum Contended {
     Lock,
     /// A read/write lock, of which the last contender wants a read lock. The others may downgrade.
     ReadWrite,
+    /// A leadership, which an operator transfers now and then.
+    Leadership,
 }
 
 impl Contended {
     fn model(self) -> HandoffModel {
         match self {
             Contended::Lock => HandoffModel::new(CONTENDERS, Label::Lock),
+            Contended::Leadership => HandoffModel::new(CONTENDERS, Label::Candidate),
             Contended::ReadWrite => HandoffModel {
                 downgrades: true,
                 ..HandoffModel::new(CONTENDERS, Label::Write)
@@ -51,6 +56,11 @@ impl Contended {
             Contended::Lock => {
                 let lock = ExclusiveLock::new(session, LOCK)?;
                 lock.acquire().await.map(Held::Hold)
+            }
+            Contended::Leadership => {
+                let election = LeaderElection::new(session, LOCK, index.to_string())?;
+                let leadership = election.acquire().await?;
+                Ok(Held::Hold(leadership.into_hold()))
             }
             Contended::ReadWrite => {
                 let lock = RwLock::new(session, LOCK)?;
@@ -88,7 +98,14 @@ fn run(contended: Contended, seed: u64, rates: FaultRates) -> Trace {
         let mut rng = Rng::with_seed(seed);
         let contenders =
             (0..CONTENDERS).map(|index| contend(&simulation, contended, index, rng.fork()));
-        join_all(contenders).await;
+        let contenders = join_all(contenders);
+        match contended {
+            Contended::Leadership => {
+                let operator = transfer(&simulation, rng.fork());
+                select(pin!(contenders), pin!(operator)).await;
+            }
+            _ => drop(contenders.await),
+        }
         simulation.trace()
     })
 }
@@ -127,6 +144,39 @@ async fn contend(simulation: &Simulation, contended: Contended, index: usize, mu
         }
     }
     session.close().await;
+}
+
+/// Names the last candidate as the successor, again and again.
+async fn transfer(simulation: &Simulation, mut rng: Rng) {
+    let session = Session::open(simulation.ensemble("operator"), ConnectOptions::new());
+    let session = session.await.expect("a session");
+    let election = LeaderElection::new(&session, LOCK, "operator").expect("a path");
+    let administrator = simulation.administrator();
+    let directory = || {
+        let found = administrator.tree().into_iter().find(|it| it.path == LOCK);
+        found.map(|it| ((it.stat.czxid, it.stat.version), it.data))
+    };
+    loop {
+        sleep(Duration::from_millis(rng.u64(0..=40))).await;
+        let before = directory().map(|(version, _)| version);
+        let candidates = administrator.tree().into_iter();
+        let candidates = candidates.filter(|it| it.stat.ephemeral_owner != 0);
+        let Some(last) = candidates.max_by_key(|it| it.stat.czxid) else {
+            continue;
+        };
+        // The candidate may have gone meanwhile.
+        let id = String::from_utf8_lossy(&last.data);
+        drop(election.transfer_to(&id).await);
+        let after = directory().filter(|(version, _)| Some(*version) != before);
+        let data = after.map(|(_, data)| data).unwrap_or_default();
+        let data = String::from_utf8_lossy(&data);
+        let successor = data
+            .lines()
+            .find_map(|line| line.strip_prefix("successor "));
+        if let Some(successor) = successor {
+            simulation.remark(format!("named {successor}"));
+        }
+    }
 }
 
 /// Deletes the znode of a contender.
@@ -170,6 +220,43 @@ fn assert_replayed(contended: Contended, rates: &FaultRates) {
     }
     println!("{steps} observations, {grants} grants, at most {moments} moments at once");
     assert!(grants > 0);
+}
+
+#[test]
+fn what_the_election_does_the_model_can_do() {
+    assert_replayed(Contended::Leadership, &FaultRates::default());
+}
+
+#[test]
+fn what_the_election_does_under_faults_the_model_can_do() {
+    assert_replayed(Contended::Leadership, &faults());
+}
+
+/// The contender that deletes its znode though its caller still asks for the hold.
+fn steps_back(observed: &[Observed]) -> Option<(usize, usize)> {
+    let mut asks = [false; CONTENDERS];
+    observed.iter().enumerate().find_map(|(at, it)| match it {
+        Observed::Asks(index) => {
+            asks[*index] = true;
+            None
+        }
+        Observed::Leaves(index) => {
+            asks[*index] = false;
+            None
+        }
+        Observed::Deleted { contender, .. } => asks[*contender].then_some((at, *contender)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_leader_past_the_successor_is_refused() {
+    let election = Contended::Leadership;
+    let mut runs = (0..).map(|seed| observations(&run(election, seed, FaultRates::default())));
+    let stepping_back = runs.find_map(|observed| Some((steps_back(&observed)?, observed)));
+    let ((at, candidate), mut observed) = stepping_back.expect("a candidate steps back");
+    observed[at] = Observed::Granted(candidate);
+    assert_eq!(refused(election, &observed).0, Some(at));
 }
 
 fn faults() -> FaultRates {

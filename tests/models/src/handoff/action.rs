@@ -20,6 +20,8 @@ pub enum Action {
     ComeBack(usize),
     /// A contender lists the queue.
     List(usize),
+    /// A candidate that would hold reads the directory's data.
+    ReadDirectory(usize),
     /// A waiter sets the watch on its own znode.
     WatchOwn(usize),
     /// A candidate reads the directory's data, with a watch.

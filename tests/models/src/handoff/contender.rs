@@ -49,6 +49,8 @@ pub enum Phase {
     Entered,
     /// It has to list the queue.
     Looks,
+    /// It would hold by its list, and reads which successor the directory names.
+    AsksForSuccessor,
     /// It waits, or sets the watches.
     Waits(Wait),
     /// It holds.
@@ -115,6 +117,8 @@ pub struct Contender {
     pub watch: Option<Watch>,
     /// True if the directory's data rules out that it has to step back. `None` before the read.
     pub rules_out: Option<bool>,
+    /// The candidates behind it in the list by which it would hold.
+    pub behind: Vec<Zxid>,
     /// The events on their way, the oldest first.
     pub events: Vec<Event>,
     /// How many of the first events come in any order.
@@ -147,6 +151,7 @@ impl Contender {
             directory_watch: None,
             watch: None,
             rules_out: None,
+            behind: Vec::new(),
             events: Vec::new(),
             missed: 0,
             last_alone: None,
@@ -170,6 +175,7 @@ impl Contender {
         self.directory_watch = None;
         self.watch = None;
         self.rules_out = None;
+        self.behind.clear();
         self.events.clear();
         self.missed = 0;
         self.comes_after = None;
@@ -192,6 +198,7 @@ impl Contender {
         self.phase = Phase::Holds(way);
         self.watch = None;
         self.directory_watch = None;
+        self.behind.clear();
         self.events
             .retain(|event| matches!(event, Event::Own { .. }));
         self.missed = self.missed.min(self.events.len());

@@ -61,6 +61,7 @@ impl HandoffModel {
                 actions.extend(comes_back.then_some(Action::ComeBack(index)));
             }
             Phase::Looks => actions.push(Action::List(index)),
+            Phase::AsksForSuccessor => actions.push(Action::ReadDirectory(index)),
             Phase::Waits(_) => {
                 let is_awaited = |event| matches!(event, super::server::Event::Predecessor { .. });
                 if !contender.events.iter().copied().any(is_awaited) {
@@ -156,7 +157,7 @@ impl HandoffModel {
         for (index, contender) in state.contenders.iter().enumerate() {
             let waits = matches!(
                 contender.phase,
-                Phase::Entered | Phase::Looks | Phase::Waits(_)
+                Phase::Entered | Phase::Looks | Phase::AsksForSuccessor | Phase::Waits(_)
             );
             let lives = contender.own.is_some() || !contender.leaving.is_empty();
             let has_room = contender.leaving.len() < MOST_LEAVING;
@@ -399,6 +400,7 @@ impl Model for HandoffModel {
                 state.contenders[index].grant(Way::Alone);
             }
             Action::List(index) => self.list(&mut state, index),
+            Action::ReadDirectory(index) => self.read_directory(&mut state, index),
             Action::WatchOwn(index) => self.watch_own(&mut state, index),
             Action::WatchDirectory(index) => self.watch_directory(&mut state, index),
             Action::WatchPredecessor(index) => self.watch_predecessor(&mut state, index),

@@ -10,7 +10,7 @@ use stateright::Model;
 
 use super::action::{Action, Side};
 use super::contender::Phase;
-use super::server::{Event, Zxid};
+use super::server::{Event, Operation, Zxid};
 use super::setting::{Fault, HandoffModel};
 use super::state::State;
 
@@ -31,10 +31,12 @@ pub enum Observed {
     Sent(usize, Read),
     /// The reply to a list arrives.
     Listed(usize, BTreeSet<String>),
-    /// The reply to a read arrives. True if the znode stands.
-    Found(usize, String, bool),
+    /// The reply to a read of a znode or of the directory arrives. True if it stands.
+    Found(usize, bool),
     /// An event of a znode arrives. True if the znode is deleted.
     Notified(usize, String, bool),
+    /// An event of the directory's data arrives.
+    DirectoryChanged(usize),
     /// A transaction has created the znode of a contender.
     Created(usize, String),
     /// A transaction of a contender has deleted its znode.
@@ -54,6 +56,8 @@ pub enum Observed {
     Ended(usize),
     /// The server has deleted the empty directory.
     Reaped,
+    /// The directory's data names this znode as the successor.
+    Named(String),
 }
 
 /// A request that reads.
@@ -63,6 +67,10 @@ pub enum Read {
     List,
     /// A read of this znode, with a watch.
     Watch(String),
+    /// A read of the directory's data.
+    Directory,
+    /// The same, with a watch.
+    WatchDirectory,
 }
 
 /// The answer of a server.
@@ -208,6 +216,16 @@ impl Replay {
                 let names = tree.znodes.iter().map(|znode| self.name(znode.czxid));
                 (Answer::Names(names.collect()), Some(Action::List(index)))
             }
+            Read::Directory => {
+                let decides = contender.phase == Phase::AsksForSuccessor;
+                let action = decides.then_some(Action::ReadDirectory(index));
+                (Answer::Stands(tree.exists), action)
+            }
+            Read::WatchDirectory => {
+                let waits = matches!(contender.phase, Phase::Waits(_));
+                let action = waits.then_some(Action::WatchDirectory(index));
+                (Answer::Stands(tree.exists), action)
+            }
             Read::Watch(name) => {
                 let czxid = self.names.iter().find(|(_, known)| *known == name);
                 let czxid = czxid.map(|(czxid, _)| *czxid);
@@ -257,13 +275,17 @@ impl Replay {
             Observed::Listed(index, names) => {
                 self.replied(moment, *index, &Answer::Names(names.clone()))
             }
-            Observed::Found(index, _, stands) => {
+            Observed::Found(index, stands) => {
                 self.replied(moment, *index, &Answer::Stands(*stands))
             }
             Observed::Granted(index) => self.granted(moment, *index),
             Observed::Leaves(index) => self.leaves(moment, *index),
             Observed::Notified(index, name, deleted) => {
-                self.notified(moment, *index, name, *deleted)
+                let event = self.event_of(&moment, *index, name, *deleted);
+                self.notified(moment, *index, event)
+            }
+            Observed::DirectoryChanged(index) => {
+                self.notified(moment, *index, Some(Event::Directory))
             }
             Observed::Created(index, _) => self.created(moment, *index),
             Observed::Downgraded(index, _) => self
@@ -275,28 +297,36 @@ impl Replay {
                 name,
                 marked,
             } => self.deleted(&moment, *contender, name, *marked),
-            Observed::DeletedByHand(name) => {
-                let czxid = self.names.iter().find(|(_, known)| *known == name);
-                if let Some((czxid, _)) = czxid {
-                    HandoffModel::operator_deletes(&mut moment.state, *czxid);
-                }
-                vec![moment]
-            }
+            Observed::DeletedByHand(name) => self.operated(moment, name, |state, czxid| {
+                HandoffModel::operator_deletes(state, czxid);
+            }),
+            Observed::Named(name) => self.operated(moment, name, |state, czxid| {
+                state.commit(&[Operation::Name(czxid)]);
+            }),
             Observed::Ended(index) => {
                 self.model.expire(&mut moment.state, *index);
                 vec![moment]
             }
             Observed::Reaped => {
-                self.model
-                    .next_state(&moment.state, Action::Reap)
-                    .map_or(Vec::new(), |state| {
-                        vec![Moment {
-                            state,
-                            reads: moment.reads,
-                        }]
-                    })
+                let state = self.model.next_state(&moment.state, Action::Reap);
+                let reads = moment.reads;
+                let after = state.map(|state| Moment { state, reads });
+                after.into_iter().collect()
             }
         }
+    }
+
+    /// An operator does something to a znode, which may have gone.
+    fn operated(
+        &self,
+        mut moment: Moment,
+        name: &str,
+        act: impl FnOnce(&mut State, Zxid),
+    ) -> Vec<Moment> {
+        if let Some((czxid, _)) = self.names.iter().find(|(_, known)| *known == name) {
+            act(&mut moment.state, *czxid);
+        }
+        vec![moment]
     }
 
     /// The reply to the oldest request arrives.
@@ -338,20 +368,25 @@ impl Replay {
         next.collect()
     }
 
-    /// An event arrives. It may be about a watch that the contender has no use for any more.
-    fn notified(&self, moment: Moment, index: usize, name: &str, deleted: bool) -> Vec<Moment> {
+    /// The event of a znode, as the contender takes it. `None` if it is about neither its own znode
+    /// nor its predecessor.
+    fn event_of(&self, moment: &Moment, index: usize, name: &str, deleted: bool) -> Option<Event> {
         let contender = &moment.state.contenders[index];
         let own = contender.own.map(|own| self.name(own.czxid));
         let on = match contender.phase {
             Phase::Waits(wait) => Some(self.name(wait.on)),
             _ => None,
         };
-        let event = match (own.as_deref(), on.as_deref()) {
+        match (own.as_deref(), on.as_deref()) {
             (Some(own), _) if own == name => Some(Event::Own { deleted }),
             (_, Some(on)) if on == name => Some(Event::Predecessor { deleted }),
             _ => None,
-        };
-        let events = contender.events.iter().enumerate();
+        }
+    }
+
+    /// An event arrives. It may be about a watch that the contender has no use for any more.
+    fn notified(&self, moment: Moment, index: usize, event: Option<Event>) -> Vec<Moment> {
+        let events = moment.state.contenders[index].events.iter().enumerate();
         let at = events.filter(|(_, queued)| Some(**queued) == event);
         let delivered = at.filter_map(|(at, _)| self.after(&moment, Action::Deliver(index, at)));
         let mut next: Vec<Moment> = delivered.collect();

@@ -1,7 +1,7 @@
 //! How a contender looks at the queue, sets its watches, and takes events.
 
 use super::contender::{Contender, Phase, Wait, Watch, Way};
-use super::queue::{Verdict, decide, steps_back};
+use super::queue::{Verdict, decide};
 use super::server::{Event, Label, Zxid};
 use super::setting::{Change, HandoffModel, Kind};
 use super::state::State;
@@ -24,7 +24,7 @@ impl HandoffModel {
         let Some(tree) = state.tree_of(index) else {
             return;
         };
-        let (queue, successor) = (self.queue(tree), tree.successor);
+        let queue = self.queue(tree);
         let contender = &mut state.contenders[index];
         let own = contender.own.map(|own| own.czxid);
         let Some(me) = queue.iter().position(|znode| Some(znode.czxid) == own) else {
@@ -37,10 +37,13 @@ impl HandoffModel {
         let is_library = self.parties[index].kind == Kind::Library;
         match decide(&queue[..=me]) {
             Verdict::Hold => {
-                let reads = is_library && !self.has(Change::ReadsNoDirectory);
-                if reads && contender.rules_out != Some(true) && steps_back(&queue, me, successor) {
-                    contender.leave_by(false);
-                    contender.rounds += 1;
+                let behind = queue[me + 1..].iter().map(|znode| znode.czxid);
+                let reads = is_library
+                    && queue[me].label == Label::Candidate
+                    && !self.has(Change::ReadsNoDirectory);
+                if reads && contender.rules_out != Some(true) && me + 1 < queue.len() {
+                    contender.behind = behind.collect();
+                    contender.phase = Phase::AsksForSuccessor;
                     return;
                 }
                 contender.is_alone = queue.len() == 1 || self.has(Change::IsAloneBesideOthers);
@@ -65,6 +68,21 @@ impl HandoffModel {
                     stands_alone: is_library && rule && only && stays,
                 });
             }
+        }
+    }
+
+    /// Holds, or leaves the queue to a successor behind it.
+    pub(super) fn read_directory(&self, state: &mut State, index: usize) {
+        if !self.begin_read(state, index) {
+            return;
+        }
+        let successor = state.tree_of(index).and_then(|tree| tree.successor);
+        let contender = &mut state.contenders[index];
+        if successor.is_some_and(|named| contender.behind.contains(&named)) {
+            contender.leave_by(false);
+            contender.rounds = contender.rounds.saturating_add(1);
+        } else {
+            contender.grant(Way::List);
         }
     }
 

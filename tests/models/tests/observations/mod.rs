@@ -10,15 +10,29 @@ use zookeeper_recipes_simulation::{Trace, TraceEntry, TraceKind};
 pub(crate) const LOCK: &str = "/lock";
 
 /// The observations of a trace. The name of a process is the number of its contender.
+///
+/// The remarks `named <znode>` say what each write to the directory names, in their order.
 pub(crate) fn observations(trace: &Trace) -> Vec<Observed> {
+    let remarks = trace.entries().iter();
+    let remarks = remarks.filter(|entry| entry.kind == TraceKind::Remark);
+    let mut named = remarks.filter_map(|entry| entry.text.strip_prefix("named "));
     let entries = trace.entries().iter();
     let owners: BTreeMap<SessionId, usize> = entries
         .filter_map(|entry| Some((entry.session?, contender(entry)?)))
         .collect();
     let entries = trace.entries().iter();
     entries
-        .filter_map(|entry| observation(entry, &owners))
+        .filter_map(|entry| match writes_directory(entry) {
+            true => named.next().map(|name| Observed::Named(name.to_owned())),
+            false => observation(entry, &owners),
+        })
         .collect()
+}
+
+fn writes_directory(entry: &TraceEntry) -> bool {
+    let edit = entry.text.split_once(' ').map(|(_, edit)| edit);
+    entry.kind == TraceKind::Transaction
+        && edit.is_some_and(|edit| edit.starts_with("set /lock (version "))
 }
 
 fn contender(entry: &TraceEntry) -> Option<usize> {
@@ -36,6 +50,9 @@ fn observation(entry: &TraceEntry, owners: &BTreeMap<SessionId, usize>) -> Optio
         TraceKind::Reply => reply(contender(entry)?, &entry.text),
         TraceKind::Event => {
             let (path, event) = entry.text.split_once(' ')?;
+            if (path, event) == (LOCK, "NodeDataChanged") {
+                return Some(Observed::DirectoryChanged(contender(entry)?));
+            }
             let name = name(path)?.to_owned();
             let deleted = event == "NodeDeleted";
             Some(Observed::Notified(contender(entry)?, name, deleted))
@@ -57,7 +74,8 @@ fn observation(entry: &TraceEntry, owners: &BTreeMap<SessionId, usize>) -> Optio
             match what {
                 "asks" => Some(Observed::Asks(index)),
                 "granted" => Some(Observed::Granted(index)),
-                _ => Some(Observed::Leaves(index)),
+                "leaves" => Some(Observed::Leaves(index)),
+                _ => None,
             }
         }
         _ => None,
@@ -67,6 +85,8 @@ fn observation(entry: &TraceEntry, owners: &BTreeMap<SessionId, usize>) -> Optio
 fn request(index: usize, text: &str) -> Option<Observed> {
     let read = match text.split_once(' ')? {
         ("list", LOCK) => Read::List,
+        ("get", LOCK) => Read::Directory,
+        ("get", "/lock and watch") => Read::WatchDirectory,
         ("get", rest) => Read::Watch(name(rest.strip_suffix(" and watch")?)?.to_owned()),
         _ => return None,
     };
@@ -82,8 +102,9 @@ fn reply(index: usize, text: &str) -> Option<Observed> {
             Some(Observed::Listed(index, names.map(str::to_owned).collect()))
         }
         ("get", rest) => {
-            let name = name(rest.strip_suffix(" and watch")?)?.to_owned();
-            Some(Observed::Found(index, name, answer != "NoNode"))
+            let path = rest.strip_suffix(" and watch").unwrap_or(rest);
+            let is_known = path == LOCK || (path != rest && name(path).is_some());
+            is_known.then(|| Observed::Found(index, answer != "NoNode"))
         }
         _ => None,
     }
