@@ -375,3 +375,7 @@ pub(crate) fn recipe_of(name: &str) -> Option<&'static str> {
     let (label, _) = label_and_sequence(name, |label| known(label).is_some())?;
     known(&name[label])
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/contender.rs"]
+mod tests;

@@ -22,6 +22,22 @@ fn hosts_are_tried_in_turn_and_each_failure_is_kept() {
     assert!(matches!(world.obstacle(2), Some(Break::NoSession(_))));
 }
 
+/// The first try of a host is not over, and says for how long it has lasted.
+#[test]
+fn host_that_is_being_tried_has_an_obstacle_already() {
+    let moment = Duration::from_millis(10);
+    for way in [Way::Lost, Way::Mute] {
+        let mut world = World::new(config(1));
+        world.ways.fill(way);
+        world.pass(moment);
+        match (way, world.obstacle(0)) {
+            (Way::Lost, Some(Break::NotConnected(after))) => assert_eq!(after, moment),
+            (Way::Mute, Some(Break::NoSession(after))) => assert_eq!(after, moment),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn last_of_the_hosts_is_reached_within_the_timeout_if_all_others_are_silent() {
     for reachable in 0..5 {

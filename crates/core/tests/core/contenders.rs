@@ -294,3 +294,12 @@ fn a_number_that_may_be_read_in_two_ways_is_read_by_its_label() {
     let bare = Contender::parse(&positive, |label| label == "lock").expect("a contender");
     assert_eq!(bare.sequence().get(), -2_147_483_647);
 }
+
+#[test]
+fn contender_knows_the_transaction_that_was_set() {
+    let name = format!("{}0000000001", Identity::from_random_bits(7).name("lock-"));
+    let mut contender = parse(&name).expect("a contender");
+    assert_eq!(contender.czxid(), None);
+    contender.set_czxid(12);
+    assert_eq!(contender.czxid(), Some(12));
+}

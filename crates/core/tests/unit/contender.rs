@@ -1,0 +1,23 @@
+//! Which names mark releases.
+
+use super::*;
+
+fn is_closed(name: &str) -> bool {
+    let contender = Contender::parse(name, |label| label == "lock-");
+    contender.expect("a contender").is_closed_to_others()
+}
+
+#[test]
+fn name_marks_releases_by_the_third_group_of_a_hyphenated_identity() {
+    let canonical = "_c_6e8f2c1a-9d3b-8001-8a41-0c9d5e7b2f10-lock-0000000001";
+    assert!(is_closed(canonical));
+    assert!(!is_closed(&canonical.replace("8001", "4f57")));
+}
+
+/// The same text is at the same place by chance.
+#[test]
+fn name_with_another_form_of_identity_marks_no_release() {
+    let bare = "_c_6e8f2c1a9d3b4f80018a410c9d5e7b2f-lock-0000000001";
+    assert_eq!(&bare[THIRD_GROUP], MARKING);
+    assert!(!is_closed(bare));
+}
