@@ -62,10 +62,7 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
 /// proven.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_is_done_once_the_next_connection_is_proven() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
-    let hold = queue.acquire().await.expect("free");
+    let (simulation, _session, hold) = held(First).await;
     let faults = simulation.faults();
     faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
     let late = FaultKind::ReplyLate(Duration::from_millis(500));

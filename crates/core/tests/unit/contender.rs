@@ -21,3 +21,14 @@ fn name_with_another_form_of_identity_marks_no_release() {
     assert_eq!(&bare[THIRD_GROUP], MARKING);
     assert!(!is_closed(bare));
 }
+
+#[test]
+fn identities_of_a_session_are_counted_in_their_last_48_bits() {
+    let first = Identity::from_random_bits(u128::MAX);
+    let counted = u128::from(u64::MAX >> 16);
+    assert_eq!(first.after(0), first);
+    // The count goes on at zero, and changes no other bit.
+    let next = first.0.as_u128() & !counted;
+    assert_eq!(first.after(1).0.as_u128(), next);
+    assert_eq!(first.after(3).0.as_u128(), next + 2);
+}
