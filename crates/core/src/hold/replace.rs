@@ -37,8 +37,8 @@ impl Grant {
         let replaced = pin!(async {
             replace_znode(&live, &old, &new, data, acl).await?;
             // The new znode may have been found over a connection that is not proven yet.
-            let granted = live.until_may_grant(&old).await;
-            granted.map_err(|error| Error::at(&old, live.id, error))
+            let proven = live.until_may_grant(&old).await;
+            proven.map_err(|error| Error::at(&old, live.id, error))
         });
         live.during(&old, replaced).await?;
         // `hold_state` sees a lapse before this drop. After each later lapse, the supervisor looks
