@@ -32,3 +32,13 @@ fn identities_of_a_session_are_counted_in_their_last_48_bits() {
     assert_eq!(first.after(1).0.as_u128(), next);
     assert_eq!(first.after(3).0.as_u128(), next + 2);
 }
+
+#[test]
+fn share_of_a_time_is_drawn_by_the_last_bits_of_an_identity() {
+    let second = Duration::from_secs(1);
+    let share = |bits| Identity::from_random_bits(bits).share_of(second);
+    assert_eq!(share(0), Duration::ZERO);
+    assert_eq!(share(u128::MAX), second);
+    let half = share(1 << 31).as_secs_f64();
+    assert!((half - 0.5).abs() < 0.001, "{half}");
+}
