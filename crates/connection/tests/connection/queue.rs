@@ -1,11 +1,13 @@
 //! Requests that wait for a connection.
 
-use zookeeper_recipes_connection::{Break, RequestError};
+use std::io;
+
+use zookeeper_recipes_connection::{Break, RequestError, WatchedRead};
 use zookeeper_recipes_protocol::{
     AddWatchMode, AddWatchRequest, OpCode, RequestBody, WatcherType, WatchesRequest,
 };
 
-use crate::world::{T, Way, World};
+use crate::world::{T, Way, World, config};
 
 #[test]
 fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
@@ -71,6 +73,45 @@ fn request_at_which_the_server_closes_the_connection_is_named() {
             Err(RequestError::Broken(Break::ClosedAt(OpCode::WhoAmI)))
         ),
         "{outcome:?}"
+    );
+}
+
+#[test]
+fn request_at_which_the_server_resets_the_connection_is_named() {
+    let broken = |kind: io::ErrorKind| {
+        let mut world = World::connected();
+        world.silence();
+        let caller = world.request(RequestBody::WhoAmI);
+        world.settle();
+        world.machine.broken(world.now, io::Error::from(kind));
+        world.settle();
+        world.outcome(caller).expect_err("no answer").clone()
+    };
+    let reset = broken(io::ErrorKind::ConnectionReset);
+    assert!(
+        matches!(reset, RequestError::Broken(Break::ClosedAt(OpCode::WhoAmI))),
+        "{reset:?}"
+    );
+    let lost = broken(io::ErrorKind::TimedOut);
+    assert!(
+        matches!(lost, RequestError::Broken(Break::Io(_))),
+        "{lost:?}"
+    );
+}
+
+#[test]
+fn request_for_watches_at_which_a_server_closes_the_connection_is_named() {
+    let mut world = World::new(config(1));
+    world.until(World::is_connected);
+    world.watch(WatchedRead::Data, "/");
+    world.settle();
+    world.ensemble.conduct.closes_at = Some(OpCode::SetWatches);
+    world.close_connection();
+    world.until(|world| world.obstacle(0).is_some());
+    let obstacle = world.obstacle(0);
+    assert!(
+        matches!(obstacle, Some(Break::ClosedAt(OpCode::SetWatches))),
+        "{obstacle:?}"
     );
 }
 
