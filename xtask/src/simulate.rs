@@ -74,7 +74,13 @@ pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
 
 /// The command that runs the seeds, optimised: a seed takes a tenth of the time.
 fn command(arguments: &Arguments) -> Command {
-    let mut command = cargo(&["run", "--quiet", "--release", "--package", PACKAGE, "--"]);
+    // A run with a tally takes hours, and is worth a longer build.
+    let profile = match arguments.tally {
+        Some(_) => "seeds",
+        None => "release",
+    };
+    let mut command = cargo(&["run", "--quiet", "--profile", profile]);
+    command.args(["--package", PACKAGE, "--"]);
     if let Some(recipe) = &arguments.recipe {
         command.args(["--recipe", recipe]);
     }
