@@ -358,8 +358,22 @@ mod tests {
         };
         assert_eq!(
             line(&command(&arguments)),
-            "cargo run --quiet --release --package zookeeper-recipes-schedules -- \
+            "cargo run --quiet --profile release --package zookeeper-recipes-schedules -- \
              --recipe lock --never-heals --seed 7"
+        );
+    }
+
+    #[test]
+    fn run_with_a_tally_is_built_for_hours() {
+        let arguments = Arguments {
+            seeds: 91_000,
+            tally: Some("tally.txt".into()),
+            ..Arguments::default()
+        };
+        assert_eq!(
+            line(&command(&arguments)),
+            "cargo run --quiet --profile seeds --package zookeeper-recipes-schedules -- \
+             --seeds 91000 --tally tally.txt"
         );
     }
 
