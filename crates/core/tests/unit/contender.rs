@@ -42,3 +42,30 @@ fn share_of_a_time_is_drawn_by_the_last_bits_of_an_identity() {
     let half = share(1 << 31).as_secs_f64();
     assert!((half - 0.5).abs() < 0.001, "{half}");
 }
+
+#[test]
+fn identity_stands_before_the_label_in_a_name_and_in_a_path() {
+    let identity = Identity::from_random_bits(0);
+    let prefix = "_c_00000000-0000-4000-8000-000000000000-";
+    assert_eq!(identity.prefix(), prefix);
+    assert_eq!(identity.path("/a", "lock-"), format!("/a/{prefix}lock-"));
+}
+
+#[test]
+fn recipe_is_known_by_the_label_of_a_name() {
+    let identity = Identity::from_random_bits(0);
+    let recipe = |label: &str| recipe_of(&format!("{}0000000001", identity.name(label)));
+    for (labels, known) in [
+        (&["lock-", "__lock__"][..], "an exclusive lock"),
+        (&["__READ__", "__WRIT__", "__rlock__"], "a read/write lock"),
+        (&["latch-", "standby-latch-"], "a leader election"),
+        (&["permit-1-", "permit-12-"], "a semaphore"),
+    ] {
+        for label in labels {
+            assert_eq!(recipe(label), Some(known), "{label}");
+        }
+    }
+    for label in ["permit-0-", "permit-01-", "permit--", "other-"] {
+        assert_eq!(recipe(label), None, "{label}");
+    }
+}
