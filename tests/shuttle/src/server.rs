@@ -37,7 +37,7 @@ impl Server {
         self.with(|znodes| znodes.delete(path)).is_ok()
     }
 
-    /// The names of the children of a znode. None if it does not exist.
+    /// The names of the children of a znode. There are none if it does not exist.
     pub fn children(&self, path: &str) -> Vec<String> {
         let children = self.with(|znodes| znodes.children(path));
         children.unwrap_or_default()
