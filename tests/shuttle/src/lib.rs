@@ -16,7 +16,7 @@ pub use wire::Wire;
 
 use std::env;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 
 /// How many changes of the order of the threads a schedule of PCT has at most.
@@ -29,20 +29,24 @@ const DEPTH: usize = 3;
 ///
 /// # Panics
 ///
-/// As the test does, and if a schedule comes to a point where no thread can run.
+/// As the test does, if a schedule comes to a point where no thread can run, and if a variable has
+/// another form.
 ///
 /// [pct]: https://www.microsoft.com/en-us/research/publication/a-randomized-scheduler-with-probabilistic-guarantees-of-finding-bugs/
 pub fn check(schedules: usize, test: impl Fn() + Send + Sync + 'static + Copy) {
-    if let Ok(schedule) = env::var("SHUTTLE_SCHEDULE") {
-        return shuttle::replay(test, &schedule);
-    }
-    let asked = env::var("SHUTTLE_SCHEDULES").ok();
-    let asked = asked.and_then(|asked| asked.parse().ok());
-    let schedules = asked.unwrap_or(schedules);
     let mut config = Config::new();
     // The futures of an acquisition are large without optimisation.
     config.stack_size = 1 << 20;
     config.failure_persistence = FailurePersistence::Print;
+    if let Ok(schedule) = env::var("SHUTTLE_SCHEDULE") {
+        let replay = ReplayScheduler::new_from_encoded(&schedule);
+        Runner::new(replay, config).run(test);
+        return;
+    }
+    let schedules = match env::var("SHUTTLE_SCHEDULES") {
+        Ok(asked) => asked.parse().expect("SHUTTLE_SCHEDULES is a number"),
+        Err(_) => schedules,
+    };
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(test);
     Runner::new(PctScheduler::new(DEPTH, schedules), config).run(test);
 }
