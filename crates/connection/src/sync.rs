@@ -1,4 +1,4 @@
-//! Mutexes. A test puts those of `shuttle` in, which show it each order of the threads.
+//! The mutexes of the crate. `tests/shuttle` compiles it with those of shuttle.
 
 use std::sync::PoisonError;
 

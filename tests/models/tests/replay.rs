@@ -1,4 +1,4 @@
-//! The model and the code are held together: what the lock does on a simulated ensemble, the model
+//! The model and the code are held together: what the recipes do on a simulated ensemble, the model
 //! of the handoff can do, too.
 //!
 //! The trace of a run shows the transactions, the requests with their replies, and the events. The

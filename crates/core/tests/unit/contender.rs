@@ -1,4 +1,4 @@
-//! Which names mark releases.
+//! What a name says, and how identities are made.
 
 use super::*;
 

@@ -289,8 +289,9 @@ fn lease_ends_when_the_contacts_say() {
     }
 }
 
-/// True if the lease lapses by a silence. The probes are answered at once, but for a silence of the servers that
-/// begins as a probe is due. They answer the probes of the silence at its end.
+/// True if the lease lapses by a silence of the servers, which begins as a probe is due.
+///
+/// They answer the probes of the silence at its end, and all others at once.
 fn lapses_by_a_silence(terms: Terms, silence: Duration) -> bool {
     let mut lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
     let probe = terms.probe_interval();

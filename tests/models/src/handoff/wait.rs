@@ -37,12 +37,12 @@ impl HandoffModel {
         let is_library = self.parties[index].kind == Kind::Library;
         match decide(&queue[..=me]) {
             Verdict::Hold => {
-                let behind = queue[me + 1..].iter().map(|znode| znode.czxid);
+                let behind = &queue[me + 1..];
                 let reads = is_library
                     && queue[me].label == Label::Candidate
                     && !self.has(Change::ReadsNoDirectory);
-                if reads && contender.rules_out != Some(true) && me + 1 < queue.len() {
-                    contender.behind = behind.collect();
+                if reads && contender.rules_out != Some(true) && !behind.is_empty() {
+                    contender.behind = behind.iter().map(|znode| znode.czxid).collect();
                     contender.phase = Phase::AsksForSuccessor;
                     return;
                 }
