@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_protocol::RequestBody;
@@ -87,11 +86,6 @@ impl Connection {
     /// It is also marked as changed each time that a host was tried in vain.
     pub fn states(&self) -> watch::Receiver<State> {
         self.shared.state.subscribe()
-    }
-
-    /// The session timeout that the last server granted.
-    pub fn timeout(&self) -> Duration {
-        self.shared.lock().machine.timeout()
     }
 
     /// The number of the first connection over which a server has confirmed the session.

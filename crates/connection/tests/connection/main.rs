@@ -8,6 +8,7 @@ mod world;
 mod closing;
 mod credentials;
 mod cuts;
+mod driver;
 mod errors;
 mod handshake;
 mod hostile;
