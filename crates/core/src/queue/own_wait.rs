@@ -48,3 +48,7 @@ impl OwnWait {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/own_wait.rs"]
+mod tests;

@@ -80,6 +80,10 @@ pub(crate) struct Alterations {
     /// The server refuses each create of this path, as if the parent did not exist. The number counts
     /// these creates.
     pub(crate) lacks_parent_of: Option<(&'static str, Arc<AtomicU64>)>,
+    /// The server knows no containers.
+    pub(crate) refuses_containers: bool,
+    /// The answer to each list, as of a member that lags behind.
+    pub(crate) lists: Arc<Mutex<Option<Vec<String>>>>,
 }
 
 /// An ensemble with altered sessions.
@@ -281,6 +285,9 @@ impl ServerSession for AlteredSession {
                 return ready(Err(ServerError::Refused(Refusal::NoNode))).boxed();
             }
         }
+        if self.alterations.refuses_containers && mode == CreateMode::Container {
+            return ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed();
+        }
         let late = self.alterations.applies_late;
         if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
             return self.apply_late(late, path, data, mode, acl);
@@ -319,6 +326,9 @@ impl ServerSession for AlteredSession {
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
         if self.alterations.is_over.load(Ordering::Relaxed) {
             return ready(Err(ServerError::SessionOver(SessionEnd::Expired))).boxed();
+        }
+        if let Some(names) = self.alterations.lists.lock().expect("no panic").clone() {
+            return ready(Ok(names)).boxed();
         }
         let reader = self.reader();
         match Arc::ptr_eq(&reader, &self.server) {

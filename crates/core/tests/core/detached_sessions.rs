@@ -455,6 +455,23 @@ async fn inherited_hold_whose_znode_is_written_to_is_lost() {
     assert!(!hold.is_held(), "two hold for good");
 }
 
+/// Somebody has deleted the znode, and has created one of the same name.
+#[tokio::test(start_paused = true)]
+async fn znode_of_another_owner_is_not_taken_over_as_an_inherited_hold() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let znode = hold.node_path().to_owned();
+    let detached = session.detach([hold]).await.expect("it is held");
+    let administrator = simulation.administrator();
+    administrator.delete(&znode).expect("it exists");
+    let again = administrator.create(&znode, b"", CreateMode::Persistent);
+    again.expect("the name is free");
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    let acquired = timeout(TIMEOUT, queue(&second, PATH).acquire()).await;
+    let error = acquired.expect("an answer").expect_err("it is lost");
+    assert!(matches!(error, Error::ContenderDeleted { .. }), "{error:?}");
+}
+
 /// The servers record the timeout with which a session was opened. A leader that is elected later
 /// goes by it, until the session reconnects.
 #[tokio::test(start_paused = true)]

@@ -631,6 +631,11 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     administrator
         .create(stranger, b"", CreateMode::PersistentSequential)
         .expect("a good path");
+    // Children of no recipe, listed before it and after it.
+    for other in ["/locks/a/A", "/locks/a/z"] {
+        let created = administrator.create(other, b"", CreateMode::Persistent);
+        created.expect("a good path");
+    }
     for attempt in [
         queue(&session).acquire().await.map(drop),
         queue(&session).try_acquire().await.map(drop),
@@ -643,7 +648,7 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
         assert_eq!(*recipe, "a read/write lock");
     }
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(administrator.children("/locks/a").len(), 1);
+    assert_eq!(administrator.children("/locks/a").len(), 3);
 }
 
 /// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.

@@ -43,3 +43,4 @@ mod time_limits;
 mod unpolled_attempts;
 mod unsupported_requests;
 mod users_clients;
+mod waits;

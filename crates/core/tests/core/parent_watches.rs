@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Queue, QueueOptions, Session, WaitStrategy};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
 use crate::altered_ensemble::{Alterations, Altered};
@@ -49,4 +49,19 @@ async fn reconnect_after_the_list_wakes_a_waiter_that_waits_later() {
     holds.release().await.expect("it is held");
     let woken = timeout(LATE * 4, waits).await.expect("it is woken");
     assert!(woken.expect("no panic").expect("its turn").is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_on_the_directory_asks_for_nothing_while_nothing_changes() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let holder = queue(&simulated_session(&simulation, "two").await);
+    let _hold = holder.acquire().await.expect("nobody is before it");
+    let waiter = queue(&simulated_session(&simulation, "one").await);
+    let waits = tokio::spawn(async move { waiter.acquire().await });
+    sleep(LATE).await;
+    let lists = || simulation.counters().requests(RequestKind::List);
+    let before = lists();
+    sleep(LATE).await;
+    assert_eq!(lists(), before);
+    assert!(!waits.is_finished());
 }

@@ -61,6 +61,32 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
 }
 
+/// Waits on itself.
+#[derive(Debug)]
+struct Vain;
+
+impl Rule for Vain {
+    fn label(&self) -> Cow<'_, str> {
+        First.label()
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::wait_on(view.place()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_that_waits_on_its_own_contender_is_refused() {
+    let simulation = Simulation::new(Default::default());
+    let session = simulated_session(&simulation, "a").await;
+    let queue = Queue::new(&session, "/locks/a", Vain).expect("a good path");
+    let refused = tokio::time::timeout(Duration::from_secs(60), queue.acquire()).await;
+    let error = refused
+        .expect("an answer")
+        .expect_err("it would wait for ever");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
     let simulation = Simulation::new(Default::default());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{CreateMode, Queue};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::First;
@@ -34,6 +34,10 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
         let process = simulation.process("waiter");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(administrator.children(PATH).len(), 2);
+        let lists = || simulation.counters().requests(RequestKind::List);
+        let before = lists();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(lists(), before, "it waits");
         if reconnects {
             process.partition(Duration::from_secs(1));
             process.disconnect();

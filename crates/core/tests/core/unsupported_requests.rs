@@ -1,15 +1,19 @@
 //! Servers that close the connection at requests that they do not know.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Session};
+use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, Queue, Session,
+};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
 use zookeeper_recipes_suite::simulated_session;
 
+use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::First;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,6 +61,41 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
     timeout(20 * SECOND, all).await.expect("they work in time");
     assert_eq!(simulation.faults().waiting(), 0, "the fault has happened");
     assert_eq!(simulation.administrator().reap_containers(), paths);
+}
+
+/// A server before 3.5.3 refuses them, and keeps the connection.
+#[tokio::test(start_paused = true)]
+async fn server_that_refuses_containers_gets_persistent_directories() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("p"),
+        alterations: Alterations {
+            refuses_containers: true,
+            ..Alterations::default()
+        },
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    works(&session.expect("a session opens"), "/locks/a").await;
+    let administrator = simulation.administrator();
+    assert_eq!(administrator.reap_containers(), [""; 0]);
+    assert_eq!(administrator.children("/locks"), ["a"]);
+}
+
+/// It closes the connection at each create.
+#[tokio::test(start_paused = true)]
+async fn server_that_does_not_know_creates_is_an_error_that_says_so() {
+    let simulation = Simulation::new(SimulationOptions {
+        unknown: vec![Opcode::Create],
+        ..SimulationOptions::default()
+    });
+    let session = simulated_session(&simulation, "p").await;
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let acquired = timeout(60 * SECOND, queue.acquire()).await;
+    let error = acquired
+        .expect("in time")
+        .expect_err("no create")
+        .to_string();
+    assert!(error.contains("may not know create2"), "{error}");
 }
 
 /// Connections broke at three creates for another reason.

@@ -24,3 +24,39 @@ async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
     server.reconnect();
     assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
 }
+
+#[tokio::test(start_paused = true)]
+async fn own_znode_is_lost_once_its_watch_says_so() {
+    let (live, server) = Scripted::open(Duration::from_millis(1));
+    let watched = Watched {
+        znode: SessionZnodes::new(&live).numbered("/own"),
+        server: server.clone(),
+    };
+    let deleted = std::future::ready(Event::Deleted).boxed();
+    let mut watches = Watches {
+        own: Some(LossWatch::new(watched, Some(deleted))),
+        connection: server.connection(),
+        ..Watches::default()
+    };
+    let lost = Certainty::Lost(ZnodeLoss::Deleted);
+    assert_eq!(watches.look_at_own(&*server), lost);
+    server.reconnect();
+    assert_eq!(watches.look_at_own(&*server), lost);
+}
+
+#[tokio::test]
+async fn step_back_is_ruled_out_by_data_that_has_not_changed() {
+    for (may_step_back, is_ruled_out) in [(None, false), (Some(true), false), (Some(false), true)] {
+        let mut watches = Watches {
+            directory: Some(std::future::pending().boxed()),
+            may_step_back,
+            ..Watches::default()
+        };
+        assert_eq!(watches.step_back_is_ruled_out(), is_ruled_out);
+        assert!(watches.directory.is_some(), "it is still watched");
+        watches.directory = Some(std::future::ready(Event::DataChanged).boxed());
+        assert!(!watches.step_back_is_ruled_out());
+        // Its future is not polled again.
+        assert!(!watches.step_back_is_ruled_out());
+    }
+}

@@ -1,0 +1,265 @@
+//! What a waiter does as its reads and watches answer, and what it asks for.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::ensemble::Permission;
+use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, InvalidInput, Queue,
+    QueueView, Refusal, Rule, RuleHints, Session, Verdict,
+};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::altered_ensemble::{Alterations, Altered};
+use crate::support::First;
+
+const PATH: &str = "/queue";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// As [`First`]. No contender is ever replaced.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    reads_directory: bool,
+    may_step_back: bool,
+    marks_release: bool,
+}
+
+impl Rule for Kept {
+    fn label(&self) -> Cow<'_, str> {
+        First.label()
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
+    }
+
+    fn reads_directory(&self) -> bool {
+        self.reads_directory
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for Kept {
+    fn may_be_replaced(&self, _: &str) -> bool {
+        false
+    }
+
+    fn may_step_back(&self, _: &Contender, _: Option<&[u8]>) -> bool {
+        self.may_step_back
+    }
+
+    fn holds_only_first(&self, _: &str) -> bool {
+        self.marks_release
+    }
+}
+
+fn simulation() -> Simulation {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let made = simulation
+        .administrator()
+        .create(PATH, b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    simulation
+}
+
+async fn queue(simulation: &Simulation, process: &str, rule: Kept) -> Queue {
+    let session = simulated_session(simulation, process).await;
+    Queue::new(&session, PATH, rule).expect("a good path")
+}
+
+/// A hold that lasts until its loss watch is set, and somebody who waits for it.
+async fn hold_and_waiter(
+    simulation: &Simulation,
+    rule: Kept,
+) -> (Hold, JoinHandle<Result<Hold, Error>>) {
+    let hold = queue(simulation, "holder", rule).await.acquire().await;
+    let waiter = queue(simulation, "waiter", rule).await;
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(5 * SECOND).await;
+    (hold.expect("it is free"), waiting)
+}
+
+/// What all sessions together have asked for.
+fn asked(simulation: &Simulation) -> [u64; 2] {
+    let counters = simulation.counters();
+    [RequestKind::List, RequestKind::Get].map(|kind| counters.requests(kind))
+}
+
+fn since(simulation: &Simulation, before: [u64; 2]) -> [u64; 2] {
+    let [lists, reads] = asked(simulation);
+    [lists - before[0], reads - before[1]]
+}
+
+async fn holds(waiting: JoinHandle<Result<Hold, Error>>) {
+    let granted = timeout(60 * SECOND, waiting).await.expect("its turn");
+    let hold = granted.expect("no panic").expect("it is acquired");
+    assert!(hold.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_may_not_read_its_predecessor_does_not_hold() {
+    let simulation = simulation();
+    let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
+    let name = format!("{PATH}/{}", Identity::random().name("lock-"));
+    let administrator = simulation.administrator();
+    let mode = CreateMode::PersistentSequential;
+    let created = administrator.create_with_acl(&name, b"", mode, &closed);
+    let predecessor = created.expect("it is free");
+    let queue = queue(&simulation, "waiter", Kept::default()).await;
+    let refused = timeout(60 * SECOND, queue.acquire()).await;
+    let error = refused.expect("an answer").expect_err("it cannot know");
+    let Error::Refused { path, refusal, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(*path, predecessor);
+    assert_eq!(*refusal, Refusal::NoPermission(Permission::READ));
+    sleep(SECOND).await;
+    assert_eq!(administrator.children(PATH).len(), 1);
+}
+
+/// One list and one read for the decision, and one read that sets the watch again.
+#[tokio::test(start_paused = true)]
+async fn waiter_reads_changed_data_of_the_directory_once_and_watches_it_again() {
+    let simulation = simulation();
+    let rule = Kept {
+        reads_directory: true,
+        ..Kept::default()
+    };
+    let (_hold, _waiting) = hold_and_waiter(&simulation, rule).await;
+    for data in [b"a", b"b"] {
+        let before = asked(&simulation);
+        let administrator = simulation.administrator();
+        administrator.set_data(PATH, data).expect("it exists");
+        sleep(SECOND).await;
+        assert_eq!(since(&simulation, before), [1, 2]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_verdict_needs_no_data_asks_nothing_when_the_directory_is_written() {
+    let simulation = simulation();
+    let rule = Kept {
+        may_step_back: true,
+        ..Kept::default()
+    };
+    let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
+    let before = asked(&simulation);
+    let administrator = simulation.administrator();
+    administrator.set_data(PATH, b"a").expect("it exists");
+    sleep(SECOND).await;
+    assert_eq!(since(&simulation, before), [0, 0]);
+    hold.release().await.expect("it is held");
+    holds(waiting).await;
+}
+
+/// A member that lags behind lists a contender that no read finds.
+#[tokio::test(start_paused = true)]
+async fn looks_at_a_list_that_is_out_of_date_are_paced() {
+    let simulation = simulation();
+    let lists: Arc<Mutex<Option<Vec<String>>>> = Arc::default();
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("waiter"),
+        alterations: Alterations {
+            lists: lists.clone(),
+            ..Alterations::default()
+        },
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let hold = queue(&simulation, "holder", Kept::default()).await;
+    let hold = hold.acquire().await.expect("it is free");
+    let waiter = Queue::new(&session, PATH, First).expect("a good path");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(SECOND).await;
+    let stale = simulation.administrator().children(PATH);
+    assert_eq!(stale.len(), 2);
+    *lists.lock().expect("no panic") = Some(stale);
+    hold.release().await.expect("it is held");
+    let before = asked(&simulation);
+    sleep(3 * SECOND).await;
+    let [_, reads] = since(&simulation, before);
+    assert!((5..20).contains(&reads), "{reads} reads");
+    *lists.lock().expect("no panic") = None;
+    holds(waiting).await;
+}
+
+/// Its predecessor's release and the deletion of its own znode may be told in any order then.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds() {
+    let simulation = simulation();
+    let rule = Kept {
+        reads_directory: true,
+        marks_release: true,
+        ..Kept::default()
+    };
+    let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
+    simulation.process("waiter").disconnect();
+    sleep(5 * SECOND).await;
+    // It reads the data, and its other watches stay as they are.
+    let administrator = simulation.administrator();
+    administrator.set_data(PATH, b"a").expect("it exists");
+    sleep(SECOND).await;
+    let before = asked(&simulation);
+    hold.release().await.expect("it is held");
+    holds(waiting).await;
+    assert_eq!(since(&simulation, before)[0], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a_list() {
+    let simulation = simulation();
+    let hold = queue(&simulation, "holder", Kept::default()).await;
+    let hold = hold.acquire().await.expect("it is free");
+    let between = queue(&simulation, "between", Kept::default()).await;
+    let leaving = tokio::spawn(async move { between.acquire().await });
+    sleep(SECOND).await;
+    let waiter = queue(&simulation, "waiter", Kept::default()).await;
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(SECOND).await;
+    simulation.process("waiter").disconnect();
+    sleep(5 * SECOND).await;
+    leaving.abort();
+    sleep(SECOND).await;
+    assert_eq!(simulation.administrator().children(PATH).len(), 2);
+    let before = asked(&simulation);
+    hold.release().await.expect("it is held");
+    holds(waiting).await;
+    assert_eq!(since(&simulation, before)[0], 0);
+}
+
+/// It asks for the data only, because its znode's number proves that it is alone.
+#[tokio::test(start_paused = true)]
+async fn contender_that_is_alone_lists_the_queue_if_its_read_has_no_answer() {
+    let simulation = simulation();
+    let rule = Kept {
+        reads_directory: true,
+        ..Kept::default()
+    };
+    let queue = queue(&simulation, "one", rule).await;
+    let mut holds = 0;
+    loop {
+        let before = asked(&simulation);
+        let hold = queue.acquire().await.expect("it is free");
+        hold.release().await.expect("it is held");
+        if since(&simulation, before) == [0, 1] {
+            break;
+        }
+        holds += 1;
+        assert!(holds < 10, "each has asked for a list");
+    }
+    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Get);
+    simulation.faults().inject(lost);
+    let before = asked(&simulation);
+    let acquired = timeout(60 * SECOND, queue.acquire()).await;
+    assert_eq!(simulation.faults().waiting(), 0, "the reply is lost");
+    let hold = acquired.expect("in time").expect("it is free");
+    assert!(hold.is_held());
+    assert!(since(&simulation, before)[0] >= 1);
+}
