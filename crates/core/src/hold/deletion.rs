@@ -238,3 +238,7 @@ async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
         let _ = deletion.answer.send(answer.clone());
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/deletion.rs"]
+mod tests;

@@ -300,3 +300,19 @@ async fn attempts_dropped_before_a_real_connection_breaks_are_found_by_one_list(
         assert!(lists <= of_attempts + 2, "{sent:?}");
     }
 }
+
+/// Its directory does not exist, so the create is refused.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_is_dropped_before_its_create_is_refused_asks_for_nothing_more() {
+    let simulation = simulation();
+    let session = simulated_session(&simulation, "one").await;
+    let queue = Queue::new(&session, "/missing", First).expect("a good path");
+    let mut attempt = Box::pin(queue.acquire());
+    assert!((&mut attempt).now_or_never().is_none());
+    drop(attempt);
+    sleep(TIMEOUT).await;
+    let counters = simulation.counters();
+    // The list went with the create.
+    let kinds = [RequestKind::Create, RequestKind::List, RequestKind::Delete];
+    assert_eq!(kinds.map(|kind| counters.requests(kind)), [1, 1, 0]);
+}

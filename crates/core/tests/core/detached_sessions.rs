@@ -455,6 +455,20 @@ async fn inherited_hold_whose_znode_is_written_to_is_lost() {
     assert!(!hold.is_held(), "two hold for good");
 }
 
+#[tokio::test(start_paused = true)]
+async fn inherited_hold_is_taken_at_its_own_path_only() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let znode = hold.node_path().to_owned();
+    let detached = session.detach([hold]).await.expect("it is held");
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    let other = queue(&second, "/locks/other").acquire().await;
+    let other = other.expect("it is free").node_path().to_owned();
+    assert!(other.starts_with("/locks/other/"), "{other}");
+    let taken = queue(&second, PATH).acquire().await.expect("it is left");
+    assert_eq!(taken.node_path(), znode);
+}
+
 /// Somebody has deleted the znode, and has created one of the same name.
 #[tokio::test(start_paused = true)]
 async fn znode_of_another_owner_is_not_taken_over_as_an_inherited_hold() {

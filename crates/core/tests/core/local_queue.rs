@@ -214,3 +214,37 @@ async fn hold_from_the_server_is_handed_on_as_often_as_any_though_the_one_before
     let third = third.await.expect("its turn");
     assert_eq!(third.node_path(), path, "it is handed on");
 }
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_handed_on_so_many_times_before_another_process_has_its_turn() {
+    const PASSES: u32 = 2;
+    let simulation = simulation();
+    let session = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;
+    let options = QueueOptions::new().local(PASSES);
+    let session = session.expect("a session opens");
+    let ours = Queue::with_options(&session, "/locks/a", First, options).expect("a good path");
+    let theirs = queue(simulation.ensemble("two")).await;
+    let (turns, mut order) = tokio::sync::mpsc::unbounded_channel();
+    let contend = |queue: Queue, name: &'static str, stays: u64| {
+        let turns = turns.clone();
+        async move {
+            let hold = queue.acquire().await.expect("its turn comes");
+            turns.send(name).expect("the test waits");
+            sleep(Duration::from_secs(stays)).await;
+            hold.release().await.expect("it is held");
+        }
+    };
+    let first = tokio::spawn(contend(ours.clone(), "ours", 5));
+    sleep(Duration::from_secs(1)).await;
+    let other = tokio::spawn(contend(theirs, "theirs", 1));
+    let tasks: Vec<_> = (0..4).map(|_| contend(ours.clone(), "ours", 1)).collect();
+    drop(turns);
+    futures_util::future::join_all(tasks).await;
+    first.await.expect("no panic");
+    other.await.expect("no panic");
+    let mut names = Vec::new();
+    while let Some(name) = order.recv().await {
+        names.push(name);
+    }
+    assert_eq!(names, ["ours", "ours", "ours", "theirs", "ours", "ours"]);
+}

@@ -713,3 +713,19 @@ async fn lapse_costs_no_request_for_a_hold_that_was_released() {
         deletions_at_a_lapse(0).await
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn hold_whose_znode_somebody_has_deleted_is_dropped_without_a_request() {
+    let (simulation, session) = simulated().await;
+    let held = hold(&queue(&session)).await;
+    sleep(Duration::from_secs(5)).await;
+    let administrator = simulation.administrator();
+    administrator.delete(held.node_path()).expect("it exists");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(held.state(), HoldState::Lost(LossReason::Deleted));
+    let deletions = || simulation.counters().requests(RequestKind::Delete);
+    let before = deletions();
+    drop(held);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(deletions(), before);
+}

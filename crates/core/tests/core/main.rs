@@ -40,6 +40,7 @@ mod session_states;
 mod sessions;
 mod support;
 mod time_limits;
+mod tokens;
 mod unpolled_attempts;
 mod unsupported_requests;
 mod users_clients;

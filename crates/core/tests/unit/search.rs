@@ -35,3 +35,13 @@ async fn callers_share_the_next_look_and_none_that_was_sent_before() {
         "the others are done"
     );
 }
+
+#[test]
+fn callers_share_the_look_at_their_directory_beside_those_at_others() {
+    let searches = Searches::default();
+    let (first, of_a) = searches.enter("/locks/a");
+    let (second, of_b) = searches.enter("/locks/b");
+    let (third, again) = searches.enter("/locks/a");
+    assert!(Arc::ptr_eq(&of_a, &again) && !Arc::ptr_eq(&of_a, &of_b));
+    assert!(first < second && second < third);
+}

@@ -1,0 +1,48 @@
+//! Tokens and states as numbers and as text.
+
+use zookeeper_recipes_core::{Ended, FencingToken, HoldState, LossReason, SessionEnd};
+
+#[test]
+fn token_is_the_number_of_its_znode_and_a_turn() {
+    let token = FencingToken::from(77);
+    assert_eq!((token.get(), token.turn(), i64::from(token)), (77, 0, 77));
+    assert_eq!(token.to_string(), "77");
+    let later = token.with_turn(3);
+    assert_eq!((later.get(), later.turn(), i64::from(later)), (77, 3, 77));
+    assert_eq!(later.to_string(), "77:3");
+    assert!(token < later && later < FencingToken::from(78));
+}
+
+#[test]
+fn state_says_in_words_what_the_hold_is() {
+    let lost = LossReason::Session(SessionEnd::Expired);
+    for (state, text, ended) in [
+        (HoldState::Held, "held", None),
+        (
+            HoldState::Suspended,
+            "held, but the server does not answer",
+            None,
+        ),
+        (
+            HoldState::Released,
+            "the hold is over: it was released",
+            Some(Ended::Released),
+        ),
+        (
+            HoldState::Lost(lost),
+            "the hold is lost: its session is expired",
+            Some(Ended::Lost(lost)),
+        ),
+    ] {
+        assert_eq!(state.to_string(), text);
+        assert_eq!(state.ended(), ended);
+        assert!(ended.is_none_or(|ended| HoldState::from(ended) == state));
+    }
+}
+
+#[test]
+fn own_close_of_a_session_is_no_loss_to_warn_of() {
+    assert!(LossReason::Session(SessionEnd::Closed).is_own_close());
+    assert!(!LossReason::Session(SessionEnd::Expired).is_own_close());
+    assert!(!LossReason::LeaseElapsed.is_own_close());
+}
