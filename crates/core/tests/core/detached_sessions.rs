@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, join};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState, Queue,
-    Session, SessionId,
+    Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState,
+    LossReason, Permission, Queue, Session, SessionId,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
@@ -467,6 +467,44 @@ async fn inherited_hold_is_taken_at_its_own_path_only() {
     assert!(other.starts_with("/locks/other/"), "{other}");
     let taken = queue(&second, PATH).acquire().await.expect("it is left");
     assert_eq!(taken.node_path(), znode);
+}
+
+/// From then on nobody may create the ticket of a session that is left there.
+fn close_the_root(simulation: &Simulation) {
+    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    administrator.set_acl("/", &reads).expect("it exists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_is_left_though_nobody_may_create_a_child_of_the_root() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let znode = hold.node_path().to_owned();
+    close_the_root(&simulation);
+    let detached = session.detach([hold]).await.expect("it is held");
+    assert_eq!(simulation.administrator().children("/locks").len(), 2);
+    let second = resume(&simulation, &detached).await.expect("an answer");
+    let hold = queue(&second, PATH).acquire().await.expect("it is left");
+    assert_eq!(hold.node_path(), znode);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_whose_directory_is_gone_is_lost_and_not_left() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    close_the_root(&simulation);
+    // No event of this comes before the session is left.
+    let administrator = simulation.administrator();
+    for path in [hold.node_path(), PATH, "/locks"] {
+        administrator.delete(path).expect("it exists");
+    }
+    let refused = session.detach([hold]).await.map(|left| left.session_id());
+    let error = refused.expect_err("it is lost");
+    let Error::Lost { reason, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(reason, LossReason::Deleted);
 }
 
 /// Somebody has deleted the znode, and has created one of the same name.
