@@ -277,6 +277,8 @@ async fn session_that_leaves_its_server_connects_to_another() {
     let at_once = timeout(AWAY / 10, accepted.recv()).await;
     let (second, stream) = at_once.expect("it leaves").expect("a driver");
     assert_ne!(first, second);
-    Member::new(stream).serve_for(&mut ensemble, AWAY / 10).await;
+    Member::new(stream)
+        .serve_for(&mut ensemble, AWAY / 10)
+        .await;
     assert!(number_of(&connection) > before && before.is_some());
 }
