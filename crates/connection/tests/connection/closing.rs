@@ -37,6 +37,23 @@ fn close_comes_after_the_requests_that_were_asked_before() {
     );
 }
 
+/// The server has not answered the close.
+#[test]
+fn request_that_is_asked_after_a_close_is_not_sent() {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![OpCode::CloseSession];
+    world.machine.close(world.now);
+    let after = world.create("/b");
+    world.settle();
+    assert!(world.end().is_none());
+    assert!(matches!(
+        world.outcome(after),
+        Err(RequestError::Ended(End::Closed))
+    ));
+    let mut asked = world.ensemble.requests.iter();
+    assert!(asked.all(|request| request.body.opcode() != OpCode::Create));
+}
+
 #[test]
 fn close_without_a_connection_closes_the_session_over_the_next_one() {
     let mut world = World::connected();

@@ -48,8 +48,10 @@ fn answer(world: &World) -> Vec<u8> {
 fn session_returns_to_the_host_that_it_has_lost() {
     let (mut world, first) = away();
     let session = world.machine.session_id();
+    let connects = world.connects.len();
     world.pass(4 * AWAY);
     assert_ne!(host(&world), first, "the host refuses");
+    assert_eq!(world.connects.len(), connects, "it stays");
     let looks = world.looks.len();
     assert!((2..=4).contains(&looks), "{looks} looks");
     world.ways[first] = Way::Member;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, Recipe, Session,
+    AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
+    Session,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
@@ -176,6 +177,20 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
     );
     third.release().await.expect("it is released");
     assert_free(&theirs, PATHS).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_last_as_long_as_the_first_that_ends() {
+    let (_simulation, session, _) = simulated().await;
+    let limit = Duration::from_secs(2);
+    let options = QueueOptions::new().at_most(limit);
+    let short = Queue::with_options(&session, "/all/b", First, options);
+    let short: Box<dyn Recipe> = Box::new(short.expect("a good path"));
+    let all = AllOf::new([lock(&session, "/all/a"), short]).expect("two locks");
+    let all = all.acquire().await.expect("nobody is before it");
+    assert!(all.remaining() <= limit && !all.remaining().is_zero());
+    let lasts = all.holds()[0].remaining();
+    assert!(lasts > limit, "{lasts:?}");
 }
 
 #[tokio::test(start_paused = true)]

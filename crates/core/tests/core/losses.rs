@@ -729,3 +729,26 @@ async fn hold_whose_znode_somebody_has_deleted_is_dropped_without_a_request() {
     sleep(Duration::from_secs(5)).await;
     assert_eq!(deletions(), before);
 }
+
+/// The servers have expired the session, so nobody closes it.
+#[tokio::test(start_paused = true)]
+async fn server_session_is_dropped_at_the_end_though_a_hold_of_it_is_kept() {
+    let alterations = Alterations::default();
+    let at_end = alterations.at_end.clone();
+    let simulation = simulation(1);
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let held = hold(&queue(&session)).await;
+    let (sender, dropped) = oneshot::channel();
+    at_end.set(move || sender.send(()).expect("it is awaited"));
+    simulation.administrator().expire(held.session_id());
+    let dropped = timeout(TIMEOUT * 3, dropped).await;
+    dropped
+        .expect("it is over")
+        .expect("the ServerSession is dropped");
+    assert!(!held.is_held());
+}

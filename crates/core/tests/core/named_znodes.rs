@@ -72,3 +72,16 @@ async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
     tokio::time::sleep(LATE).await;
     assert!(!is_there(&simulation), "nothing remains");
 }
+
+/// The next create is its own, too.
+#[tokio::test(start_paused = true)]
+async fn create_that_was_lost_is_created_again_and_is_no_other_holders() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let znode = begin_single(&session).await;
+    let faults = simulation.faults();
+    faults.inject(Fault::new(FaultKind::RequestLost).on(RequestKind::Create));
+    let created = create(&znode).await.expect("it is created");
+    assert_eq!(faults.waiting(), 0, "the request was lost");
+    assert!(created.is_some() && is_there(&simulation));
+}

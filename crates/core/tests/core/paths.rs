@@ -54,3 +54,13 @@ proptest! {
         prop_assert!(parent.join(&name).is_err());
     }
 }
+
+#[test]
+fn znodes_of_the_server_are_no_paths_of_recipes() {
+    for path in ["/zookeeper", "/zookeeper/quota", "/"] {
+        assert!(NodePath::new(path).is_err(), "{path}");
+    }
+    for path in ["/zookeepers", "/app/zookeeper"] {
+        assert!(NodePath::new(path).is_ok(), "{path}");
+    }
+}

@@ -221,3 +221,22 @@ fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
         "{sentence}"
     );
 }
+
+/// The session may create below the chroot, and not read it.
+#[tokio::test(start_paused = true)]
+async fn chroot_that_may_not_be_read_is_not_missing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    create(&simulation, "/app", Permission::CREATE);
+    let process = simulation.process("one").with_chroot("/app");
+    let session = Session::open(process.ensemble(), Default::default()).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/lock", crate::support::First).expect("a good path");
+    assert_eq!(queue.contenders().await.expect("a list").len(), 0);
+    let process = simulation.process("two").with_chroot("/other");
+    let missing = Session::open(process.ensemble(), Default::default()).await;
+    let missing = missing.map(drop);
+    assert!(
+        matches!(missing, Err(Error::MissingChroot { .. })),
+        "{missing:?}"
+    );
+}

@@ -78,3 +78,32 @@ async fn suspended_session_that_is_found_over_is_not_connected_again() {
     let state = at_wake.state.lock().expect("no panic").take();
     assert_eq!(state, Some(SessionState::Opening));
 }
+
+#[tokio::test(start_paused = true)]
+async fn states_say_in_words_if_a_server_answers() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let id = session.id().expect("it is open");
+    assert_eq!(
+        session.state().to_string(),
+        format!("connected in session {id}")
+    );
+    let health = session.health().to_string();
+    assert!(
+        health.starts_with(&format!("connected in session {id}, ")),
+        "{health}"
+    );
+    assert!(health.contains("of the lease left"), "{health}");
+    let suspended = SessionState::Suspended(id).to_string();
+    assert_eq!(suspended, format!("no server answers in session {id}"));
+    assert_eq!(
+        SessionState::Opening.to_string(),
+        "a session is being opened"
+    );
+    session.clone().close().await;
+    let ended = session.state().to_string();
+    assert!(
+        ended.starts_with("no session will be opened any more: "),
+        "{ended}"
+    );
+}
