@@ -67,3 +67,7 @@ impl fmt::Debug for EnsembleOptions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/ensemble_options.rs"]
+mod tests;

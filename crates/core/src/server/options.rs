@@ -285,3 +285,7 @@ impl fmt::Debug for ConnectOptions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/options.rs"]
+mod tests;

@@ -92,3 +92,7 @@ impl Scope {
         Ok(operation)
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/scope.rs"]
+mod tests;

@@ -69,3 +69,18 @@ fn recipe_is_known_by_the_label_of_a_name() {
         assert_eq!(recipe(label), None, "{label}");
     }
 }
+
+/// No other number says which of the two came first. All clients must agree.
+#[test]
+fn contenders_that_are_half_of_the_count_apart_are_in_the_order_of_their_numbers() {
+    let numbers = [-1_000_000_000, 1_147_483_648];
+    for drawn in [[0, 1], [1, 0]] {
+        let mut contenders = drawn.map(|index| {
+            let name = format!("{}{:010}", Identity::random().name("lock-"), numbers[index]);
+            Contender::parse(&name, |label| label == "lock-").expect("a contender")
+        });
+        order(&mut contenders);
+        let ordered = contenders.map(|contender| contender.sequence().get());
+        assert_eq!(ordered, numbers);
+    }
+}
