@@ -146,8 +146,9 @@ impl ConnectOptions {
     /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
     ///
     /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
-    /// reconnect, and each waiter lists its queue afterwards. Do not set the option if your
-    /// service stops its work for that. Do not set it for servers that keep no session over a
+    /// reconnect, and each waiter lists its queue afterwards. A try fails at once with
+    /// [`Error::Disconnected`](crate::Error::Disconnected). Do not set the option if your service
+    /// stops its work for that. Do not set it for servers that keep no session over a
     /// change of the member.
     ///
     /// ```
