@@ -107,37 +107,3 @@ async fn states_say_in_words_if_a_server_answers() {
         "{ended}"
     );
 }
-
-#[test]
-fn kind_of_an_error_says_what_is_over() {
-    let path = "/lock".to_owned();
-    let session = zookeeper_recipes_core::SessionId(1);
-    let cause = Arc::new(zookeeper_recipes_core::ServerError::outcome_unknown(
-        "no answer",
-    ));
-    let unknown = Error::OutcomeUnknown {
-        path: path.clone(),
-        session,
-        cause,
-    };
-    assert_eq!(unknown.kind(), ErrorKind::OutcomeUnknown);
-    let reason = zookeeper_recipes_core::LossReason::Written;
-    let lost = Error::Lost {
-        path: path.clone(),
-        session,
-        reason,
-    };
-    assert_eq!(lost.kind(), ErrorKind::HoldEnded);
-    let reason =
-        zookeeper_recipes_core::LossReason::Session(zookeeper_recipes_core::SessionEnd::Expired);
-    let over = Error::Lost {
-        path: path.clone(),
-        session,
-        reason,
-    };
-    assert_eq!(over.kind(), ErrorKind::SessionOver);
-    assert_eq!(
-        Error::Disconnected { path }.kind(),
-        ErrorKind::AttemptFailed
-    );
-}

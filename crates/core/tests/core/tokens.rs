@@ -1,6 +1,11 @@
-//! Tokens and states as numbers and as text.
+//! Tokens, states and errors: as numbers, as text, and by their kind.
 
-use zookeeper_recipes_core::{Ended, FencingToken, HoldState, LossReason, SessionEnd};
+use std::sync::Arc;
+
+use zookeeper_recipes_core::{
+    Ended, Error, ErrorKind, FencingToken, HoldState, LossReason, ServerError, SessionEnd,
+    SessionId,
+};
 
 #[test]
 fn token_is_the_number_of_its_znode_and_a_turn() {
@@ -45,4 +50,25 @@ fn own_close_of_a_session_is_no_loss_to_warn_of() {
     assert!(LossReason::Session(SessionEnd::Closed).is_own_close());
     assert!(!LossReason::Session(SessionEnd::Expired).is_own_close());
     assert!(!LossReason::LeaseElapsed.is_own_close());
+}
+
+#[test]
+fn kind_of_an_error_says_what_is_over() {
+    let (path, session) = ("/lock".to_owned(), SessionId(1));
+    let lost = |reason| Error::Lost {
+        path: path.clone(),
+        session,
+        reason,
+    };
+    assert_eq!(lost(LossReason::Written).kind(), ErrorKind::HoldEnded);
+    let over = lost(LossReason::Session(SessionEnd::Expired));
+    assert_eq!(over.kind(), ErrorKind::SessionOver);
+    let unknown = Error::OutcomeUnknown {
+        path: path.clone(),
+        session,
+        cause: Arc::new(ServerError::outcome_unknown("no answer")),
+    };
+    assert_eq!(unknown.kind(), ErrorKind::OutcomeUnknown);
+    let disconnected = Error::Disconnected { path };
+    assert_eq!(disconnected.kind(), ErrorKind::AttemptFailed);
 }

@@ -5,13 +5,11 @@ use tokio::time::sleep;
 use tracing::Span;
 
 use super::*;
-use crate::events::Source;
 use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
 use crate::hold::own_znode::{SessionZnodes, Writers};
 use crate::live::live_session::{SessionUse, Status};
-use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
-use crate::path::NodePath;
+use crate::live::scripted::{LEASE, Scripted, TIMEOUT, source};
 use crate::server::ensemble::Event;
 
 #[tokio::test(start_paused = true)]
@@ -41,15 +39,7 @@ async fn loss_before_the_hold_begins_is_reported_to_its_record() {
     let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
     let grant = Grant::new(owner, &granted, Lapses(0), FencingToken::from(1), None);
     granted.delete_lost(Lapses(1));
-    let source = Source {
-        recipe: "lock",
-        name: "".into(),
-        path: NodePath::new("/locks").expect("a good path"),
-        owner: "".into(),
-        leads: false,
-    };
-    let source = Arc::new(source);
-    let record = HoldRecord::begin(source, &Span::none(), grant.start(), Duration::ZERO);
+    let record = HoldRecord::begin(source(), &Span::none(), grant.start(), Duration::ZERO);
     let hold = Hold::new(grant, None, record, None);
     let loss = hold.view.grant_state.loss.get();
     assert_eq!(loss.map(|loss| loss.reason), Some(LossReason::LeaseElapsed));

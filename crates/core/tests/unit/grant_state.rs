@@ -5,11 +5,9 @@ use tokio::time::{Instant, sleep};
 use tracing::Span;
 
 use super::*;
-use crate::events::Source;
 use crate::events::hold::{HoldRecord, HoldStart};
 use crate::hold_state::FencingToken;
-use crate::live::scripted::{LEASE, Scripted};
-use crate::path::NodePath;
+use crate::live::scripted::{LEASE, Scripted, source};
 use crate::server::error::SessionEnd;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -129,19 +127,12 @@ async fn hold_that_is_lost_already_keeps_its_reason() {
 }
 
 fn record() -> HoldRecord {
-    let source = Source {
-        recipe: "lock",
-        name: "".into(),
-        path: NodePath::new("/locks").expect("a good path"),
-        owner: "".into(),
-        leads: false,
-    };
     let start = HoldStart {
         token: FencingToken::from(1),
         path: "/locks/a",
         now: Duration::ZERO,
     };
-    HoldRecord::begin(Arc::new(source), &Span::none(), start, Duration::ZERO)
+    HoldRecord::begin(source(), &Span::none(), start, Duration::ZERO)
 }
 
 /// The next task of the process has the grant.

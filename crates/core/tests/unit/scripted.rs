@@ -12,8 +12,10 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::contender::Identity;
+use crate::events::Source;
 use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, ServerFeatures};
+use crate::path::NodePath;
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
     Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
@@ -26,6 +28,17 @@ const TICK: Duration = Duration::from_secs(2);
 
 /// How long the lease runs after the sending of a confirmed contact.
 pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
+
+/// The source of the events of a lock.
+pub(crate) fn source() -> Arc<Source> {
+    Arc::new(Source {
+        recipe: "lock",
+        name: "".into(),
+        path: NodePath::new("/locks").expect("a good path"),
+        owner: "".into(),
+        leads: false,
+    })
+}
 
 /// A scripted ensemble and its session, which has the id 1.
 pub(crate) struct Scripted {

@@ -1,25 +1,32 @@
 //! What a waiter knows of its own znode.
 
+use std::sync::Arc;
+
 use futures_util::future::FutureExt;
 
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
 
-/// After a reconnect the server reports missed events in any order.
-#[tokio::test(start_paused = true)]
-async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
+/// A server, and the watches of a waiter with this watch on its own znode.
+fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
     let (live, server) = Scripted::open(Duration::from_millis(1));
     let watched = Watched {
         znode: SessionZnodes::new(&live).numbered("/own"),
         server: server.clone(),
     };
-    let never = std::future::pending().boxed();
-    let mut watches = Watches {
-        own: Some(LossWatch::new(watched, Some(never))),
+    let watches = Watches {
+        own: Some(LossWatch::new(watched, Some(watch))),
         connection: server.connection(),
         ..Watches::default()
     };
+    (server, watches)
+}
+
+/// After a reconnect the server reports missed events in any order.
+#[tokio::test(start_paused = true)]
+async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
+    let (server, mut watches) = own_watch(std::future::pending().boxed());
     assert_eq!(watches.look_at_own(&*server), Certainty::Certain);
     server.reconnect();
     assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
@@ -27,17 +34,7 @@ async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
 
 #[tokio::test(start_paused = true)]
 async fn own_znode_is_lost_once_its_watch_says_so() {
-    let (live, server) = Scripted::open(Duration::from_millis(1));
-    let watched = Watched {
-        znode: SessionZnodes::new(&live).numbered("/own"),
-        server: server.clone(),
-    };
-    let deleted = std::future::ready(Event::Deleted).boxed();
-    let mut watches = Watches {
-        own: Some(LossWatch::new(watched, Some(deleted))),
-        connection: server.connection(),
-        ..Watches::default()
-    };
+    let (server, mut watches) = own_watch(std::future::ready(Event::Deleted).boxed());
     let lost = Certainty::Lost(ZnodeLoss::Deleted);
     assert_eq!(watches.look_at_own(&*server), lost);
     server.reconnect();
