@@ -1,4 +1,4 @@
-//! The driver over streams in memory, whose other ends the test has.
+//! The driver over streams in memory. The test has their other ends.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,6 +23,9 @@ const AWAY: Duration = Duration::from_secs(1);
 /// How many bytes a stream takes that nobody reads.
 const ROOM: usize = 1 << 10;
 
+/// The host of each connection, and the server's end of its stream.
+type Accepted = mpsc::UnboundedReceiver<(usize, DuplexStream)>;
+
 /// Opens a stream in memory for each connection, unless the host refuses.
 #[derive(Debug)]
 struct Wires {
@@ -32,7 +35,7 @@ struct Wires {
 }
 
 impl Wires {
-    fn new() -> (Arc<Wires>, mpsc::UnboundedReceiver<(usize, DuplexStream)>) {
+    fn new() -> (Arc<Wires>, Accepted) {
         let (opened, accepted) = mpsc::unbounded_channel();
         let wires = Wires {
             began: Instant::now(),
@@ -40,6 +43,13 @@ impl Wires {
             refusing: Mutex::default(),
         };
         (Arc::new(wires), accepted)
+    }
+
+    /// A session whose driver runs.
+    fn connect(self: &Arc<Wires>, config: Config) -> Connection {
+        let (connection, driver) = Connection::new(self.clone(), config);
+        tokio::spawn(driver);
+        connection
     }
 }
 
@@ -49,7 +59,9 @@ impl Network for Wires {
             Err(Break::Io(Arc::new(io::ErrorKind::ConnectionRefused.into())))
         } else {
             let (client, server) = duplex(ROOM);
-            self.opened.send((host, server)).expect("the test goes on");
+            self.opened
+                .send((host, server))
+                .expect("the test accepts it");
             let client: Box<dyn Stream> = Box::new(client);
             Ok(client)
         };
@@ -94,7 +106,7 @@ impl Member {
     /// Serves for this time, or until the client closes the connection.
     async fn serve_for(&mut self, ensemble: &mut Ensemble, time: Duration) {
         let all = async { while self.serve(ensemble).await {} };
-        // Without an end is what a healthy connection does.
+        // A healthy connection lasts longer.
         let _: Result<(), _> = timeout(time, all).await;
     }
 }
@@ -109,8 +121,7 @@ fn number_of(connection: &Connection) -> Option<u64> {
 #[tokio::test(start_paused = true)]
 async fn bytes_that_a_broken_connection_did_not_take_are_not_sent_over_the_next_one() {
     let (wires, mut accepted) = Wires::new();
-    let (connection, driver) = Connection::new(wires, config(1));
-    tokio::spawn(driver);
+    let connection = wires.connect(config(1));
     let mut ensemble = Ensemble::default();
     let (_, stream) = accepted.recv().await.expect("it connects");
     let mut first = Member::new(stream);
@@ -141,7 +152,7 @@ async fn bytes_that_a_broken_connection_did_not_take_are_not_sent_over_the_next_
 /// the lost one beside.
 struct Returning {
     connection: Connection,
-    accepted: mpsc::UnboundedReceiver<(usize, DuplexStream)>,
+    accepted: Accepted,
     ensemble: Ensemble,
     lost: usize,
     present: Member,
@@ -155,8 +166,7 @@ async fn returning(hosts: usize, waits_for_a_reply: bool) -> Returning {
         return_after: Some(AWAY),
         ..config(hosts)
     };
-    let (connection, driver) = Connection::new(wires.clone(), config);
-    tokio::spawn(driver);
+    let connection = wires.connect(config);
     let mut ensemble = Ensemble::default();
     let (lost, stream) = accepted.recv().await.expect("it connects");
     Member::new(stream).serve(&mut ensemble).await;
@@ -245,8 +255,7 @@ async fn connection_that_was_opened_to_look_serves_no_other_host() {
 #[tokio::test(start_paused = true)]
 async fn connection_that_opened_the_session_is_known_by_its_number() {
     let (wires, mut accepted) = Wires::new();
-    let (connection, driver) = Connection::new(wires, config(1));
-    tokio::spawn(driver);
+    let connection = wires.connect(config(1));
     let mut ensemble = Ensemble::default();
     // The first one breaks before the server has answered.
     drop(accepted.recv().await.expect("it connects"));
@@ -265,8 +274,7 @@ async fn connection_that_opened_the_session_is_known_by_its_number() {
 #[tokio::test(start_paused = true)]
 async fn session_that_leaves_its_server_connects_to_another() {
     let (wires, mut accepted) = Wires::new();
-    let (connection, driver) = Connection::new(wires, config(2));
-    tokio::spawn(driver);
+    let connection = wires.connect(config(2));
     let mut ensemble = Ensemble::default();
     let (first, stream) = accepted.recv().await.expect("it connects");
     let mut member = Member::new(stream);

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::Permission;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, InvalidInput, Queue,
-    QueueView, Refusal, Rule, RuleHints, Session, Verdict,
+    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, InvalidInput,
+    Permission, Queue, QueueView, Refusal, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -74,16 +73,24 @@ async fn queue(simulation: &Simulation, process: &str, rule: Kept) -> Queue {
     Queue::new(&session, PATH, rule).expect("a good path")
 }
 
-/// A hold that lasts until its loss watch is set, and somebody who waits for it.
-async fn hold_and_waiter(
-    simulation: &Simulation,
-    rule: Kept,
-) -> (Hold, JoinHandle<Result<Hold, Error>>) {
-    let hold = queue(simulation, "holder", rule).await.acquire().await;
-    let waiter = queue(simulation, "waiter", rule).await;
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
+type Waiting = JoinHandle<Result<Hold, Error>>;
+
+async fn hold(simulation: &Simulation, rule: Kept) -> Hold {
+    let acquired = queue(simulation, "holder", rule).await.acquire().await;
+    acquired.expect("it is free")
+}
+
+async fn wait(simulation: &Simulation, process: &str, rule: Kept) -> Waiting {
+    let waiter = queue(simulation, process, rule).await;
+    tokio::spawn(async move { waiter.acquire().await })
+}
+
+/// A hold that lasts until its loss watch is set, and a contender that waits for it.
+async fn hold_and_waiter(simulation: &Simulation, rule: Kept) -> (Hold, Waiting) {
+    let hold = hold(simulation, rule).await;
+    let waiting = wait(simulation, "waiter", rule).await;
     sleep(5 * SECOND).await;
-    (hold.expect("it is free"), waiting)
+    (hold, waiting)
 }
 
 /// What all sessions together have asked for.
@@ -97,7 +104,7 @@ fn since(simulation: &Simulation, before: [u64; 2]) -> [u64; 2] {
     [lists - before[0], reads - before[1]]
 }
 
-async fn holds(waiting: JoinHandle<Result<Hold, Error>>) {
+async fn holds(waiting: Waiting) {
     let granted = timeout(60 * SECOND, waiting).await.expect("its turn");
     let hold = granted.expect("no panic").expect("it is acquired");
     assert!(hold.is_held());
@@ -173,8 +180,7 @@ async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let session = session.expect("a session opens");
-    let hold = queue(&simulation, "holder", Kept::default()).await;
-    let hold = hold.acquire().await.expect("it is free");
+    let hold = hold(&simulation, Kept::default()).await;
     let waiter = Queue::new(&session, PATH, First).expect("a good path");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(SECOND).await;
@@ -190,7 +196,8 @@ async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     holds(waiting).await;
 }
 
-/// Its predecessor's release and the deletion of its own znode may be told in any order then.
+/// After a reconnect, the server may report its predecessor's release before the deletion of its own
+/// znode, though the deletion came first.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds() {
     let simulation = simulation();
@@ -215,13 +222,10 @@ async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds
 #[tokio::test(start_paused = true)]
 async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a_list() {
     let simulation = simulation();
-    let hold = queue(&simulation, "holder", Kept::default()).await;
-    let hold = hold.acquire().await.expect("it is free");
-    let between = queue(&simulation, "between", Kept::default()).await;
-    let leaving = tokio::spawn(async move { between.acquire().await });
+    let hold = hold(&simulation, Kept::default()).await;
+    let leaving = wait(&simulation, "between", Kept::default()).await;
     sleep(SECOND).await;
-    let waiter = queue(&simulation, "waiter", Kept::default()).await;
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let waiting = wait(&simulation, "waiter", Kept::default()).await;
     sleep(SECOND).await;
     simulation.process("waiter").disconnect();
     sleep(5 * SECOND).await;

@@ -45,7 +45,8 @@ async fn loss_before_the_hold_begins_is_reported_to_its_record() {
     assert_eq!(loss.map(|loss| loss.reason), Some(LossReason::LeaseElapsed));
 }
 
-/// The fate of a grant before the first lapse, once its loss watch has told this event.
+/// The fate of a grant before the first lapse, after its loss watch has reported this event, and the
+/// paths of the deletions.
 async fn fate_after(
     event: Event,
     (live, script): (Arc<LiveSession>, Arc<Scripted>),
@@ -66,9 +67,9 @@ async fn fate_after(
         server: script.clone(),
         znode: grant.znode.clone(),
     };
-    let told = std::future::ready(event).boxed();
+    let watch = std::future::ready(event).boxed();
     let fate = grant.fate.clone();
-    grant.follow(LossWatch::new(watched, Some(told))).await;
+    grant.follow(LossWatch::new(watched, Some(watch))).await;
     sleep(Duration::from_millis(1)).await;
     (fate.get(), script.deletions())
 }
@@ -82,7 +83,7 @@ async fn znode_that_another_client_wrote_to_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loss_that_is_told_after_a_lapse_of_the_lease_is_the_lapse() {
+async fn loss_that_is_reported_after_a_lapse_of_the_lease_is_the_lapse() {
     let session = Scripted::open(Duration::ZERO);
     sleep(LEASE * 2).await;
     let (fate, _) = fate_after(Event::DataChanged, session).await;
