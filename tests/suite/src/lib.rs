@@ -10,6 +10,7 @@
 mod conformance;
 mod judge;
 mod kind;
+pub mod log;
 mod options;
 mod pooled_lock;
 pub mod raw;

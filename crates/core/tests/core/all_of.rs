@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{
     AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
     Session,
 };
-use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
 
 use crate::support::First;
@@ -298,4 +298,23 @@ async fn ensemble_is_the_same_by_each_list_of_its_hosts() {
         each.collect::<Vec<_>>()
     });
     assert_eq!(order[0], order[1]);
+}
+
+/// A waiter for the first of them, which then asks for the next, finds that free, too.
+#[tokio::test(start_paused = true)]
+async fn holds_that_are_dropped_are_released_in_the_opposite_order() {
+    let (simulation, ours, _theirs) = simulated().await;
+    let holds = all_of(&ours, PATHS).acquire().await.expect("all are free");
+    drop(holds);
+    sleep(Duration::from_secs(1)).await;
+    let history = simulation.history().into_iter();
+    let released: Vec<String> = history
+        .filter_map(|commit| match commit.change {
+            Change::Deleted { path, .. } => {
+                path.rsplit_once('/').map(|(queue, _)| queue.to_owned())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(released, ["/all/c", "/all/b", "/all/a"]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered};
 use crate::support::First;
@@ -66,6 +66,35 @@ async fn create_that_is_applied_after_its_attempt_leaves_no_znode() {
         sleep(LATE * 4).await;
         assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
     }
+}
+
+/// The outcome of its first create is unknown, a member that lags behind does not show the znode,
+/// and the second create has no answer yet.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let alterations = Alterations::default();
+    let lists = alterations.lists.clone();
+    let session = session(&simulation, alterations).await;
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let hold = queue.acquire().await.expect("it is free");
+    hold.release().await.expect("it is held");
+    *lists.lock().expect("no panic") = Some(Vec::new());
+    let faults = [FaultKind::ReplyLost, FaultKind::ReplyLate(LATE)];
+    for (nth, fault) in (1..).zip(faults) {
+        let fault = Fault::new(fault).on(RequestKind::Create).nth(nth);
+        simulation.faults().inject(fault);
+    }
+    let children = || simulation.administrator().children("/lock");
+    let mut attempt = Box::pin(queue.acquire());
+    while children().len() < 2 {
+        let early = timeout(Duration::from_millis(1), &mut attempt).await;
+        early.expect_err("it finds no znode of its own");
+    }
+    drop(attempt);
+    *lists.lock().expect("no panic") = None;
+    sleep(LATE * 4).await;
+    assert_eq!(children(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! What a queue's list says of its contenders: who they are, since when, and whether they hold.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -27,10 +28,11 @@ async fn entries(recipe: &dyn Recipe) -> Vec<QueueEntry> {
 /// `service@host:pid` of a session with this owner.
 fn owner(service: &str, session: &Session) -> Option<String> {
     let text = session.owner();
-    assert!(text.starts_with(&format!("{service}@")), "{text}");
     let (before, process) = text.rsplit_once(':').expect("a process");
     assert_eq!(process, std::process::id().to_string());
-    assert!(!before.ends_with('@'), "{text} names no host");
+    let named = Command::new("uname").arg("-n").output().expect("it runs");
+    let host = String::from_utf8(named.stdout).expect("a name");
+    assert_eq!(before, format!("{service}@{}", host.trim_end()));
     Some(text.to_owned())
 }
 
@@ -147,6 +149,29 @@ async fn missing_chroot_is_no_empty_queue() {
     }
 }
 
+/// The directory of the queue is missing. The session ends before it can tell if its chroot is, too.
+#[tokio::test(start_paused = true)]
+async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let made = administrator.create("/app", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let process = simulation.process("a").with_chroot("/app");
+    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+    let session = session.expect("the chroot is there");
+    let queue = Queue::new(&session, PATH, First).expect("a good path");
+    let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
+    simulation.faults().inject(late.on(RequestKind::Get));
+    let expire = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        administrator.expire(session.id().expect("it is open"));
+    };
+    let (listed, ()) = tokio::join!(queue.contenders(), expire);
+    assert_eq!(simulation.faults().waiting(), 0, "it was met");
+    let error = listed.expect_err("the session is over");
+    assert!(matches!(error, Error::SessionOver { .. }), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn owner_that_cannot_be_printed_is_refused_before_anything_is_sent() {
     let simulation = Simulation::new(SimulationOptions::default());
@@ -158,6 +183,8 @@ async fn owner_that_cannot_be_printed_is_refused_before_anything_is_sent() {
         assert!(matches!(error, Error::InvalidInput(_)), "{error}");
         assert!(error.to_string().contains("owner"), "{error}");
     }
+    let longest = session(&simulation, &long[1..]).await;
+    assert!(longest.owner().starts_with(&long[1..]));
     let program = simulated_session(&simulation, "a").await;
     assert!(program.owner().starts_with("core-"), "{}", program.owner());
 }

@@ -101,6 +101,18 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn root_is_named_if_it_does_not_permit_to_create() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    administrator.set_acl("/", &reads).expect("it exists");
+    let session = simulated_session(&simulation, "one").await;
+    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
+    let error = lock.acquire().await.expect_err("no permission");
+    assert_eq!(missing(&error), ("/", Permission::CREATE));
+}
+
 /// The path and the missing permission of a refused call.
 #[track_caller]
 fn missing(refused: &Error) -> (&str, Permission) {

@@ -9,7 +9,7 @@ use zookeeper_recipes::{ConnectOptions, ExclusiveLock, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
 use crate::ALONE;
-use crate::log::{Line, Log};
+use zookeeper_recipes_suite::log::{Line, Log};
 
 const TICK: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(6);

@@ -8,8 +8,8 @@ use zookeeper_recipes::{
 };
 use zookeeper_recipes_simulation::Simulation;
 
-use crate::log::{Line, Log};
 use crate::{ALONE, assert_logged, debug, info, token, warn};
+use zookeeper_recipes_suite::log::{Line, Log};
 
 const PATH: &str = "/locks/closing";
 

@@ -3,7 +3,7 @@
 mod blocked;
 mod closing;
 mod day;
-mod log;
+mod failures;
 #[cfg(feature = "assignment")]
 mod moves;
 #[cfg(feature = "metrics")]
@@ -15,12 +15,12 @@ use tracing::Level;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
-    SingleNodeLock,
+    SingleNodeLock, WaitStrategy,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::log::{Line, Log};
 
 use self::day::{Day, bad_day};
-use self::log::{Line, Log};
 
 /// Lets one test run at a time.
 ///
@@ -276,6 +276,108 @@ async fn task_that_acquires_what_it_holds_is_named_once() {
         );
         hold.release().await.expect("it is held");
     }
+}
+
+/// It has waited for a long time behind another process.
+#[tokio::test(start_paused = true)]
+async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
+    let _alone = ALONE.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let simulation = Simulation::new(SimulationOptions::default());
+    let timeout = SimulationOptions::default().session_timeout;
+    let lock = async |process| {
+        let session = Session::open(simulation.ensemble(process), Default::default()).await;
+        ExclusiveLock::new(&session.expect("it opens"), "/lock").expect("a good path")
+    };
+    let (ours, theirs) = (lock("ours").await, lock("theirs").await);
+    let before = theirs.acquire().await.expect("free");
+    let acquire = || {
+        let lock = ours.clone();
+        tokio::spawn(async move { lock.acquire().await })
+    };
+    let (first, second) = (acquire(), acquire());
+    tokio::time::sleep(3 * timeout).await;
+    before.release().await.expect("it is held");
+    let hold = first.await.expect("no panic").expect("its turn");
+    tokio::time::sleep(timeout / 2).await;
+    assert_eq!(own_waits(&log).len(), 0);
+    tokio::time::sleep(3 * timeout).await;
+    assert_eq!(own_waits(&log).len(), 1);
+    hold.release().await.expect("it is held");
+    let next = second.await.expect("no panic");
+    next.expect("its turn").release().await.expect("it is held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_looks_again_reports_each_place_once() {
+    let _alone = ALONE.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let simulation = Simulation::new(SimulationOptions::default());
+    let lock = async |process| {
+        let session = Session::open(simulation.ensemble(process), Default::default()).await;
+        let options = LockOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
+        let lock = ExclusiveLock::with_options(&session.expect("it opens"), "/lock", options);
+        lock.expect("a good path")
+    };
+    let holder = lock("holder").await.acquire().await.expect("free");
+    let mut waiting = Vec::new();
+    for process in ["second", "third"] {
+        let lock = lock(process).await;
+        waiting.push(tokio::spawn(async move { lock.acquire().await }));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    holder.release().await.expect("it is held");
+    let second = waiting.remove(0).await.expect("no panic");
+    let second = second.expect("its turn");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let node = second
+        .node_path()
+        .rsplit('/')
+        .next()
+        .expect("a name")
+        .to_owned();
+    let lines = log.lines().into_iter();
+    let positions: Vec<String> = lines
+        .filter(|line| line.fields.get("behind") == Some(&node))
+        .map(|line| line.fields["position"].clone())
+        .collect();
+    assert_eq!(positions, ["2", "1"]);
+    second.release().await.expect("it is held");
+    let third = waiting.remove(0).await.expect("no panic");
+    third
+        .expect("its turn")
+        .release()
+        .await
+        .expect("it is held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_steps_back_says_so() {
+    let _alone = ALONE.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let simulation = Simulation::new(SimulationOptions::default());
+    let election = async |id: &str| {
+        let session = Session::open(simulation.ensemble(id), Default::default()).await;
+        LeaderElection::new(&session.expect("it opens"), "/leader", id).expect("a good path")
+    };
+    let first = election("first").await.acquire().await.expect("free");
+    let standby = election("standby").await.standby();
+    let standby = tokio::spawn(async move { standby.acquire().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let regular = election("regular").await;
+    let regular = tokio::spawn(async move { regular.acquire().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    first.release().await.expect("it leads");
+    let regular = regular.await.expect("no panic").expect("its turn");
+    let lines = log.lines().into_iter();
+    let steps = lines.filter(|line| line.message == "stepped back");
+    assert_eq!(steps.count(), 1, "{:?}", log.lines());
+    regular.release().await.expect("it leads");
+    let standby = standby.await.expect("no panic").expect("its turn");
+    standby.release().await.expect("it leads");
 }
 
 fn own_waits(log: &Log) -> Vec<Line> {

@@ -11,8 +11,8 @@ use tracing::Level;
 use zookeeper_recipes::{Assignment, AssignmentOptions, Partition, Partitions};
 use zookeeper_recipes_simulation::Simulation;
 
-use crate::log::{Line, Log};
 use crate::{ALONE, assert_logged, info, text, time, warn};
+use zookeeper_recipes_suite::log::{Line, Log};
 
 const PATH: &str = "/app/queues";
 const NAME: &str = "queues";

@@ -8,17 +8,22 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+/// An event.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) level: Level,
-    pub(crate) message: String,
-    pub(crate) fields: BTreeMap<String, String>,
+pub struct Line {
+    /// Its level.
+    pub level: Level,
+    /// Its name.
+    pub message: String,
+    /// The other fields, as text.
+    pub fields: BTreeMap<String, String>,
     /// The spans around the event, innermost last.
-    pub(crate) spans: Vec<&'static str>,
+    pub spans: Vec<&'static str>,
 }
 
+/// Keeps the events of the recipes. Its clones keep the same.
 #[derive(Clone, Default)]
-pub(crate) struct Log {
+pub struct Log {
     state: Arc<Mutex<State>>,
     /// The most verbose level that is kept; all levels if it is not set.
     most: Option<Level>,
@@ -35,7 +40,8 @@ struct State {
 }
 
 impl Log {
-    pub(crate) fn up_to(most: Level) -> Log {
+    /// Keeps the events of this level and of those above it.
+    pub fn up_to(most: Level) -> Log {
         let most = Some(most);
         Log {
             most,
@@ -43,16 +49,24 @@ impl Log {
         }
     }
 
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    /// The events so far.
+    pub fn lines(&self) -> Vec<Line> {
         self.state().lines.clone()
     }
 
-    pub(crate) fn open_spans(&self) -> usize {
+    /// How many handles of spans are left.
+    pub fn open_spans(&self) -> usize {
         self.state().handles
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Log")
     }
 }
 
