@@ -363,3 +363,7 @@ impl Ensemble for ZookeeperEnsemble {
             .map(|found| Arc::new(found) as _)
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/zookeeper.rs"]
+mod tests;

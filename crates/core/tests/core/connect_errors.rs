@@ -102,7 +102,10 @@ async fn port_at_which_nobody_listens_is_named_with_the_cause() {
         let options = ConnectOptions::new().connection_timeout(3 * SECOND);
         let (error, took) = refused(&connect_string, options).await;
         assert!(took < 6 * SECOND, "{took:?}");
-        assert!(matches!(error, Error::Connect { .. }), "{error}");
+        let Error::Connect { address: named, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(*named, connect_string);
         let text = error.to_string();
         assert!(text.contains(&format!("{address}: ")), "{text}");
         assert!(text.contains("refused"), "{text}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::CreateMode;
+use zookeeper_recipes_core::ensemble::{CreateMode, Ensemble};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
@@ -162,4 +162,35 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
         }
     };
     timeout(SOON, nobody_is_left).await.expect("it is deleted");
+}
+
+/// Nobody knows when a server last answered. So one answer confirms no lease.
+#[tokio::test(start_paused = true)]
+async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (earlier, _) = users_ensemble(&simulation, UsersClient::default());
+    let new = simulation.ensemble("new");
+    let mut took = Vec::new();
+    for ensemble in [new, earlier] {
+        let session = Session::open(ensemble, ConnectOptions::new()).await;
+        let queue = Queue::new(&session.expect("it opens"), "/lock", First).expect("a good path");
+        let began = tokio::time::Instant::now();
+        let hold = queue.acquire().await.expect("it is free");
+        took.push(began.elapsed());
+        hold.release().await.expect("it is held");
+    }
+    assert!(took[0] < SOON / 10 && took[1] > SOON / 10, "{took:?}");
+}
+
+/// Each of these can be implemented. By default an ensemble is one server.
+#[tokio::test(start_paused = true)]
+async fn ensemble_that_says_no_more_is_one_server_that_takes_no_options() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (ensemble, _) = users_ensemble(&simulation, UsersClient::default());
+    assert_eq!(ensemble.servers(), [ensemble.address()]);
+    assert_eq!(ensemble.chroot(), "/");
+    let options = ConnectOptions::new().session_timeout(4 * SOON);
+    let refused = Session::open(ensemble, options).await;
+    let error = refused.expect_err("the option cannot be kept");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
 }

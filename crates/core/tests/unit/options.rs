@@ -19,6 +19,19 @@ fn session_timeout_is_between_its_limits() {
     }
 }
 
+/// A session without a certificate has no identity by TLS.
+#[cfg(feature = "tls")]
+#[test]
+fn only_a_certificate_is_an_identity_by_tls() {
+    use zookeeper_recipes_connection::TlsOptions;
+
+    let options = |tls| ConnectOptions::new().tls(tls);
+    assert!(options(TlsOptions::new()).is_encrypted());
+    assert!(options(TlsOptions::new()).is_anonymous());
+    let shown = TlsOptions::new().client_certificate(b"a certificate", b"its key");
+    assert!(!options(shown).is_anonymous());
+}
+
 #[test]
 fn tick_is_not_zero_and_not_too_long() {
     for accepted in [MILLISECOND, LONGEST] {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use zookeeper_recipes_connection::{Host, Network, Tcp};
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::in_time;
@@ -108,6 +109,21 @@ async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
         assert!(!has(secret) && !has("digest") && !has("service"));
     }
     assert_no_session(&server);
+}
+
+/// The caller gives up after the whole time, and has to know the cause by then.
+#[tokio::test(start_paused = true)]
+async fn handshake_without_an_answer_ends_after_nine_tenths_of_the_time() {
+    let tap = Tap::new(After::Silence).await;
+    let (name, port) = ("localhost".to_owned(), tap.port);
+    let tcp = Tcp::new(vec![Host { name, port }]);
+    let tcp = tcp.encrypted(trusting(&Authority::new("root")));
+    let tcp = tcp.expect("good options");
+    let began = tokio::time::Instant::now();
+    let opened = tcp.connect(0, Duration::from_secs(100)).await;
+    let error = opened.map(drop).expect_err("no answer");
+    assert!(error.to_string().contains("speak TLS"), "{error}");
+    assert_eq!(began.elapsed().as_secs(), 90);
 }
 
 #[tokio::test(flavor = "multi_thread")]
