@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::MutexGuard;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 use zookeeper_recipes::common::CreateMode;
@@ -173,6 +173,37 @@ async fn hold_that_nobody_takes_over_is_named() {
     sleep(2 * TIMEOUT).await;
     assert_says(&log, Level::WARN, "hold not taken", "znode", &znode);
     assert_eq!(simulation.administrator().children(PATH), [""; 0]);
+}
+
+/// The next process deletes it, and does not wait for long.
+#[tokio::test(start_paused = true)]
+async fn znode_that_cannot_be_deleted_as_a_session_is_left_is_reported() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = simulation();
+    let other = open(&simulation.process("other")).await;
+    let before = hold(&other).await;
+    let session = open(&simulation.process("one")).await;
+    let waiter = lock(&session);
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let kept = ExclusiveLock::new(&session, "/locks/b").expect("a good path");
+    let kept = kept.acquire().await.expect("free");
+    sleep(SECOND).await;
+    let creates = [Acl::new(
+        Permission::CREATE | Permission::READ,
+        AuthId::anyone(),
+    )];
+    let administrator = simulation.administrator();
+    administrator.set_acl(PATH, &creates).expect("it exists");
+    let began = Instant::now();
+    session.detach([kept]).await.expect("it is held");
+    assert!(began.elapsed() < TIMEOUT / 2, "{:?}", began.elapsed());
+    waiting
+        .await
+        .expect("no panic")
+        .expect_err("its session is left");
+    let name = "a znode was not deleted when its session was closed";
+    assert!(!named(&log, name).is_empty(), "{:?}", log.lines());
+    drop(before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -297,7 +297,8 @@ async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
         tokio::spawn(async move { lock.acquire().await })
     };
     let (first, second) = (acquire(), acquire());
-    tokio::time::sleep(3 * timeout).await;
+    // It looks again a quarter of the timeout after the release.
+    tokio::time::sleep(11 * timeout / 4).await;
     before.release().await.expect("it is held");
     let hold = first.await.expect("no panic").expect("its turn");
     tokio::time::sleep(timeout / 2).await;
