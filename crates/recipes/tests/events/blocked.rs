@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::Level;
-use zookeeper_recipes::{ConnectOptions, ExclusiveLock, Session};
+use zookeeper_recipes::{ConnectOptions, ExclusiveLock, LossReason, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
 use crate::ALONE;
@@ -120,4 +120,25 @@ fn block_right_before_the_end_of_the_runtime_is_warned_of() {
     assert_eq!(warnings_in(&log).len(), 0);
     drop(runtime);
     assert_eq!(warnings_in(&log).len(), 1);
+}
+
+/// An own close is no loss, but the lease had lapsed before.
+#[tokio::test(flavor = "current_thread")]
+async fn hold_whose_lease_lapsed_in_a_block_right_before_the_close_is_a_loss() {
+    let _alone = ALONE.lock().await;
+    let log = Log::up_to(Level::WARN);
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let server = server();
+    let options = ConnectOptions::new().session_timeout(8 * TICK).tick(TICK);
+    let session = Session::connect_with(&server.connect_string(), options).await;
+    let session = session.expect("a session opens");
+    let lock = ExclusiveLock::new(&session, "/blocked").expect("a good path");
+    let hold = lock.acquire().await.expect("free");
+    thread::sleep(hold.remaining());
+    session.close().await;
+    let lines = log.lines();
+    let lost = lines.iter().find(|line| line.message == "lost");
+    let reason = lost.and_then(|line| line.fields.get("reason"));
+    let lapsed = LossReason::LeaseElapsed.to_string();
+    assert_eq!(reason, Some(&lapsed), "{lines:?}");
 }
