@@ -133,6 +133,24 @@ fn removal_that_the_server_does_not_know_is_not_sent_for_ever() {
     assert_eq!(world.connects.len(), 1 + 3);
 }
 
+/// Connections break for other reasons, too.
+#[test]
+fn removals_are_sent_on_unless_three_in_a_row_break_a_connection() {
+    let mut world = World::connected();
+    for _ in 0..5 {
+        for closes_at in [Some(OpCode::RemoveWatches), None] {
+            world.ensemble.conduct.closes_at = closes_at;
+            let watch = world.watch(WatchedRead::Data, "/");
+            world.until(|world| world.is_answered(watch));
+            world.unwatch(watch);
+            world.settle();
+            world.until(World::is_connected);
+        }
+        assert_eq!(world.watched_by_server(), 0);
+    }
+    assert_eq!(world.connects.len(), 1 + 5);
+}
+
 /// A server that does not set watches again, in one of the ways that there are.
 fn unwatched_if(is_so: impl FnOnce(&mut World)) {
     let mut world = World::connected();
