@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use zookeeper_recipes_core::ensemble::{CreateMode, Ensemble};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
@@ -169,17 +170,22 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
 async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (earlier, _) = users_ensemble(&simulation, UsersClient::default());
-    let new = simulation.ensemble("new");
-    let mut took = Vec::new();
-    for ensemble in [new, earlier] {
+    let ensembles: [Arc<dyn Ensemble>; 2] = [simulation.ensemble("new"), earlier];
+    for (is_earlier, queues) in [(false, true), (false, false), (true, true), (true, false)] {
+        let ensemble = ensembles[usize::from(is_earlier)].clone();
         let session = Session::open(ensemble, ConnectOptions::new()).await;
-        let queue = Queue::new(&session.expect("it opens"), "/lock", First).expect("a good path");
+        let session = session.expect("it opens");
+        let recipe: Box<dyn Recipe> = match queues {
+            true => Box::new(Queue::new(&session, "/lock", First).expect("a good path")),
+            false => Box::new(SingleNodeLock::new(&session, "/single").expect("a good path")),
+        };
         let began = tokio::time::Instant::now();
-        let hold = queue.acquire().await.expect("it is free");
-        took.push(began.elapsed());
+        let hold = recipe.acquire().await.expect("it is free");
+        let waited = began.elapsed() > SOON / 10;
+        assert_eq!(waited, is_earlier, "{queues}: {:?}", began.elapsed());
+        assert!(hold.is_held());
         hold.release().await.expect("it is held");
     }
-    assert!(took[0] < SOON / 10 && took[1] > SOON / 10, "{took:?}");
 }
 
 /// Each of these can be implemented. By default an ensemble is one server.
