@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_core::ensemble::{CreateMode, Ensemble};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
 use crate::support::First;
@@ -186,6 +186,13 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
         assert!(hold.is_held());
         hold.release().await.expect("it is held");
     }
+    // Each znode that is created too early would be deleted again.
+    let history = simulation.history().into_iter();
+    let created = history.filter(|commit| match &commit.change {
+        Change::Created { path, .. } => path == "/single",
+        _ => false,
+    });
+    assert_eq!(created.count(), 2, "one for each hold");
 }
 
 /// Each of these can be implemented. By default an ensemble is one server.
