@@ -469,3 +469,7 @@ fn refused(results: &[MultiResult]) -> Option<TransactionError> {
         },
     })
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/session.rs"]
+mod tests;

@@ -419,6 +419,8 @@ async fn metrics_of_a_bad_day_count_what_happened() {
     let recorder = recorder::Recorded::default();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let day = bad_day().await;
+    zookeeper_recipes::common::describe_metrics();
+    assert_eq!(recorder.undescribed(), [""; 0]);
     let of_lock = r#"{recipe="lock",name="report"}"#;
     let value =
         |metric: &str, labels: &str| recorder.value(&format!("zookeeper_recipes_{metric}{labels}"));

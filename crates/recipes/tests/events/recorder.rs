@@ -1,6 +1,6 @@
 //! A recorder that keeps all metrics, by their names as Prometheus writes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{
@@ -13,6 +13,7 @@ type Values = Arc<Mutex<BTreeMap<String, Vec<f64>>>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
     values: Values,
+    described: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Recorded {
@@ -28,6 +29,24 @@ impl Recorded {
     pub(crate) fn values(&self, key: &str) -> Vec<f64> {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         values.get(key).cloned().unwrap_or_default()
+    }
+
+    /// The names of the metrics that were recorded and not described.
+    pub(crate) fn undescribed(&self) -> Vec<String> {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let described = self
+            .described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let names = values.keys().filter_map(|key| key.split('{').next());
+        let names = names.filter(|name| !described.contains(*name));
+        names.map(str::to_owned).collect()
+    }
+
+    fn describe(&self, key: &KeyName) {
+        let described = self.described.lock();
+        let mut described = described.unwrap_or_else(PoisonError::into_inner);
+        described.insert(key.as_str().to_owned());
     }
 
     fn of(&self, key: &Key) -> Arc<Metric> {
@@ -96,11 +115,17 @@ impl HistogramFn for Metric {
 }
 
 impl Recorder for Recorded {
-    fn describe_counter(&self, _key: KeyName, _unit: Option<Unit>, _text: SharedString) {}
+    fn describe_counter(&self, key: KeyName, _unit: Option<Unit>, _text: SharedString) {
+        self.describe(&key);
+    }
 
-    fn describe_gauge(&self, _key: KeyName, _unit: Option<Unit>, _text: SharedString) {}
+    fn describe_gauge(&self, key: KeyName, _unit: Option<Unit>, _text: SharedString) {
+        self.describe(&key);
+    }
 
-    fn describe_histogram(&self, _key: KeyName, _unit: Option<Unit>, _text: SharedString) {}
+    fn describe_histogram(&self, key: KeyName, _unit: Option<Unit>, _text: SharedString) {
+        self.describe(&key);
+    }
 
     fn register_counter(&self, key: &Key, _metadata: &Metadata<'_>) -> Counter {
         Counter::from_arc(self.of(key))
