@@ -4,11 +4,12 @@
 //! were granted. It does not show when a server answered a request, or when the follower applied an
 //! operation. So the replay follows all moments that the run may be at.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use ahash::AHashSet;
 use stateright::Model;
 
-use super::action::{Action, Side};
+use super::action::Action;
 use super::contender::Phase;
 use super::server::{Event, Operation, Zxid};
 use super::setting::{Fault, HandoffModel};
@@ -92,7 +93,8 @@ struct Moment {
 #[derive(Debug)]
 pub struct Replay {
     model: HandoffModel,
-    moments: HashSet<Moment>,
+    /// Most of the time of a replay is the hashing of these, which are large.
+    moments: AHashSet<Moment>,
     names: BTreeMap<Zxid, String>,
     is_connected: Vec<bool>,
     is_asked_for: Vec<bool>,
@@ -115,7 +117,7 @@ impl Replay {
         let reads = vec![VecDeque::new(); contenders];
         Replay {
             model,
-            moments: [Moment { state, reads }].into(),
+            moments: [Moment { state, reads }].into_iter().collect(),
             names: BTreeMap::new(),
             is_connected: vec![false; contenders],
             is_asked_for: vec![false; contenders],
@@ -171,14 +173,18 @@ impl Replay {
     }
 
     fn unseen(&self, moment: &Moment) -> Vec<Moment> {
-        let mut next = Vec::new();
-        next.extend(self.after(moment, Action::Apply));
+        let mut possible = Vec::new();
+        self.model.actions(&moment.state, &mut possible);
+        let is_unseen = |action: &Action| match action {
+            Action::Apply => true,
+            Action::Reconnect(index, _) => self.is_connected[*index],
+            _ => false,
+        };
+        let unseen = possible.into_iter().filter(is_unseen);
+        let mut next: Vec<Moment> = unseen
+            .filter_map(|action| self.then(moment, action))
+            .collect();
         for index in 0..moment.reads.len() {
-            if self.is_connected[index] {
-                for side in [Side::Leader, Side::Follower] {
-                    next.extend(self.after(moment, Action::Reconnect(index, side)));
-                }
-            }
             next.extend(self.answer(moment, index));
         }
         next
@@ -188,9 +194,14 @@ impl Replay {
     fn after(&self, moment: &Moment, action: Action) -> Option<Moment> {
         let mut possible = Vec::new();
         self.model.actions(&moment.state, &mut possible);
-        if !possible.contains(&action) {
-            return None;
-        }
+        possible
+            .contains(&action)
+            .then(|| self.then(moment, action))
+            .flatten()
+    }
+
+    /// The moment after a step that the model can take, if the step changes anything.
+    fn then(&self, moment: &Moment, action: Action) -> Option<Moment> {
         let state = self.model.next_state(&moment.state, action)?;
         Some(Moment {
             state,
