@@ -21,6 +21,16 @@ async fn session(simulation: &Simulation, owner: &str) -> Session {
     opened.expect("a session opens")
 }
 
+/// A session below the znode `/app`, which is its chroot.
+async fn below_a_chroot(simulation: &Simulation) -> Session {
+    let administrator = simulation.administrator();
+    let made = administrator.create("/app", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let process = simulation.process("a").with_chroot("/app");
+    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+    session.expect("the chroot is there")
+}
+
 async fn entries(recipe: &dyn Recipe) -> Vec<QueueEntry> {
     recipe.contenders().await.expect("it can be read")
 }
@@ -126,11 +136,7 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
 async fn missing_chroot_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
-    let made = administrator.create("/app", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
-    let process = simulation.process("a").with_chroot("/app");
-    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
-    let session = session.expect("the chroot is there");
+    let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
         Arc::new(Queue::new(&session, PATH, First).expect("a good path")),
         Arc::new(SingleNodeLock::new(&session, PATH).expect("a good path")),
@@ -154,11 +160,7 @@ async fn missing_chroot_is_no_empty_queue() {
 async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
-    let made = administrator.create("/app", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
-    let process = simulation.process("a").with_chroot("/app");
-    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
-    let session = session.expect("the chroot is there");
+    let session = below_a_chroot(&simulation).await;
     let queue = Queue::new(&session, PATH, First).expect("a good path");
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
     simulation.faults().inject(late.on(RequestKind::Get));

@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep};
 use tracing::Level;
 use zookeeper_recipes::{ConnectOptions, ExclusiveLock, LossReason, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
-
-use crate::ALONE;
 use zookeeper_recipes_suite::log::{Line, Log};
+
+use crate::{ALONE, listen_up_to};
 
 const TICK: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -51,9 +51,7 @@ fn warnings_in(log: &Log) -> Vec<Line> {
 
 #[tokio::test(flavor = "current_thread")]
 async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
-    let _alone = ALONE.lock().await;
-    let log = Log::up_to(Level::WARN);
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen_up_to(Level::WARN).await;
     let server = server();
     let session = open(&server).await;
     let silence = session.tolerated_silence().expect("it is open");
@@ -81,9 +79,7 @@ async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
 /// The hold is lost, so its release sends nothing. The close ends the session's task.
 #[tokio::test(flavor = "current_thread")]
 async fn block_right_before_the_release_and_the_close_is_warned_of_once() {
-    let _alone = ALONE.lock().await;
-    let log = Log::up_to(Level::WARN);
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen_up_to(Level::WARN).await;
     let server = server();
     for runs_before_the_close in [false, true] {
         let session = open(&server).await;
@@ -125,9 +121,7 @@ fn block_right_before_the_end_of_the_runtime_is_warned_of() {
 /// An own close is no loss, but the lease had lapsed before.
 #[tokio::test(flavor = "current_thread")]
 async fn hold_whose_lease_lapsed_in_a_block_right_before_the_close_is_a_loss() {
-    let _alone = ALONE.lock().await;
-    let log = Log::up_to(Level::WARN);
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen_up_to(Level::WARN).await;
     let server = server();
     let options = ConnectOptions::new().session_timeout(8 * TICK).tick(TICK);
     let session = Session::connect_with(&server.connect_string(), options).await;

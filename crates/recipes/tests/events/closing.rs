@@ -7,9 +7,9 @@ use zookeeper_recipes::{
     SingleNodeLock,
 };
 use zookeeper_recipes_simulation::Simulation;
-
-use crate::{ALONE, assert_logged, debug, info, token, warn};
 use zookeeper_recipes_suite::log::{Line, Log};
+
+use crate::{assert_logged, debug, info, listen, token, warn};
 
 const PATH: &str = "/locks/closing";
 
@@ -25,9 +25,7 @@ fn since(log: &Log, before: usize) -> Vec<Line> {
 
 #[tokio::test(start_paused = true)]
 async fn close_of_the_session_ends_its_holds_without_a_warning() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
     let lock = hold(&session).await;
@@ -62,9 +60,7 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn close_of_the_session_of_a_waiting_candidate_is_no_warning() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
     let leading = simulation.session("one").await.expect("it opens");
     let leading = LeaderElection::new(&leading, "/leader", "one").expect("a good path");
@@ -96,9 +92,7 @@ async fn close_of_the_session_of_a_waiting_candidate_is_no_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn end_of_the_session_by_its_servers_is_a_loss() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
     let hold = hold(&session).await;
@@ -117,7 +111,7 @@ async fn end_of_the_session_by_its_servers_is_a_loss() {
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn close_of_the_session_is_counted_as_a_release() {
-    let _alone = ALONE.lock().await;
+    let _alone = crate::ALONE.lock().await;
     let recorder = crate::recorder::Recorded::default();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let simulation = Simulation::default();

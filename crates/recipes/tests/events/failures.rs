@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::MutexGuard;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Level;
-use tracing::subscriber::DefaultGuard;
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
     Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LossReason, Permission, Session,
@@ -16,18 +14,11 @@ use zookeeper_recipes_simulation::{
 };
 use zookeeper_recipes_suite::log::{Line, Log};
 
-use crate::ALONE;
+use crate::listen;
 
 const PATH: &str = "/locks/a";
 const SECOND: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Keeps all events of this thread, while no other test does so.
-async fn listen() -> (MutexGuard<'static, ()>, Log, DefaultGuard) {
-    let alone = ALONE.lock().await;
-    let log = Log::default();
-    (alone, log.clone(), tracing::subscriber::set_default(log))
-}
 
 fn simulation() -> Simulation {
     Simulation::new(SimulationOptions {

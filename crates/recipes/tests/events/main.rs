@@ -11,7 +11,9 @@ mod recorder;
 
 use std::time::Duration;
 
+use tokio::sync::{Mutex, MutexGuard};
 use tracing::Level;
+use tracing::subscriber::DefaultGuard;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
@@ -26,7 +28,19 @@ use self::day::{Day, bad_day};
 ///
 /// `tracing` asks once whether anybody wants an event, for all threads. A test that listens to
 /// nothing would answer for one that begins to listen at that moment.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// Keeps all events of this thread, while no other test does so.
+async fn listen() -> (MutexGuard<'static, ()>, Log, DefaultGuard) {
+    listen_up_to(Level::TRACE).await
+}
+
+/// As [`listen`], for events of this level and of those above it.
+async fn listen_up_to(most: Level) -> (MutexGuard<'static, ()>, Log, DefaultGuard) {
+    let alone = ALONE.lock().await;
+    let log = Log::up_to(most);
+    (alone, log.clone(), tracing::subscriber::set_default(log))
+}
 
 /// What is expected of one event: its level, its name, and some of its fields.
 type Expected = (Level, &'static str, Vec<(&'static str, String)>);
@@ -147,9 +161,7 @@ fn ended(day: &Day) -> Vec<Expected> {
 
 #[tokio::test(start_paused = true)]
 async fn events_of_a_bad_day_say_what_happened() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let day = bad_day().await;
     assert_logged(&log.lines(), &[begun(&day), ended(&day)].concat());
     let logged = log.lines();
@@ -180,10 +192,8 @@ async fn events_of_a_bad_day_say_what_happened() {
 /// The spans of a hold are of level debug, so they are off.
 #[tokio::test(start_paused = true)]
 async fn lost_hold_is_named_at_level_info_and_was_held_until_its_loss() {
-    let _alone = ALONE.lock().await;
+    let (_alone, log, _listening) = listen_up_to(Level::INFO).await;
     let simulation = Simulation::new(SimulationOptions::default());
-    let log = Log::up_to(Level::INFO);
-    let _listening = tracing::subscriber::set_default(log.clone());
     let process = simulation.process("one");
     let options = ConnectOptions::new().owner("billing");
     let session = Session::open(process.ensemble(), options).await;
@@ -216,10 +226,8 @@ async fn lost_hold_is_named_at_level_info_and_was_held_until_its_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn loss_is_reported_as_the_lease_ends_though_nobody_asks() {
-    let _alone = ALONE.lock().await;
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
     let process = simulation.process("one");
     let session = Session::open(process.ensemble(), Default::default()).await;
     let lock = ExclusiveLock::new(&session.expect("it opens"), day::PATH).expect("a good path");
@@ -236,9 +244,7 @@ async fn loss_is_reported_as_the_lease_ends_though_nobody_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn task_that_acquires_what_it_holds_is_named_once() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let timeout = SimulationOptions::default().session_timeout;
     let process = simulation.process("one");
@@ -281,9 +287,7 @@ async fn task_that_acquires_what_it_holds_is_named_once() {
 /// It has waited for a long time behind another process.
 #[tokio::test(start_paused = true)]
 async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let timeout = SimulationOptions::default().session_timeout;
     let lock = async |process| {
@@ -312,9 +316,7 @@ async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_that_looks_again_reports_each_place_once() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let lock = async |process| {
         let session = Session::open(simulation.ensemble(process), Default::default()).await;
@@ -356,9 +358,7 @@ async fn waiter_that_looks_again_reports_each_place_once() {
 
 #[tokio::test(start_paused = true)]
 async fn candidate_that_steps_back_says_so() {
-    let _alone = ALONE.lock().await;
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let election = async |id: &str| {
         let session = Session::open(simulation.ensemble(id), Default::default()).await;
@@ -390,10 +390,8 @@ fn own_waits(log: &Log) -> Vec<Line> {
 
 #[tokio::test(start_paused = true)]
 async fn pass_within_a_process_is_a_release_and_an_acquisition() {
-    let _alone = ALONE.lock().await;
+    let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::new(SimulationOptions::default());
-    let log = Log::default();
-    let _listening = tracing::subscriber::set_default(log.clone());
     let session = Session::open(simulation.ensemble("one"), Default::default()).await;
     let options = zookeeper_recipes::lock::LockOptions::new().local(1);
     let lock = ExclusiveLock::with_options(&session.expect("it opens"), day::PATH, options);

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use tracing::Level;
 use zookeeper_recipes::{Assignment, AssignmentOptions, Partition, Partitions};
 use zookeeper_recipes_simulation::Simulation;
-
-use crate::{ALONE, assert_logged, info, text, time, warn};
 use zookeeper_recipes_suite::log::{Line, Log};
+
+use crate::{assert_logged, info, listen_up_to, text, time, warn};
 
 const PATH: &str = "/app/queues";
 const NAME: &str = "queues";
@@ -80,9 +80,7 @@ async fn move_one(log: &Log, mut during: impl FnMut()) {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_drains_without_limit_is_warned_of_after_each_session_timeout() {
-    let _alone = ALONE.lock().await;
-    let log = Log::up_to(Level::INFO);
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen_up_to(Level::INFO).await;
     move_one(&log, || {}).await;
 
     let moves = named(&log, "partition moves");
@@ -109,9 +107,7 @@ async fn work_that_drains_without_limit_is_warned_of_after_each_session_timeout(
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn moves_and_releases_are_counted_by_their_reasons() {
-    let _alone = ALONE.lock().await;
-    let log = Log::up_to(Level::INFO);
-    let _listening = tracing::subscriber::set_default(log.clone());
+    let (_alone, log, _listening) = listen_up_to(Level::INFO).await;
     let recorder = crate::recorder::Recorded::default();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let values = |metric: &str, labels: &str| {
