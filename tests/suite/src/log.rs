@@ -22,14 +22,14 @@ pub struct Line {
 }
 
 /// Keeps the events of the recipes. Its clones keep the same.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug)]
 pub struct Log {
     state: Arc<Mutex<State>>,
-    /// The most verbose level that is kept; all levels if it is not set.
-    most: Option<Level>,
+    /// The most verbose level that is kept.
+    most: Level,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     lines: Vec<Line>,
     /// The names of all spans. The id is the place, from one.
@@ -42,11 +42,8 @@ struct State {
 impl Log {
     /// Keeps the events of this level and of those above it.
     pub fn up_to(most: Level) -> Log {
-        let most = Some(most);
-        Log {
-            most,
-            ..Log::default()
-        }
+        let state = Arc::default();
+        Log { state, most }
     }
 
     /// The events so far.
@@ -61,12 +58,6 @@ impl Log {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Log")
     }
 }
 
@@ -92,8 +83,7 @@ impl Visit for Fields {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let is_kept = self.most.is_none_or(|most| *metadata.level() <= most);
-        is_kept && metadata.target() == "zookeeper_recipes"
+        *metadata.level() <= self.most && metadata.target() == "zookeeper_recipes"
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {

@@ -155,7 +155,7 @@ async fn missing_chroot_is_no_empty_queue() {
     }
 }
 
-/// The directory of the queue is missing. The session ends before it can tell if its chroot is, too.
+/// The directory of the queue is missing. The session ends before it has read its chroot.
 #[tokio::test(start_paused = true)]
 async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());

@@ -194,10 +194,10 @@ impl Replay {
     fn after(&self, moment: &Moment, action: Action) -> Option<Moment> {
         let mut possible = Vec::new();
         self.model.actions(&moment.state, &mut possible);
-        possible
-            .contains(&action)
-            .then(|| self.then(moment, action))
-            .flatten()
+        if !possible.contains(&action) {
+            return None;
+        }
+        self.then(moment, action)
     }
 
     /// The moment after a step that the model can take, if the step changes anything.
