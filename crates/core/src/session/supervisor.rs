@@ -165,6 +165,7 @@ impl Supervisor {
             }
             open.granted.delete_lost(condition.lapses);
         };
+        let ended_at = live.now();
         drop(prober);
         let server = server.upgrade();
         open.end(end);
@@ -179,7 +180,7 @@ impl Supervisor {
                 let _ = timeout(live.timeout, left.znodes.delete_all(&left.server)).await;
                 std::mem::take(&mut left.znodes).report(live);
             }
-            None if end == SessionEnd::Closed => confirmed(live, &mut states).await,
+            None if end == SessionEnd::Closed => confirmed(live, ended_at, &mut states).await,
             None => {}
         }
         end
@@ -236,10 +237,16 @@ impl Drop for LeftOpen {
 }
 
 /// Waits until the server has confirmed the close, for at most the session timeout.
-async fn confirmed(live: &LiveSession, states: &mut BoxStream<'static, ConnectionState>) {
+async fn confirmed(
+    live: &LiveSession,
+    ended_at: Duration,
+    states: &mut BoxStream<'static, ConnectionState>,
+) {
     // The stream ends after the end of the session.
-    let confirmed = async { while states.next().await.is_some() {} };
-    if timeout(live.timeout, confirmed).await.is_err() {
+    let ended = async { while states.next().await.is_some() {} };
+    let is_in_time = timeout(live.timeout, ended).await.is_ok();
+    // The connection gives up in the same moment, and its stream ends, too.
+    if !is_in_time || live.now() - ended_at >= live.timeout {
         events::close_not_confirmed(live.id);
     }
 }
@@ -265,3 +272,7 @@ async fn until_asked(to_end: &mut watch::Receiver<Option<SessionEnd>>) -> Sessio
         .map_or(None, |asked| *asked)
         .unwrap_or(SessionEnd::Closed)
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/supervisor.rs"]
+mod tests;

@@ -98,6 +98,23 @@ async fn session_that_can_never_be_opened_is_warned_of_once() {
     assert!(warned[0].fields["error"].contains("tick"), "{warned:?}");
 }
 
+/// The servers keep the session, and its znodes, until they expire it.
+#[tokio::test(start_paused = true)]
+async fn close_that_no_server_confirms_is_warned_of() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = simulation();
+    let process = simulation.process("one");
+    let name = "the server did not confirm the close in time";
+    let confirmed = open(&process).await;
+    confirmed.close().await;
+    assert!(named(&log, name).is_empty());
+    let session = open(&process).await;
+    let id = id(&session);
+    process.partition(2 * TIMEOUT);
+    session.close().await;
+    assert_says(&log, Level::WARN, name, "session", &id);
+}
+
 #[tokio::test(start_paused = true)]
 async fn reconnect_whose_proof_fails_is_reported() {
     let (_alone, log, _listening) = listen().await;
