@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// No shorter pause keeps the process busy with looks.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// 100 years. No clock overflows by two such pauses, and no session lasts for one.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// 136 years. No clock overflows by two such pauses, and no session lasts for one.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Where a session is on its way back.
 #[derive(Debug)]

@@ -179,6 +179,26 @@ async fn futures_that_nobody_polls_take_their_own_answer_and_hold_up_nobody(
     assert_eq!(event, WatchEvent::Fired(EventType::NodeDataChanged));
 }
 
+/// The buffers of the request before serve the next one.
+async fn request_alone_takes_few_allocations(connection: &Connection) {
+    /// Those of the test's server are counted, too.
+    const EACH: usize = 5;
+    let ask = || async {
+        let path = "/one".to_owned();
+        let answer = in_time(connection.request(sync(path))).await;
+        assert!(answer.is_ok());
+    };
+    ask().await;
+    let before = ALLOCATOR.stats().allocations;
+    for _ in 0..REQUESTS {
+        ask().await;
+    }
+    let allocations = ALLOCATOR.stats().allocations - before;
+    // A ping may be among them.
+    let most = EACH * REQUESTS + REQUESTS / 10;
+    assert!(allocations <= most, "{allocations} for {REQUESTS} requests");
+}
+
 /// What callers ask is kept once, until the limit of silence.
 async fn server_that_stops_reading_costs_what_was_asked(server: &Arc<Server>) {
     const LARGE: usize = 512 << 10;
@@ -213,6 +233,7 @@ async fn memory_of_a_session_is_bounded() {
     until(&connection, is_connected).await;
     let first = connection.request(sync("/first".to_owned()));
     assert!(in_time(first).await.is_ok());
+    request_alone_takes_few_allocations(&connection).await;
     requests_in_flight_give_their_memory_back(&server, &connection).await;
     futures_that_nobody_polls_take_their_own_answer_and_hold_up_nobody(&connection).await;
     in_time(connection.close()).await;
