@@ -86,23 +86,24 @@ impl ZookeeperSession {
             Ok((answer, watch))
         }
     }
+}
 
-    fn outcome(&self, result: MultiResult) -> Result<Outcome, ServerError> {
-        Ok(match result {
-            MultiResult::Check => Outcome::Checked,
-            MultiResult::Delete => Outcome::Deleted,
-            MultiResult::SetData { stat } => Outcome::DataSet(stat),
-            MultiResult::Create2 { path, stat } => Outcome::Created(self.scope.created(path, stat)),
-            MultiResult::Create { path } => {
-                let unknown = Stat {
-                    czxid: -1,
-                    ..Stat::default()
-                };
-                Outcome::Created(self.scope.created(path, unknown))
-            }
-            other => return Err(unexpected(&other)),
-        })
-    }
+/// The result of one operation of a transaction.
+fn outcome(scope: &Scope, result: MultiResult) -> Result<Outcome, ServerError> {
+    Ok(match result {
+        MultiResult::Check => Outcome::Checked,
+        MultiResult::Delete => Outcome::Deleted,
+        MultiResult::SetData { stat } => Outcome::DataSet(stat),
+        MultiResult::Create2 { path, stat } => Outcome::Created(scope.created(path, stat)),
+        MultiResult::Create { path } => {
+            let unknown = Stat {
+                czxid: -1,
+                ..Stat::default()
+            };
+            Outcome::Created(scope.created(path, unknown))
+        }
+        other => return Err(unexpected(&other)),
+    })
 }
 
 fn read(path: String) -> ReadRequest {
@@ -302,7 +303,9 @@ impl ServerSession for ZookeeperSession {
             if let Some(refused) = refused(&results) {
                 return Err(refused);
             }
-            let outcomes = results.into_iter().map(|result| self.outcome(result));
+            let outcomes = results
+                .into_iter()
+                .map(|result| outcome(&self.scope, result));
             outcomes.collect::<Result<_, _>>().map_err(whole)
         }
         .boxed()

@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError,
     Session, SessionEnd,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions, Way};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::support::First;
@@ -243,4 +243,30 @@ async fn session_timeout_that_no_lease_can_be_kept_with_is_named() {
     assert!(error.to_string().contains("of 50ms"), "{error}");
     tokio::time::sleep(SECOND).await;
     assert_eq!(simulation.administrator().sessions(), []);
+}
+
+/// The other hosts, which were tried before, are not the cause.
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_are_the_cause_beside_hosts_that_are_not_reached() {
+    for seed in 0..8 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            ..SimulationOptions::default()
+        });
+        for server in 0..2 {
+            let faults = simulation.faults();
+            faults.cut_off_from_clients(server, Way::Both);
+        }
+        let options = ConnectOptions::new()
+            .auth("no-such-scheme", "")
+            .connection_timeout(60 * SECOND);
+        let opened = Session::open(simulation.ensemble("one"), options).await;
+        let error = opened.expect_err("no session");
+        let Error::Connect { cause, .. } = &error else {
+            panic!("{error:?}");
+        };
+        let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+        assert_eq!(cause.to_string(), over.to_string(), "seed {seed}");
+    }
 }

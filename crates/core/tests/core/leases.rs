@@ -148,7 +148,7 @@ async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Durat
     });
     let (session, hold) = held(&simulation, timeout, tick).await;
     // The first confirmations come after a wait.
-    tokio::time::sleep(2 * timeout).await;
+    tokio::time::sleep(timeout * 2).await;
     let mut left = Duration::MAX;
     let end = Instant::now() + 4 * timeout;
     while Instant::now() < end {
@@ -227,7 +227,7 @@ impl Probed {
             ..SimulationOptions::default()
         });
         let (session, hold) = held(&simulation, timeout, tick).await;
-        tokio::time::sleep(2 * timeout).await;
+        tokio::time::sleep(timeout * 2).await;
         let millisecond = Duration::from_millis(1);
         while session.health().last_answer > Some(millisecond) {
             tokio::time::sleep(millisecond).await;
@@ -343,4 +343,29 @@ async fn session_that_reconnects_before_its_first_request_proves_the_connection(
     for lost in [FaultKind::RequestLost, FaultKind::ReplyLost] {
         assert_eq!(proofs_of_an_opening(Some(lost)).await, 1);
     }
+}
+
+/// A server lags behind for ever, and answers each request too late for a lease.
+#[tokio::test(start_paused = true)]
+async fn session_leaves_a_server_at_which_it_gets_no_lease() {
+    let simulation = Simulation::new(SimulationOptions {
+        servers: 3,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    let (session, lagging) = loop {
+        let session = simulated_session(&simulation, "a").await;
+        let server = administrator.server_of(session.id().expect("open"));
+        let server = server.expect("it is connected");
+        if server != administrator.leader() {
+            break (session, server);
+        }
+    };
+    let timeout = session.timeout().expect("it is open");
+    simulation.faults().lag(lagging, timeout / 5);
+    tokio::time::sleep(timeout * 2).await;
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
+    let hold = acquired.expect("in time").expect("another server answers");
+    assert_ne!(administrator.server_of(hold.session_id()), Some(lagging));
 }

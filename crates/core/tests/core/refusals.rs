@@ -9,11 +9,12 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
-    CreateMode, Error, Hold, Queue, QueueOptions, Recipe, Refusal, Session, values,
+    CreateMode, Error, Hold, NodePath, Queue, QueueOptions, Recipe, Refusal, ServerError, Session,
+    values,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 /// Counts the warnings and errors that are logged.
@@ -251,4 +252,23 @@ async fn chroot_that_may_not_be_read_is_not_missing() {
         matches!(missing, Err(Error::MissingChroot { .. })),
         "{missing:?}"
     );
+}
+
+/// A waiter that took its predecessor for missing would look too early.
+#[tokio::test(start_paused = true)]
+async fn look_that_the_server_throttles_does_not_say_that_a_znode_is_missing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let path = NodePath::new("/locks").expect("a good path");
+    let server = session.server(&path).await.expect("it is open");
+    let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Exists);
+    simulation.faults().inject(throttled);
+    let looked = server.exists_and_watch("/locks").await;
+    let refused = looked.map(|(stat, _)| stat).expect_err("it is throttled");
+    assert!(
+        matches!(refused, ServerError::Refused(Refusal::Throttled)),
+        "{refused}"
+    );
+    let (stat, _watch) = server.exists_and_watch("/locks").await.expect("an answer");
+    assert!(stat.is_none());
 }

@@ -1,4 +1,4 @@
-//! What core sees of the states of a connection.
+//! What core sees of the states of a connection, and of the results of a transaction.
 
 use super::*;
 
@@ -28,4 +28,16 @@ async fn two_connections_have_a_break_between_them() {
         ConnectionState::Connected,
     ];
     assert_eq!(yielded, expected);
+}
+
+/// So servers answer the create of a container among other operations (ZOOKEEPER-4026).
+#[test]
+fn znode_whose_create_is_answered_with_its_path_alone_has_no_known_czxid() {
+    let path = "/app/locks".to_owned();
+    let scope = Scope::new("/app", true);
+    let created = outcome(&scope, MultiResult::Create { path }).expect("a result");
+    let Outcome::Created(created) = created else {
+        panic!("{created:?}");
+    };
+    assert_eq!((&*created.path, created.stat.czxid), ("/locks", -1));
 }
