@@ -45,6 +45,17 @@ async fn assert_free(session: &Session, paths: [&str; 3]) {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn recipes_are_listed_in_the_order_in_which_they_are_acquired() {
+    let (_simulation, ours, _theirs) = simulated().await;
+    let all = all_of(&ours, ["/all/c", "/all/a", "/all/b"]);
+    let listed: Vec<String> = all.recipes().map(|it| it.path().to_string()).collect();
+    assert_eq!(listed, PATHS);
+    let holds = all.acquire().await.expect("nobody holds one");
+    let tokens = holds.holds().iter().map(Hold::fencing_token);
+    assert!(tokens.is_sorted(), "{holds:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_who_take_the_same_locks_in_opposite_order_both_finish() {
     let server = server().await;
