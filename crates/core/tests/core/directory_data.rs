@@ -179,6 +179,29 @@ async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(
     hold.release().await
 }
 
+/// It has been the only one for some time, and lists the contenders no more.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn contender_that_comes_back_alone_holds_by_the_data_of_now() -> Result<(), Error> {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let queue = seats(&simulation, "one").await?;
+    let lists = || simulation.counters().requests(RequestKind::List);
+    for _ in 0..10 {
+        queue.acquire().await?.release().await?;
+    }
+    let before = lists();
+    queue.acquire().await?.release().await?;
+    assert_eq!(lists(), before);
+    let lowered = simulation.administrator().set_data(PATH, b"0");
+    lowered.expect("the directory is there");
+    // No seat is left to wait for.
+    let refused = queue.acquire().await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn try_without_a_directory_asks_the_rule_before_it_creates_one() -> Result<(), Error> {
     let simulation = Simulation::new(SimulationOptions::default());
