@@ -84,3 +84,23 @@ fn contenders_that_are_half_of_the_count_apart_are_in_the_order_of_their_numbers
         assert_eq!(ordered, numbers);
     }
 }
+
+/// Three contenders each, from every 65,521st number on, as far apart as a quarter of a count.
+#[test]
+fn order_of_creation_is_known_all_around_the_ring() {
+    let name = Identity::from_random_bits(0).name("lock-") + "0000000001";
+    let contender = Contender::parse(&name, |label| label == "lock-").expect("a contender");
+    let mut given = [contender.clone(), contender.clone(), contender];
+    for first in (i32::MIN..=i32::MAX).step_by(65_521) {
+        for step in (0..29).map(|bits| 1 << bits) {
+            let created: [i32; 3] = [0, 1, 2].map(|at| first.wrapping_add(step * at));
+            for (at, contender) in given.iter_mut().rev().enumerate() {
+                contender.sequence = Sequence(created[at]);
+                contender.czxid = Some(at as i64);
+            }
+            order(&mut given);
+            let ordered = [0, 1, 2].map(|place: usize| given[place].sequence.0);
+            assert_eq!(ordered, created, "by {step}");
+        }
+    }
+}
