@@ -1,6 +1,7 @@
 //! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that the
 //! schedules find known mistakes.
 
+use std::collections::BTreeSet;
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,7 +47,8 @@ pub(crate) struct Arguments {
 
     /// Instead, put known mistakes back into a copy of the workspace, one at a time, and check that
     /// its test or the seeds of its recipe find each of them: all mistakes, or the mistakes whose
-    /// names contain a NAME. `--seeds` bounds how many seeds are tried.
+    /// names contain a NAME. Each test and each recipe first passes once without a mistake.
+    /// `--seeds` bounds how many seeds are tried.
     #[arg(
         long,
         value_name = "NAME",
@@ -124,12 +126,13 @@ fn run_mutants(names: &[String], seeds: u64) -> anyhow::Result<()> {
     let mut missed = Vec::new();
     let mut mutants = mutants()?;
     mutants.retain(|mutant| names.is_empty() || names.iter().any(|it| mutant.name.contains(it)));
+    let copied = Copy {
+        workspace: &copy,
+        targets: &directory,
+    };
+    copied.control(&mutants, seeds)?;
     for mutant in mutants {
         apply(&mutant, &copy, &[])?;
-        let copied = Copy {
-            workspace: &copy,
-            targets: &directory,
-        };
         let verdict = match copied.find(&mutant, seeds) {
             Ok(Some(line)) => format!("found, {line}"),
             Ok(None) => "NOT found".to_owned(),
@@ -172,6 +175,30 @@ fn mutants() -> anyhow::Result<Vec<Mutant>> {
     }
     mutants.sort_by(|left, right| left.name.cmp(&right.name));
     Ok(mutants)
+}
+
+/// The tests and the recipes that show these mistakes, each once.
+fn shown_by(mutants: &[Mutant]) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let tests = mutants.iter().filter_map(|it| it.test.as_deref());
+    let recipes = mutants.iter().filter_map(|it| it.recipe.as_deref());
+    (tests.collect(), recipes.collect())
+}
+
+/// Fails if some of these are red. The error names them.
+fn require_green(
+    all: &BTreeSet<&str>,
+    is_red: impl Fn(&str) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let mut red = Vec::new();
+    for name in all {
+        if is_red(name)? {
+            red.push(*name);
+        }
+    }
+    if !red.is_empty() {
+        bail!("red without a mistake: {}", red.join("; "));
+    }
+    Ok(())
 }
 
 fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
@@ -217,6 +244,19 @@ impl Copy<'_> {
         command
     }
 
+    /// Runs each test and each recipe of these mistakes once, on the unchanged copy.
+    ///
+    /// The call fails if one is red: it is red with each mistake, and proves nothing.
+    fn control(&self, mutants: &[Mutant], seeds: u64) -> anyhow::Result<()> {
+        let (tests, recipes) = shown_by(mutants);
+        require_green(&tests, |test| self.is_red(test))?;
+        let is_red = |recipe: &str| Ok(self.violation(recipe, seeds)?.is_some());
+        require_green(&recipes, is_red)?;
+        let (tests, recipes) = (tests.len(), recipes.len());
+        println!("without a mistake: {tests} tests and {recipes} recipes pass");
+        Ok(())
+    }
+
     /// Says what has found the mistake, if anything has. The test is quick and runs first.
     fn find(&self, mutant: &Mutant, seeds: u64) -> anyhow::Result<Option<String>> {
         if let Some(test) = &mutant.test {
@@ -225,7 +265,7 @@ impl Copy<'_> {
             }
         }
         match &mutant.recipe {
-            Some(recipe) => self.violation(mutant, recipe, seeds),
+            Some(recipe) => self.violation(recipe, seeds),
             None => Ok(None),
         }
     }
@@ -242,12 +282,7 @@ impl Copy<'_> {
     }
 
     /// Runs the seeds. Names the seed and the violation if one was found.
-    fn violation(
-        &self,
-        mutant: &Mutant,
-        recipe: &str,
-        seeds: u64,
-    ) -> anyhow::Result<Option<String>> {
+    fn violation(&self, recipe: &str, seeds: u64) -> anyhow::Result<Option<String>> {
         let build = ["build", "--quiet", "--release", "--package", PACKAGE];
         run_command(&mut self.for_seeds(&build))?;
         let run = ["run", "--quiet", "--release", "--package", PACKAGE, "--"];
@@ -268,8 +303,7 @@ impl Copy<'_> {
                 Ok(Some(format!("{seed}: {violation}")))
             }
             _ => bail!(
-                "{}: the simulation failed in another way:\n{text}{}",
-                mutant.name,
+                "{recipe}: the simulation failed in another way:\n{text}{}",
                 String::from_utf8_lossy(&output.stderr)
             ),
         }
@@ -394,6 +428,29 @@ mod tests {
         assert!(!succeeds("false", long));
         // The shell waits for a process of its own, as cargo does for a test.
         assert!(!succeeds("sleep 60; true", short));
+    }
+
+    #[test]
+    fn each_test_and_recipe_is_a_control_once_and_a_red_one_is_named() {
+        let mutant = |recipe: Option<&str>, test: Option<&str>| Mutant {
+            name: "mutant".to_owned(),
+            recipe: recipe.map(str::to_owned),
+            test: test.map(str::to_owned),
+            patch: PathBuf::new(),
+        };
+        let mutants = [
+            mutant(Some("lock"), None),
+            mutant(Some("lock"), Some("-p one")),
+            mutant(None, Some("-p one")),
+            mutant(None, Some("-p two")),
+        ];
+        let (tests, recipes) = shown_by(&mutants);
+        assert_eq!(tests, BTreeSet::from(["-p one", "-p two"]));
+        assert_eq!(recipes, BTreeSet::from(["lock"]));
+        assert!(require_green(&tests, |_| Ok(false)).is_ok());
+        let error = require_green(&tests, |test| Ok(test == "-p two"));
+        let text = error.expect_err("one is red").to_string();
+        assert_eq!(text, "red without a mistake: -p two");
     }
 
     #[test]

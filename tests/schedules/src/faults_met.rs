@@ -44,6 +44,18 @@ const OF_OTHERS: [&str; 9] = [
     "election",
 ];
 
+/// The steps that a killed process has to be about.
+///
+/// Only workers of an assignment are killed. `set watches` is too rare for a thousand seeds of
+/// each recipe. A worker that is about to close its session is never killed on purpose.
+const OF_KILLED: [&str; 10] = [
+    "connect", "create", "list", "read", "unwatch", "wait", "grant", "hold", "transact", "delete",
+];
+
+/// The steps at which a server may not know the outcome of a write. A contender that waits, is
+/// granted or holds has written something else, such as a guarded write.
+const OF_OUTCOME_HIDDEN: [&str; 6] = ["create", "wait", "grant", "hold", "transact", "delete"];
+
 /// What meets in less than one of a thousand seeds.
 const SELDOM: [(&str, &str); 2] = [
     ("leader isolated", "set watches"),
@@ -81,6 +93,8 @@ impl FaultsMet {
         };
         let mut pairs = each(&OF_REQUESTS, &REQUESTS);
         pairs.extend(each(&OF_OTHERS, &STEPS));
+        pairs.extend(each(&["killed"], &OF_KILLED));
+        pairs.extend(each(&["outcome hidden"], &OF_OUTCOME_HIDDEN));
         pairs.retain(|pair| !SELDOM.contains(pair) && self.of(pair.0, pair.1) == 0);
         pairs
     }
@@ -111,5 +125,27 @@ impl fmt::Display for FaultsMet {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_that_never_met_is_missing() {
+        let mut met = FaultsMet::default();
+        let all = met.missing();
+        for pair in [
+            ("killed", "hold"),
+            ("outcome hidden", "delete"),
+            ("asleep", "close"),
+        ] {
+            assert!(all.contains(&pair), "{pair:?}");
+        }
+        for (fault, step) in all.iter().skip(1) {
+            met.add(fault, step, 1);
+        }
+        assert_eq!(met.missing(), [all[0]]);
     }
 }

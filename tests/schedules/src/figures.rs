@@ -37,72 +37,72 @@ pub struct Figures {
     pub terms: u64,
     /// How often observers were notified of who leads.
     pub news: u64,
-    /// The longest time that a call took beside faults that never heal, in percent of its bound.
+    /// The longest time that something with a bound took, in percent of its bound: a call beside
+    /// faults that never heal, or the way from a worker's death to new owners.
     pub longest_share: u64,
 }
 
 impl Figures {
-    /// All sums, and the longest share last.
-    pub(crate) fn numbers_mut(&mut self) -> [&mut u64; 17] {
+    /// All figures with their names: what lines, tables and [tallies](crate::Tally) call them.
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut u64); 17] {
         [
-            &mut self.grants,
-            &mut self.errors,
-            &mut self.aborted,
-            &mut self.losses,
-            &mut self.guarded_writes,
-            &mut self.refused_writes,
-            &mut self.stale_tokens,
-            &mut self.deleted_by_hand,
-            &mut self.expired,
-            &mut self.together,
-            &mut self.resized,
-            &mut self.left,
-            &mut self.resumed,
-            &mut self.inherited,
-            &mut self.terms,
-            &mut self.news,
-            &mut self.longest_share,
+            ("holds granted", &mut self.grants),
+            ("holds lost", &mut self.losses),
+            ("attempts that failed", &mut self.errors),
+            ("attempts that were dropped half-way", &mut self.aborted),
+            ("guarded writes", &mut self.guarded_writes),
+            ("guarded writes that were refused", &mut self.refused_writes),
+            (
+                "writes that a store refused for their token",
+                &mut self.stale_tokens,
+            ),
+            ("sessions that expired", &mut self.expired),
+            (
+                "contenders' znodes that were deleted by hand",
+                &mut self.deleted_by_hand,
+            ),
+            (
+                "times that two recipes were held together",
+                &mut self.together,
+            ),
+            (
+                "times that the number of permits changed",
+                &mut self.resized,
+            ),
+            (
+                "sessions that were left to the next process",
+                &mut self.left,
+            ),
+            ("sessions that the next process resumed", &mut self.resumed),
+            ("holds that the next process took over", &mut self.inherited),
+            ("terms of leaders", &mut self.terms),
+            ("news of who leads", &mut self.news),
+            ("longest share of a bound, in %", &mut self.longest_share),
         ]
+    }
+
+    /// All figures with their names.
+    pub(crate) fn named(mut self) -> [(&'static str, u64); 17] {
+        self.named_mut().map(|(name, number)| (name, *number))
     }
 }
 
 impl std::ops::AddAssign for Figures {
-    fn add_assign(&mut self, mut other: Figures) {
+    fn add_assign(&mut self, other: Figures) {
         let longest_share = self.longest_share.max(other.longest_share);
-        for (sum, number) in self.numbers_mut().into_iter().zip(other.numbers_mut()) {
-            *sum += *number;
+        for ((_, sum), (_, number)) in self.named_mut().into_iter().zip(other.named()) {
+            *sum += number;
         }
         self.longest_share = longest_share;
     }
 }
 
+/// All figures in a line.
 impl fmt::Display for Figures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
-             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
-             together; {} resized; {} sessions left, {} resumed, {} holds inherited; {} terms, {} news of leaders",
-            self.grants,
-            self.losses,
-            self.errors,
-            self.aborted,
-            self.guarded_writes,
-            self.refused_writes,
-            self.stale_tokens,
-            self.expired,
-            self.deleted_by_hand,
-            self.together,
-            self.resized,
-            self.left,
-            self.resumed,
-            self.inherited,
-            self.terms,
-            self.news,
-        )?;
-        match self.longest_share {
-            0 => Ok(()),
-            share => write!(formatter, "; the longest call took {share} % of its bound"),
-        }
+        let all = self
+            .named()
+            .map(|(name, number)| format!("{name}: {number}"));
+        write!(formatter, "{}", all.join("; "))
     }
 }

@@ -56,9 +56,10 @@ impl Tally {
         let count: u64 = count.parse().ok()?;
         match line.split('\t').collect::<Vec<_>>()[..] {
             ["seeds", recipe] => self.seeds.insert(recipe.to_owned(), count).map_or((), drop),
-            ["figure", place] => {
-                let place: usize = place.parse().ok()?;
-                **self.figures.numbers_mut().get_mut(place)? = count;
+            ["figure", name] => {
+                let mut figures = self.figures.named_mut().into_iter();
+                let (_, figure) = figures.find(|(known, _)| *known == name)?;
+                *figure = count;
             }
             ["met", fault, step] => self.met.add(fault, step, count),
             _ => return None,
@@ -76,9 +77,8 @@ impl Tally {
         for (recipe, seeds) in &self.seeds {
             text += &format!("seeds\t{recipe}\t{seeds}\n");
         }
-        let mut figures = self.figures;
-        for (place, number) in figures.numbers_mut().into_iter().enumerate() {
-            text += &format!("figure\t{place}\t{number}\n");
+        for (name, number) in self.figures.named() {
+            text += &format!("figure\t{name}\t{number}\n");
         }
         for ((fault, step), count) in self.met.counts() {
             text += &format!("met\t{fault}\t{step}\t{count}\n");
@@ -89,9 +89,103 @@ impl Tally {
     }
 }
 
+/// Three tables: the seeds of each recipe, the figures, and the faults.
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seeds: u64 = self.seeds.values().sum();
-        writeln!(formatter, "{seeds} seeds: {}\n\n{}", self.figures, self.met)
+        writeln!(formatter, "| recipe | seeds |\n|---|---:|")?;
+        for (recipe, seeds) in &self.seeds {
+            writeln!(formatter, "| {recipe} | {} |", grouped(*seeds))?;
+        }
+        let all = grouped(self.seeds.values().sum());
+        writeln!(formatter, "| all | {all} |\n")?;
+        writeln!(formatter, "| what happened | times |\n|---|---:|")?;
+        for (name, number) in self.figures.named() {
+            writeln!(formatter, "| {name} | {} |", grouped(number))?;
+        }
+        writeln!(formatter, "\n{}", self.met)
+    }
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tally in which each number differs.
+    fn tally() -> Tally {
+        let mut tally = Tally::default();
+        let mut figures = Figures::default();
+        for (place, (_, figure)) in (1_u64..).zip(figures.named_mut()) {
+            *figure = place * 1_001;
+        }
+        let mut met = FaultsMet::default();
+        met.add("cut off", "set watches", 7);
+        met.add("killed", "hold", 8);
+        tally.add("lock-parent", 500, (figures, met));
+        tally
+    }
+
+    #[test]
+    fn tally_is_read_as_it_was_written_and_is_continued() {
+        let directory = std::env::temp_dir().join(format!("tally-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory for the tally");
+        let file = directory.join("tally.txt");
+        let empty = Tally::read(&file).expect("a tally that is not there is empty");
+        assert_eq!(empty.seeds_of("lock-parent"), 0);
+        tally().write(&file).expect("the tally is written");
+        let mut read = Tally::read(&file).expect("the tally is read");
+        fs::remove_dir_all(&directory).expect("the directory is removed");
+        assert_eq!(read.figures, tally().figures);
+        assert_eq!(read.met.counts(), tally().met.counts());
+        read.add("lock-parent", 500, (tally().figures, tally().met));
+        assert_eq!(read.seeds_of("lock-parent"), 1_000);
+        assert_eq!(read.figures.grants, 2 * tally().figures.grants);
+        // It is no sum.
+        assert_eq!(read.figures.longest_share, tally().figures.longest_share);
+    }
+
+    #[test]
+    fn line_with_an_unknown_name_is_no_line_of_a_tally() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.read_line("figure\tholds granted\t3"), Some(()));
+        assert_eq!(tally.figures.grants, 3);
+        for line in [
+            "figure\t0\t3",
+            "figure\tholds granted",
+            "figures\tholds granted\t3",
+        ] {
+            assert_eq!(tally.read_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        let all = [0, 999, 1_000, 19_931_524].map(grouped);
+        assert_eq!(all, ["0", "999", "1,000", "19,931,524"]);
+    }
+
+    #[test]
+    fn page_shows_the_tallies_beside_it() {
+        let report = Path::new(env!("CARGO_MANIFEST_DIR")).join("report");
+        let page = fs::read_to_string(report.join("README.md")).expect("the page is read");
+        for file in ["tally.txt", "tally-never-heals.txt"] {
+            let tally = Tally::read(&report.join(file)).expect("the tally is read");
+            assert!(tally.seeds_of("lock") > 0, "{file} has seeds");
+            for table in tally.to_string().trim().split("\n\n") {
+                assert!(page.contains(table), "the page lacks, of {file}:\n{table}");
+            }
+        }
     }
 }

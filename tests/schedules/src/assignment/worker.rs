@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -85,18 +86,21 @@ async fn live(
         let lived = process.while_awake(life.live(&process, rng.fork()));
         match ending {
             Ending::Last => {
+                // The life is dropped after the kill: a killed worker lets go of nothing before.
+                let mut lived = pin!(lived);
                 tokio::select! {
                     biased;
                     () = fleet.until_dead(&name) => process.kill(),
-                    () = lived => {}
+                    () = lived.as_mut() => {}
                 }
                 return;
             }
             Ending::Killed => {
+                let mut lived = pin!(lived);
                 tokio::select! {
                     biased;
                     () = sleep_until(until) => {}
-                    () = lived => {}
+                    () = lived.as_mut() => {}
                 }
                 fleet.remark(format!("{name} is killed"));
                 process.kill();
