@@ -18,6 +18,7 @@
 //! - The lease. An expired session has ended its holds at the client: see [`lease`](crate::lease).
 //! - The test of the identity. The operator cannot write to a znode whose release is marked.
 //! - Rules that read the directory, such as a semaphore's. They use the marked release only.
+//! - Guarded writes. The server refuses them once the znode is deleted.
 //! - A change of the leader. A proof that compares two transactions fails after it.
 //! - A second read by which contenders with the same number are put in order.
 

@@ -173,6 +173,19 @@ fn a_deletion_that_is_marked_without_a_hold_has_two_holders() {
 }
 
 #[test]
+fn a_reader_that_marks_its_release_has_a_writer_beside_another_reader() {
+    let writer = Party::new(Kind::Library, Label::Write);
+    let model = HandoffModel::new(3, Label::Read).with(2, writer);
+    assert_broken(model, Change::MarksReads, HandoffModel::EXCLUSION);
+}
+
+#[test]
+fn a_marked_release_in_two_transactions_has_a_holder_before_its_turn() {
+    let promise = HandoffModel::ORDER;
+    assert_broken(locks(2), Change::WritesBeforeItDeletes, promise);
+}
+
+#[test]
 fn a_znode_that_everybody_may_write_to_has_two_holders() {
     let model = locks(2).with_faults(1, &[Fault::Write]);
     assert_broken(model, Change::EverybodyWrites, HandoffModel::EXCLUSION);
@@ -216,6 +229,25 @@ fn a_deletion_before_others_that_grants_has_two_holders() {
         Change::BelievesEveryDeletion,
         HandoffModel::EXCLUSION,
     );
+}
+
+/// Candidates mark nothing, so a candidate without a list holds behind the only one before it.
+#[test]
+fn a_candidate_without_a_watch_on_its_own_znode_makes_two_holders() {
+    let model = candidates(3).with_faults(1, &[Fault::Delete]);
+    assert_broken(model, Change::WatchesNotItsOwn, HandoffModel::EXCLUSION);
+}
+
+#[test]
+fn a_candidate_that_trusts_a_reconnect_makes_two_holders() {
+    let model = candidates(3).with_faults(2, &[Fault::Delete, Fault::Disconnect]);
+    assert_broken(model, Change::TrustsAReconnect, HandoffModel::EXCLUSION);
+}
+
+#[test]
+fn a_candidate_without_a_lease_makes_two_holders() {
+    let model = candidates(2).with_faults(1, &[Fault::Expire]);
+    assert_broken(model, Change::HasNoLease, HandoffModel::EXCLUSION);
 }
 
 #[test]
@@ -303,6 +335,22 @@ fn a_marked_resignation_leaves_a_leader_latch_asleep() {
     let latch = Party::new(Kind::Latch, Label::Candidate);
     let model = candidates(2).with(1, latch);
     assert_broken(model, Change::MarksInAnElection, HandoffModel::PROGRESS);
+}
+
+#[test]
+fn a_contender_that_overlooks_its_old_znode_holds_before_its_turn() {
+    let model = HandoffModel {
+        in_background: true,
+        ..come_back(2, 2, 5)
+    };
+    assert_broken(model, Change::OverlooksItsOldZnode, HandoffModel::ORDER);
+}
+
+#[test]
+fn a_deletion_that_is_dropped_with_its_connection_leaves_a_znode() {
+    let model = locks(2).with_faults(1, &[Fault::Disconnect]);
+    let promise = HandoffModel::PROGRESS;
+    assert_broken(model, Change::DropsDeletionsAtABreak, promise);
 }
 
 #[test]

@@ -5,231 +5,104 @@
 //! callers add what they ask for and what they are granted.
 
 mod observations;
+mod runs;
 
-use std::pin::pin;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastrand::Rng;
-use futures_util::future::{join_all, select};
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Session};
-use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_models::handoff::{HandoffModel, Kind, Label, Observed, Party, Replay};
-use zookeeper_recipes_rwlock::{RwLock, WriteHold};
-use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions, Trace};
+use zookeeper_recipes_models::handoff::{Observed, Replay, Way};
+use zookeeper_recipes_simulation::FaultRates;
 
-use observations::{LOCK, observations};
+use observations::observations;
+use runs::{CONTENDERS, Contended, Run, Workload};
 
-const CONTENDERS: usize = 3;
-/// The contender that wants a read lock.
-const READER: usize = CONTENDERS - 1;
 const SEEDS: u64 = 4;
 
-/// What the contenders contend for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contended {
-    /// An exclusive lock.
-    Lock,
-    /// A read/write lock, of which the last contender wants a read lock. The others may downgrade.
-    ReadWrite,
-    /// A leadership, which an operator transfers now and then.
-    Leadership,
+/// What a replay has seen.
+#[derive(Debug, Default)]
+struct Replayed {
+    /// The first observation that the model cannot take.
+    refused: Option<usize>,
+    /// The most moments of the run at once.
+    moments: usize,
+    /// The number of grants by the ways that are possible. Mostly just one is.
+    grants: BTreeMap<String, usize>,
+    /// The number of transactions that delete several znodes of the queue.
+    joint_deletions: usize,
 }
 
-impl Contended {
-    fn model(self) -> HandoffModel {
-        match self {
-            Contended::Lock => HandoffModel::new(CONTENDERS, Label::Lock),
-            Contended::Leadership => HandoffModel::new(CONTENDERS, Label::Candidate),
-            Contended::ReadWrite => HandoffModel {
-                downgrades: true,
-                ..HandoffModel::new(CONTENDERS, Label::Write)
+impl Replayed {
+    fn new(contended: Contended, observed: &[Observed]) -> Replayed {
+        let mut replay = Replay::new(contended.model());
+        let mut seen = Replayed::default();
+        for (at, observation) in observed.iter().enumerate() {
+            if !replay.take(observation) {
+                seen.refused = Some(at);
+                break;
             }
-            .with(READER, Party::new(Kind::Library, Label::Read)),
-        }
-    }
-
-    /// Waits for a lock.
-    async fn acquire(self, session: &Session, index: usize) -> Result<Held, Error> {
-        match self {
-            Contended::Lock => {
-                let lock = ExclusiveLock::new(session, LOCK)?;
-                lock.acquire().await.map(Held::Hold)
-            }
-            Contended::Leadership => {
-                let election = LeaderElection::new(session, LOCK, index.to_string())?;
-                let leadership = election.acquire().await?;
-                Ok(Held::Hold(leadership.into_hold()))
-            }
-            Contended::ReadWrite => {
-                let lock = RwLock::new(session, LOCK)?;
-                match index {
-                    READER => lock.read().acquire().await.map(Held::Hold),
-                    _ => lock.write().acquire().await.map(Held::Write),
+            seen.moments = seen.moments.max(replay.moments());
+            match observation {
+                Observed::Granted(index) => {
+                    *seen.grants.entry(name(&replay.ways(*index))).or_default() += 1;
                 }
+                Observed::DeletedTogether(..) => seen.joint_deletions += 1,
+                _ => {}
             }
         }
+        seen
     }
-}
 
-/// What a contender holds.
-enum Held {
-    Hold(Hold),
-    Write(WriteHold),
-}
-
-/// Runs contenders that wait, hold, release and give up.
-fn run(contended: Contended, seed: u64, rates: FaultRates) -> Trace {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            servers: 2,
-            follower_lag: Duration::ZERO..=Duration::from_millis(20),
-            trace_limit: 100_000,
-            ..SimulationOptions::default()
-        });
-        simulation.faults().set_rates(rates);
-        let mut rng = Rng::with_seed(seed);
-        let contenders =
-            (0..CONTENDERS).map(|index| contend(&simulation, contended, index, rng.fork()));
-        let contenders = join_all(contenders);
-        match contended {
-            Contended::Leadership => {
-                let operator = transfer(&simulation, rng.fork());
-                select(pin!(contenders), pin!(operator)).await;
-            }
-            _ => drop(contenders.await),
-        }
-        simulation.trace()
-    })
-}
-
-async fn contend(simulation: &Simulation, contended: Contended, index: usize, mut rng: Rng) {
-    let ensemble = simulation.ensemble(&index.to_string());
-    let session = Session::open(ensemble, ConnectOptions::new());
-    let session = session.await.expect("a session");
-    for _ in 0..4 {
-        sleep(Duration::from_millis(rng.u64(0..=60))).await;
-        simulation.remark(format!("asks {index}"));
-        let patience = Duration::from_millis(rng.u64(20..=300));
-        let hold = timeout(patience, contended.acquire(&session, index)).await;
-        if let Ok(Ok(held)) = hold {
-            simulation.remark(format!("granted {index}"));
-            sleep(Duration::from_millis(rng.u64(0..=30))).await;
-            let hold = match held {
-                Held::Write(write) if rng.bool() => {
-                    let read = write.downgrade().await;
-                    sleep(Duration::from_millis(rng.u64(0..=30))).await;
-                    read
-                }
-                Held::Write(write) => Ok(write.into_hold()),
-                Held::Hold(hold) => Ok(hold),
-            };
-            simulation.remark(format!("leaves {index}"));
-            if let Ok(hold) = hold {
-                // A hold that is lost is over.
-                drop(hold.release().await);
-            }
-        } else {
-            simulation.remark(format!("leaves {index}"));
-        }
-        if rng.u8(..8) == 0 {
-            delete_by_hand(simulation, &mut rng);
+    fn add(&mut self, other: Replayed) {
+        self.moments = self.moments.max(other.moments);
+        self.joint_deletions += other.joint_deletions;
+        for (ways, grants) in other.grants {
+            *self.grants.entry(ways).or_default() += grants;
         }
     }
-    session.close().await;
-}
 
-/// Names the last candidate as the successor, again and again.
-async fn transfer(simulation: &Simulation, mut rng: Rng) {
-    let session = Session::open(simulation.ensemble("operator"), ConnectOptions::new());
-    let session = session.await.expect("a session");
-    let election = LeaderElection::new(&session, LOCK, "operator").expect("a path");
-    let administrator = simulation.administrator();
-    let directory = || {
-        let found = administrator.tree().into_iter().find(|it| it.path == LOCK);
-        found.map(|it| ((it.stat.czxid, it.stat.version), it.data))
-    };
-    loop {
-        sleep(Duration::from_millis(rng.u64(0..=40))).await;
-        let before = directory().map(|(version, _)| version);
-        let candidates = administrator.tree().into_iter();
-        let candidates = candidates.filter(|it| it.stat.ephemeral_owner != 0);
-        let Some(last) = candidates.max_by_key(|it| it.stat.czxid) else {
-            continue;
-        };
-        // The candidate may have gone meanwhile.
-        let id = String::from_utf8_lossy(&last.data);
-        drop(election.transfer_to(&id).await);
-        let after = directory().filter(|(version, _)| Some(*version) != before);
-        let data = after.map(|(_, data)| data).unwrap_or_default();
-        let data = String::from_utf8_lossy(&data);
-        let successor = data
-            .lines()
-            .find_map(|line| line.strip_prefix("successor "));
-        if let Some(successor) = successor {
-            simulation.remark(format!("named {successor}"));
+    /// Asserts that a contender has certainly held by each of these ways.
+    fn assert_held_by(&self, ways: &[Way]) {
+        for way in ways {
+            assert!(
+                self.grants.contains_key(&name(&[*way])),
+                "no grant by {way:?}: {self:?}"
+            );
         }
     }
 }
 
-/// Deletes the znode of a contender.
-fn delete_by_hand(simulation: &Simulation, rng: &mut Rng) {
-    let administrator = simulation.administrator();
-    if let Some(name) = rng.choice(administrator.children(LOCK)) {
-        // Its owner may have deleted it meanwhile.
-        drop(administrator.delete(&format!("{LOCK}/{name}")));
-    }
+fn name(ways: &[Way]) -> String {
+    format!("{ways:?}")
 }
 
-/// The first observation that the model cannot take, and the most moments of the run at once.
-fn refused(contended: Contended, observed: &[Observed]) -> (Option<usize>, usize) {
-    let mut replay = Replay::new(contended.model());
-    let mut most = 0;
-    for (at, observation) in observed.iter().enumerate() {
-        if !replay.take(observation) {
-            return (Some(at), most);
-        }
-        most = most.max(replay.moments());
-    }
-    (None, most)
-}
-
-fn assert_replayed(contended: Contended, rates: &FaultRates) {
-    let (mut steps, mut grants, mut moments) = (0, 0, 0);
+/// Asserts that the model can take all observations of a run.
+fn replayed(run: &Run) -> Replayed {
+    let (mut all, mut steps) = (Replayed::default(), 0);
     for seed in 0..SEEDS {
-        let trace = run(contended, seed, rates.clone());
+        let trace = run.trace(seed);
         let observed = observations(&trace);
-        let (refused, most) = refused(contended, &observed);
-        if let Some(at) = refused {
+        let replayed = Replayed::new(run.contended, &observed);
+        if let Some(at) = replayed.refused {
             let before = &observed[at.saturating_sub(40)..=at];
             panic!("seed {seed}: the model cannot take the last of {before:#?}\n{trace}");
         }
-        let granted = observed
-            .iter()
-            .filter(|it| matches!(it, Observed::Granted(_)));
         steps += observed.len();
-        grants += granted.count();
-        moments = moments.max(most);
+        all.add(replayed);
     }
-    println!("{steps} observations, {grants} grants, at most {moments} moments at once");
-    assert!(grants > 0);
+    println!("{run}: {steps} observations, {all:?}");
+    all
 }
 
 #[test]
 fn what_the_election_does_the_model_can_do() {
-    assert_replayed(Contended::Leadership, &FaultRates::default());
+    let seen = replayed(&Run::new(Contended::Leadership));
+    seen.assert_held_by(&[Way::List, Way::OnlyOne]);
 }
 
 #[test]
 fn what_the_election_does_under_faults_the_model_can_do() {
-    assert_replayed(Contended::Leadership, &faults());
+    let seen = replayed(&Run::new(Contended::Leadership).under(faults()));
+    seen.assert_held_by(&[Way::List, Way::OnlyOne]);
 }
 
 /// The contender that deletes its znode though its caller still asks for the hold.
@@ -252,11 +125,12 @@ fn steps_back(observed: &[Observed]) -> Option<(usize, usize)> {
 #[test]
 fn a_leader_past_the_successor_is_refused() {
     let election = Contended::Leadership;
-    let mut runs = (0..).map(|seed| observations(&run(election, seed, FaultRates::default())));
+    let run = Run::new(election);
+    let mut runs = (0..).map(|seed| observations(&run.trace(seed)));
     let stepping_back = runs.find_map(|observed| Some((steps_back(&observed)?, observed)));
     let ((at, candidate), mut observed) = stepping_back.expect("a candidate steps back");
     observed[at] = Observed::Granted(candidate);
-    assert_eq!(refused(election, &observed).0, Some(at));
+    assert_eq!(Replayed::new(election, &observed).refused, Some(at));
 }
 
 fn faults() -> FaultRates {
@@ -272,28 +146,66 @@ fn faults() -> FaultRates {
 
 #[test]
 fn what_the_lock_does_the_model_can_do() {
-    assert_replayed(Contended::Lock, &FaultRates::default());
+    let seen = replayed(&Run::new(Contended::Lock));
+    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
 }
 
 #[test]
 fn what_the_lock_does_under_faults_the_model_can_do() {
-    assert_replayed(Contended::Lock, &faults());
+    let seen = replayed(&Run::new(Contended::Lock).under(faults()));
+    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
 }
 
 #[test]
 fn what_the_read_write_lock_does_the_model_can_do() {
-    assert_replayed(Contended::ReadWrite, &FaultRates::default());
+    let seen = replayed(&Run::new(Contended::ReadWrite));
+    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
 }
 
 #[test]
 fn what_the_read_write_lock_does_under_faults_the_model_can_do() {
-    assert_replayed(Contended::ReadWrite, &faults());
+    let seen = replayed(&Run::new(Contended::ReadWrite).under(faults()));
+    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
+}
+
+#[test]
+fn what_a_contender_that_comes_back_does_the_model_can_do() {
+    for contended in [Contended::Lock, Contended::Leadership, Contended::ReadWrite] {
+        let seen = replayed(&Run::new(contended).of(Workload::ComeBack));
+        seen.assert_held_by(&[Way::List, Way::Alone]);
+    }
+}
+
+#[test]
+fn what_a_contender_that_comes_back_does_under_faults_the_model_can_do() {
+    let run = Run::new(Contended::Lock).of(Workload::ComeBack);
+    let seen = replayed(&run.under(faults()));
+    seen.assert_held_by(&[Way::List, Way::Alone]);
+}
+
+#[test]
+fn what_a_session_that_drops_many_holds_does_the_model_can_do() {
+    let seen = replayed(&Run::new(Contended::Lock).of(Workload::DropAtOnce));
+    assert!(seen.joint_deletions > 0, "{seen:?}");
+}
+
+/// No single request is lost. The session sends 272 requests at once, and each lost one would break
+/// its connection.
+#[test]
+fn what_a_session_that_drops_many_holds_does_over_broken_connections_the_model_can_do() {
+    let breaks = FaultRates {
+        disconnected: 5.0,
+        ..FaultRates::default()
+    };
+    let run = Run::new(Contended::Lock).of(Workload::DropAtOnce);
+    let seen = replayed(&run.under(breaks));
+    assert!(seen.joint_deletions > 0, "{seen:?}");
 }
 
 /// The observations of a run without faults, and the place of a grant after a wait.
 fn wait() -> (Vec<Observed>, usize) {
-    let runs =
-        (0..SEEDS).map(|seed| observations(&run(Contended::Lock, seed, FaultRates::default())));
+    let run = Run::new(Contended::Lock);
+    let runs = (0..SEEDS).map(|seed| observations(&run.trace(seed)));
     let mut waits = runs.filter_map(|observed| {
         let is_grant = |at: &usize| {
             matches!(observed[*at], Observed::Granted(_))
@@ -309,7 +221,8 @@ fn wait() -> (Vec<Observed>, usize) {
 fn a_grant_before_the_event_is_refused() {
     let (mut observed, at) = wait();
     observed.swap(at - 1, at);
-    assert_eq!(refused(Contended::Lock, &observed).0, Some(at - 1));
+    let refused = Replayed::new(Contended::Lock, &observed).refused;
+    assert_eq!(refused, Some(at - 1));
 }
 
 #[test]
@@ -320,6 +233,87 @@ fn a_grant_without_its_list_is_refused() {
     let granted = observed
         .iter()
         .position(|it| matches!(it, Observed::Granted(_)));
-    let refused = refused(Contended::Lock, &observed).0;
+    let refused = Replayed::new(Contended::Lock, &observed).refused;
     assert!(refused.is_some_and(|at| Some(at) <= granted), "{refused:?}");
+}
+
+/// The observations of a contender that comes back alone, and the place of its grant.
+///
+/// Nothing but the deletion of its last znode, its call and its create is observed just before.
+fn comes_back() -> (Vec<Observed>, usize) {
+    let run = Run::new(Contended::Lock).of(Workload::ComeBack);
+    let mut runs = (0..SEEDS).map(|seed| observations(&run.trace(seed)));
+    let found = runs.find_map(|observed| {
+        let mut replay = Replay::new(Contended::Lock.model());
+        let granted = (0..observed.len()).find(|at| {
+            assert!(replay.take(&observed[*at]), "the run is refused");
+            let is_alone = matches!(&observed[*at], Observed::Granted(index)
+                if replay.ways(*index) == [Way::Alone]);
+            let before = &observed[..*at];
+            let is_bare = matches!(
+                before,
+                [
+                    ..,
+                    Observed::Deleted { .. },
+                    Observed::Asks(_),
+                    Observed::Created(..)
+                ]
+            );
+            is_alone && is_bare
+        });
+        Some((observed, granted?))
+    });
+    found.expect("a contender comes back alone")
+}
+
+#[test]
+fn a_contender_that_comes_back_past_another_one_is_refused() {
+    let (mut observed, granted) = comes_back();
+    let other = Observed::Created(CONTENDERS - 1, "other".to_owned());
+    observed.insert(granted - 1, other);
+    let refused = Replayed::new(Contended::Lock, &observed).refused;
+    assert_eq!(refused, Some(granted + 1));
+}
+
+#[test]
+fn a_contender_that_comes_back_before_its_last_znode_is_deleted_is_refused() {
+    let (mut observed, granted) = comes_back();
+    observed.remove(granted - 3);
+    let refused = Replayed::new(Contended::Lock, &observed).refused;
+    assert_eq!(refused, Some(granted - 1));
+}
+
+/// The observations of a session that deletes znodes together, and the place of the transaction.
+fn joint_deletion() -> (Vec<Observed>, usize) {
+    let run = Run::new(Contended::Lock).of(Workload::DropAtOnce);
+    let mut runs = (0..SEEDS).map(|seed| observations(&run.trace(seed)));
+    let is_joint = |it: &Observed| matches!(it, Observed::DeletedTogether(..));
+    let found = runs.find_map(|observed| Some((observed.iter().position(is_joint)?, observed)));
+    let (at, observed) = found.expect("a deletion of several znodes in one transaction");
+    (observed, at)
+}
+
+#[test]
+fn a_joint_deletion_of_another_znode_is_refused() {
+    let (mut observed, at) = joint_deletion();
+    if let Observed::DeletedTogether(_, names) = &mut observed[at] {
+        names.pop_first();
+        names.insert("other".to_owned());
+    }
+    assert_eq!(Replayed::new(Contended::Lock, &observed).refused, Some(at));
+}
+
+#[test]
+fn a_joint_deletion_that_is_read_as_a_single_one_is_refused() {
+    let (mut observed, at) = joint_deletion();
+    if let Observed::DeletedTogether(contender, names) = observed[at].clone() {
+        let name = names.last().expect("a name").clone();
+        observed[at] = Observed::Deleted {
+            contender,
+            name,
+            marked: false,
+        };
+    }
+    let refused = Replayed::new(Contended::Lock, &observed).refused;
+    assert!(refused > Some(at), "{refused:?}");
 }

@@ -279,7 +279,14 @@ impl HandoffModel {
         contender.leave_by(marked);
     }
 
-    fn delete(state: &mut State, index: usize, at: usize) {
+    fn delete(&self, state: &mut State, index: usize, at: usize) {
+        let leaving = &mut state.contenders[index].leaving[at];
+        if leaving.marked && self.has(Change::WritesBeforeItDeletes) {
+            leaving.marked = false;
+            let written = Operation::Write(leaving.own.czxid);
+            state.commit(&[written]);
+            return;
+        }
         let leaving = state.contenders[index].leaving.remove(at);
         let own = leaving.own;
         if leaving.alone {
@@ -330,8 +337,11 @@ impl HandoffModel {
         }
     }
 
-    pub(super) fn disconnect(contender: &mut Contender) {
+    pub(super) fn disconnect(&self, contender: &mut Contender) {
         contender.at = None;
+        if self.has(Change::DropsDeletionsAtABreak) {
+            contender.leaving.clear();
+        }
         contender.events.clear();
         contender.missed = 0;
         contender.is_unbroken = false;
@@ -410,7 +420,7 @@ impl Model for HandoffModel {
             Action::Release { contender, marked } => {
                 self.release(&mut state.contenders[contender], marked);
             }
-            Action::Delete(index, at) => Self::delete(&mut state, index, at),
+            Action::Delete(index, at) => self.delete(&mut state, index, at),
             Action::DeleteTogether(index) => Self::delete_together(&mut state, index),
             Action::Apply => state.apply(),
             Action::Reconnect(index, side) => state.reconnect(index, side),
@@ -424,7 +434,7 @@ impl Model for HandoffModel {
             }
             Action::Crash(index) => Self::crash(&mut state.contenders[index]),
             Action::Expire(index) => self.expire(&mut state, index),
-            Action::Disconnect(index) => Self::disconnect(&mut state.contenders[index]),
+            Action::Disconnect(index) => self.disconnect(&mut state.contenders[index]),
             Action::OperatorDeletes(czxid) => Self::operator_deletes(&mut state, czxid),
             Action::OperatorWrites(czxid) => state.commit(&[Operation::Write(czxid)]),
             Action::Reap => state.commit(&[Operation::Reap]),

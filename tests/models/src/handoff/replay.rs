@@ -10,7 +10,7 @@ use ahash::AHashSet;
 use stateright::Model;
 
 use super::action::Action;
-use super::contender::Phase;
+use super::contender::{Phase, Way};
 use super::server::{Event, Operation, Zxid};
 use super::setting::{Fault, HandoffModel};
 use super::state::State;
@@ -51,6 +51,8 @@ pub enum Observed {
     },
     /// A transaction has replaced the znode of a writer by this one of a reader.
     Downgraded(usize, String),
+    /// One transaction of a contender has deleted these znodes of its own.
+    DeletedTogether(usize, BTreeSet<String>),
     /// An operator has deleted a znode.
     DeletedByHand(String),
     /// The session of a contender has ended.
@@ -127,6 +129,15 @@ impl Replay {
     /// How many moments the run may be at.
     pub fn moments(&self) -> usize {
         self.moments.len()
+    }
+
+    /// The ways by which this contender may have come to hold.
+    pub fn ways(&self, index: usize) -> Vec<Way> {
+        let may_hold_by = |way: &Way| {
+            let mut moments = self.moments.iter();
+            moments.any(|moment| moment.state.contenders[index].phase == Phase::Holds(*way))
+        };
+        Way::ALL.into_iter().filter(may_hold_by).collect()
     }
 
     /// Takes the next observation. False if the model cannot take it.
@@ -275,7 +286,7 @@ impl Replay {
             Observed::Disconnected(index) => {
                 moment.reads[*index].clear();
                 if moment.state.contenders[*index].at.is_some() {
-                    HandoffModel::disconnect(&mut moment.state.contenders[*index]);
+                    self.model.disconnect(&mut moment.state.contenders[*index]);
                 }
                 vec![moment]
             }
@@ -308,6 +319,9 @@ impl Replay {
                 name,
                 marked,
             } => self.deleted(&moment, *contender, name, *marked),
+            Observed::DeletedTogether(index, names) => {
+                self.deleted_together(&moment, *index, names)
+            }
             Observed::DeletedByHand(name) => self.operated(moment, name, |state, czxid| {
                 HandoffModel::operator_deletes(state, czxid);
             }),
@@ -426,5 +440,17 @@ impl Replay {
         });
         let next = found.filter_map(|(at, _)| self.after(moment, Action::Delete(index, at)));
         next.collect()
+    }
+
+    fn deleted_together(
+        &self,
+        moment: &Moment,
+        index: usize,
+        names: &BTreeSet<String>,
+    ) -> Vec<Moment> {
+        let leaving = moment.state.contenders[index].leaving.iter();
+        let leaving: BTreeSet<String> = leaving.map(|it| self.name(it.own.czxid)).collect();
+        let next = (leaving == *names).then(|| self.after(moment, Action::DeleteTogether(index)));
+        next.flatten().into_iter().collect()
     }
 }

@@ -63,6 +63,10 @@ pub enum Change {
     MarksGivingUp,
     /// The access control list lets everybody write.
     EverybodyWrites,
+    /// A reader marks its release, though it can hold beside others.
+    MarksReads,
+    /// A marked release writes to the znode in one transaction, and deletes it in another.
+    WritesBeforeItDeletes,
     /// A write to any contender means a release.
     BelievesEveryWrite,
     /// A waiter watches the first contender, and does not ask the rule about those in between.
@@ -99,6 +103,10 @@ pub enum Change {
     TakesAFailureForDone,
     /// Candidates mark their resignation.
     MarksInAnElection,
+    /// A list leaves out an old znode of the same session.
+    OverlooksItsOldZnode,
+    /// A connection that breaks drops the deletions on their way.
+    DropsDeletionsAtABreak,
     /// After a lost answer the znode is looked for on a server that lags behind.
     LooksWithoutSync,
     /// A waiter whose predecessor has gone before the watch was set waits on.
@@ -178,6 +186,7 @@ impl HandoffModel {
     /// True if the release of this contender can be marked.
     pub(super) fn marks(&self, index: usize, label: Label) -> bool {
         let holds_only_first = matches!(label, Label::Lock | Label::Write)
+            || (label == Label::Read && self.has(Change::MarksReads))
             || (label == Label::Candidate && self.has(Change::MarksInAnElection));
         self.parties[index].kind == Kind::Library && holds_only_first
     }

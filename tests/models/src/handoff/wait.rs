@@ -24,9 +24,12 @@ impl HandoffModel {
         let Some(tree) = state.tree_of(index) else {
             return;
         };
-        let queue = self.queue(tree);
+        let mut queue = self.queue(tree);
         let contender = &mut state.contenders[index];
         let own = contender.own.map(|own| own.czxid);
+        if self.has(Change::OverlooksItsOldZnode) {
+            queue.retain(|it| Some(it.czxid) == own || usize::from(it.owner) != index);
+        }
         let Some(me) = queue.iter().position(|znode| Some(znode.czxid) == own) else {
             // A contender that looks too soon creates another znode.
             let is_new = contender.phase == Phase::Entered && !contender.is_unbroken;

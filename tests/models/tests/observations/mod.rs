@@ -121,16 +121,35 @@ fn transaction(owner: Option<usize>, text: &str) -> Option<Observed> {
             return Some(Observed::Downgraded(index, name(created)?.to_owned()));
         }
     }
-    let is_marked = edits.len() == 2 && edits[0].starts_with("set ");
+    if edits == ["deleted /lock"] {
+        return Some(Observed::Reaped);
+    }
     match (edits.last()?.split_once(' ')?, owner) {
         (("created", path), Some(index)) => Some(Observed::Created(index, name(path)?.to_owned())),
-        (("deleted", LOCK), _) => Some(Observed::Reaped),
-        (("deleted", path), Some(contender)) => Some(Observed::Deleted {
+        (("deleted", _), _) => deletion(owner, &edits),
+        _ => None,
+    }
+}
+
+/// A transaction may delete several znodes, also in other directories.
+fn deletion(owner: Option<usize>, edits: &[&str]) -> Option<Observed> {
+    let is_marked = edits.len() == 2 && edits[0].starts_with("set ");
+    let deleted = edits
+        .iter()
+        .filter_map(|edit| edit.strip_prefix("deleted "));
+    let names: Vec<String> = deleted.filter_map(name).map(str::to_owned).collect();
+    match (names.as_slice(), owner) {
+        ([], _) => None,
+        ([name], Some(contender)) => Some(Observed::Deleted {
             contender,
-            name: name(path)?.to_owned(),
+            name: name.clone(),
             marked: is_marked,
         }),
-        (("deleted", path), None) => Some(Observed::DeletedByHand(name(path)?.to_owned())),
-        _ => None,
+        ([name], None) => Some(Observed::DeletedByHand(name.clone())),
+        (_, Some(index)) => Some(Observed::DeletedTogether(
+            index,
+            names.into_iter().collect(),
+        )),
+        (_, None) => panic!("an operator deletes one znode at a time: {edits:?}"),
     }
 }
