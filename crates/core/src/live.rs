@@ -5,3 +5,4 @@ pub(crate) mod live_session;
 #[cfg(test)]
 #[path = "../tests/unit/scripted.rs"]
 pub(crate) mod scripted;
+pub(crate) mod short_leases;

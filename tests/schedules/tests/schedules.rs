@@ -62,8 +62,8 @@ fn the_election_keeps_its_promises() {
     promises_are_kept("election");
 }
 
-/// Seeds at which a contender once waited for ever, at a follower that lags.
-const AT_A_FOLLOWER_THAT_LAGS: [u64; 4] = [39, 60, 105, 235];
+/// Seeds at which a contender once waited for ever, or lost each hold, at a follower that lags.
+const AT_A_FOLLOWER_THAT_LAGS: [u64; 6] = [39, 60, 105, 235, 611, 1723];
 
 #[test]
 fn who_is_not_hit_comes_through_whatever_never_heals() {

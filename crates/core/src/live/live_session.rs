@@ -17,6 +17,7 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{LapseCount, Lapses, Lease, SessionOrigin, Terms};
+use crate::live::short_leases::ShortLeases;
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -55,22 +56,7 @@ struct LeaseState {
     connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
-    /// The wait for a lease that may grant. `None` once a hold is granted.
-    lease_wait: Option<LeaseWait>,
-    /// How many servers in a row the session has left because that wait was too long.
-    servers_left: u32,
-}
-
-/// The wait after which a session leaves a server doubles at each server, at most this often.
-const MOST_DOUBLINGS: u32 = 6;
-
-/// Contenders whose turn has come wait for a lease that may grant, over one connection.
-#[derive(Clone, Copy)]
-struct LeaseWait {
-    connection: Option<u64>,
-    since: Duration,
-    /// When a contender waited last. After a long pause, it is another wait.
-    last: Duration,
+    short: ShortLeases,
 }
 
 impl LeaseState {
@@ -81,10 +67,15 @@ impl LeaseState {
 
     /// Compares the lease with the clock, unless the session is over.
     fn count_lapse(&mut self, now: Duration) -> LapseCount {
-        match self.over {
-            Some(_) => self.lease.last_count(),
-            None => self.lease.count_lapse(now),
+        let last = self.lease.last_count();
+        if self.over.is_some() {
+            return last;
         }
+        let count = self.lease.count_lapse(now);
+        if count.lapses > last.lapses {
+            self.short.lapsed(now, self.connection);
+        }
+        count
     }
 }
 
@@ -157,8 +148,7 @@ impl LiveSession {
             over: None,
             connection,
             answered_at: None,
-            lease_wait: None,
-            servers_left: 0,
+            short: ShortLeases::new(server.timeout()),
         };
         let first_identity = ensemble.identity();
         LiveSession {
@@ -476,14 +466,12 @@ impl LiveSession {
     }
 
     /// Begins a grant if the lease allows it, and returns the number of lapses.
-    ///
-    /// The wait for the lease ends with it.
     pub(crate) fn begin_grant(&self) -> Option<Lapses> {
         let may_grant = {
             let mut lease_state = lock(&self.lease_state);
             let may_grant = lease_state.lease.may_grant(self.now());
             if may_grant {
-                (lease_state.lease_wait, lease_state.servers_left) = (None, 0);
+                lease_state.short.granted();
             }
             may_grant
         };
@@ -494,9 +482,6 @@ impl LiveSession {
     /// Sends one `sync` after another until a hold may be granted.
     ///
     /// If it may be at once, nothing is sent.
-    ///
-    /// If that lasts for the session timeout, the session leaves the server: it answers so late
-    /// that no lease can be kept there. At each further server the session waits twice as long.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval);
         while !lock(&self.lease_state).lease.may_grant(self.now()) {
@@ -506,37 +491,26 @@ impl LiveSession {
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error),
             }
-            if self.note_lease_wait(server.connection()) {
-                server.leave_server();
-            }
+            self.note_lease_wait();
+            self.leave_late_server(&*server);
             drop(server);
             backoff.wait().await;
         }
         Ok(())
     }
 
-    /// Notes that a contender waits for the lease. True if the session has to leave the server.
-    ///
-    /// A lease that is renewed ends no wait: it may have lapsed before the next list has come.
-    fn note_lease_wait(&self, connection: Option<u64>) -> bool {
-        let now = self.now();
+    /// Notes that a contender whose turn has come waits for the lease.
+    fn note_lease_wait(&self) {
         let mut lease_state = lock(&self.lease_state);
-        let is_same =
-            |wait: &LeaseWait| wait.connection == connection && now <= wait.last + self.timeout;
-        let since = lease_state
-            .lease_wait
-            .filter(is_same)
-            .map_or(now, |wait| wait.since);
-        lease_state.lease_wait = Some(LeaseWait {
-            connection,
-            since,
-            last: now,
-        });
-        let waits = now >= since + self.timeout * 2_u32.pow(lease_state.servers_left);
-        if waits {
-            lease_state.servers_left = (lease_state.servers_left + 1).min(MOST_DOUBLINGS);
+        let connection = lease_state.connection;
+        lease_state.short.note(self.now(), connection);
+    }
+
+    /// Leaves the server if it answers so late that no lease can be kept there.
+    pub(crate) fn leave_late_server(&self, server: &dyn ServerSession) {
+        if lock(&self.lease_state).short.leaves() {
+            server.leave_server();
         }
-        waits
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.

@@ -164,6 +164,9 @@ impl Supervisor {
                 events::suspended(live.id, is_suspended);
             }
             open.granted.delete_lost(condition.lapses);
+            if let Some(server) = server.upgrade() {
+                live.leave_late_server(&*server);
+            }
         };
         let ended_at = live.now();
         drop(prober);

@@ -165,46 +165,6 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     assert_eq!(live.hold_state(Lapses(1)), HoldState::Held);
 }
 
-/// The time until a session that waits for its lease is to leave this connection's server.
-async fn leaves_after(live: &LiveSession, connection: u64) -> Duration {
-    let began = live.now();
-    while !live.note_lease_wait(Some(connection)) {
-        sleep(SECOND).await;
-        assert!(live.now() - began < TIMEOUT * 1_000, "it stays for ever");
-    }
-    live.now() - began
-}
-
-#[tokio::test(start_paused = true)]
-async fn session_that_waits_for_its_lease_stays_twice_as_long_at_each_further_server() {
-    let (live, _) = Scripted::open(Duration::ZERO);
-    for server in 0..=MOST_DOUBLINGS {
-        assert_eq!(
-            leaves_after(&live, server.into()).await,
-            TIMEOUT * 2_u32.pow(server)
-        );
-    }
-    let next = u64::from(MOST_DOUBLINGS) + 1;
-    let longest = TIMEOUT * 2_u32.pow(MOST_DOUBLINGS);
-    assert_eq!(
-        leaves_after(&live, next).await,
-        longest,
-        "no longer than that"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn waits_for_the_lease_with_long_pauses_between_them_are_not_one() {
-    let (live, _) = Scripted::open(Duration::ZERO);
-    for _ in 0..5 {
-        assert!(!live.note_lease_wait(Some(0)));
-        sleep(TIMEOUT + SECOND).await;
-    }
-    assert!(!live.note_lease_wait(Some(0)));
-    sleep(TIMEOUT).await;
-    assert!(live.note_lease_wait(Some(0)), "it is one with this pause");
-}
-
 #[tokio::test(start_paused = true)]
 async fn lapse_is_told_to_those_who_wait_for_news_of_the_session() {
     let (live, _) = Scripted::open(Duration::ZERO);
