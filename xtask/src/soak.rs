@@ -1,14 +1,14 @@
 //! `cargo xtask soak`: processes that hold every recipe on an ensemble that fails.
 
 use crate::bench::Arguments;
-use crate::cargo::{cargo, run as run_command};
+use crate::cargo::run as run_command;
 use crate::install;
+use crate::jepsen::{asks_for_help, program};
 
 /// Installs the servers, and runs the processes, optimised.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    install::run()?;
-    let words = ["run", "--quiet", "--release", "--locked", "--package"];
-    let mut command = cargo(&words);
-    command.args(["zookeeper-recipes-soak", "--bin", "soak", "--"]);
-    run_command(command.args(&arguments.words))
+    if !asks_for_help(arguments) {
+        install::run()?;
+    }
+    run_command(&mut program("soak", arguments))
 }

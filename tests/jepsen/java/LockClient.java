@@ -54,6 +54,8 @@ final class LockClient {
             if (!mutex.acquire(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
                 return ask("failed no lock in time");
             }
+            // On Linux, this is CLOCK_MONOTONIC, which all processes of the machine share.
+            long acquired = System.nanoTime();
             long before = doubts.get();
             // Curator has no token. This is the number that its znode has on the server.
             Stat stat = client.checkExists().forPath(lockPath(mutex));
@@ -61,11 +63,13 @@ final class LockClient {
                 release(mutex);
                 return ask("failed the znode is gone");
             }
-            answer = ask("read " + stat.getCzxid());
+            answer = ask("read " + stat.getCzxid() + " " + acquired);
             Thread.sleep(Long.parseLong(answer[1]));
+            long began = System.nanoTime();
             boolean holds = mutex.isAcquiredInThisProcess() && doubts.get() == before;
+            say("look " + holds + " " + began);
             Thread.sleep(Long.parseLong(answer[2]));
-            answer = ask("write " + holds);
+            answer = ask("write");
         } catch (Exception failure) {
             release(mutex);
             return ask("failed " + failure.toString().replace('\n', ' '));
@@ -102,9 +106,13 @@ final class LockClient {
         return properties.getProperty("version", "of an unknown version");
     }
 
-    private static String[] ask(String line) throws Exception {
+    private static void say(String line) {
         System.out.println(line);
         System.out.flush();
+    }
+
+    private static String[] ask(String line) throws Exception {
+        say(line);
         String answer = ANSWERS.readLine();
         if (answer == null) {
             Runtime.getRuntime().halt(1);

@@ -41,17 +41,20 @@ class Client:
         try:
             if not lock.acquire(timeout=PATIENCE):
                 return ask("failed no lock in time")
+            acquired = clock()
             before = self.doubts
             # kazoo has no token. This is the number that its znode has on the server.
             stat = self.client.exists(f"{self.path}/{lock.node}")
             if stat is None:
                 release(lock)
                 return ask("failed the znode is gone")
-            answer = ask(f"read {stat.czxid}")
+            answer = ask(f"read {stat.czxid} {acquired}")
             time.sleep(int(answer[1]) / 1000)
+            began = clock()
             holds = lock.is_acquired and self.doubts == before
+            say(f"look {str(holds).lower()} {began}")
             time.sleep(int(answer[2]) / 1000)
-            answer = ask(f"write {str(holds).lower()}")
+            answer = ask("write")
         except Exception as failure:
             release(lock)
             return ask("failed " + repr(failure).replace("\n", " "))
@@ -67,9 +70,17 @@ def release(lock):
         pass
 
 
-def ask(line):
+def clock():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def say(line):
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def ask(line):
+    say(line)
     answer = sys.stdin.readline()
     if not answer:
         os._exit(1)

@@ -3,14 +3,19 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_jepsen::{Attempt, Outcome, Read, Store};
+use anyhow::Context;
+use zookeeper_recipes_jepsen::{Attempt, Look, Outcome, Read, Store};
+
+use crate::clock;
 
 /// A client that has read and has not written.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     element: u64,
     token: i64,
+    acquired: Duration,
     read: Read,
+    look: Option<Look>,
 }
 
 /// The store, the history, and the clients that are in their turns.
@@ -26,6 +31,13 @@ pub(crate) struct State {
     pub(crate) history: Vec<Attempt>,
     /// The turn of each client.
     turns: Vec<Option<Turn>>,
+    /// When this program last answered each client.
+    answered: Vec<Duration>,
+    /// How many times in the clients' lines are not between the answer before the line and the
+    /// line's arrival. The clock of such a client is not the clock of this machine.
+    pub(crate) foreign_times: usize,
+    /// What the clients said that cannot be understood.
+    pub(crate) misunderstood: Vec<String>,
     /// How often an acquisition or a turn failed.
     pub(crate) failures: usize,
     /// The library and its version.
@@ -45,6 +57,7 @@ impl Arena {
             ends: Instant::now() + time,
             state: Mutex::new(State {
                 turns,
+                answered: vec![Duration::ZERO; clients],
                 ..State::default()
             }),
         }
@@ -68,70 +81,183 @@ impl Arena {
         self.state().turns.iter().position(Option::is_some)
     }
 
-    /// The answer to a line of a client.
+    /// The answer to a line of a client. The client waits for none after its look.
     ///
     /// # Errors
     ///
     /// If the line cannot be understood.
-    pub(crate) fn answer(&self, client: usize, line: &str) -> anyhow::Result<String> {
+    pub(crate) fn answer(&self, client: usize, line: &str) -> anyhow::Result<Option<String>> {
         let mut state = self.state();
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "ready" => rest.clone_into(&mut state.library),
-            "read" => {
-                let token = rest.parse()?;
-                state.next += 1;
-                let (element, read) = (state.next, state.store.read(token));
-                state.turns[client] = Some(Turn {
-                    element,
-                    token,
-                    read,
-                });
-                let (work, way) = (
-                    fastrand::u64(1..=LONGEST_WORK),
-                    fastrand::u64(1..=LONGEST_WAY),
-                );
-                return Ok(format!("work {work} {way}"));
+        let answer = self.answer_of(&mut state, client, line);
+        if answer.is_err() {
+            state.misunderstood.push(line.to_owned());
+        }
+        answer
+    }
+
+    fn answer_of(
+        &self,
+        state: &mut State,
+        client: usize,
+        line: &str,
+    ) -> anyhow::Result<Option<String>> {
+        let now = clock::now();
+        match *line.split(' ').collect::<Vec<_>>() {
+            ["ready", ..] => line["ready".len()..].trim().clone_into(&mut state.library),
+            ["read", token, acquired] => {
+                let acquired = state.stated(client, acquired, now)?;
+                state.read(client, token.parse()?, acquired);
+                state.answered[client] = now;
+                let work = fastrand::u64(1..=LONGEST_WORK);
+                let way = fastrand::u64(1..=LONGEST_WAY);
+                return Ok(Some(format!("work {work} {way}")));
             }
-            "write" => state.write(client, rest.parse()?),
-            "failed" => {
+            ["look", held, began] => {
+                let look = Look {
+                    began: state.stated(client, began, now)?,
+                    held: held.parse()?,
+                    heard: now,
+                };
+                let turn = state.turns[client]
+                    .as_mut()
+                    .context("a look before a read")?;
+                turn.look = Some(look);
+                return Ok(None);
+            }
+            ["write"] => state.write(client, now)?,
+            ["failed", ..] => {
                 state.failures += 1;
-                state.leave(client);
+                state.leave(client, now);
             }
             _ => anyhow::bail!("not understood: {line:?}"),
         }
-        Ok(match self.is_over() {
+        state.answered[client] = now;
+        Ok(Some(match self.is_over() {
             true => "stop".to_owned(),
             false => format!("again {}", fastrand::u64(0..20)),
-        })
+        }))
     }
 
     /// A client has ended.
     pub(crate) fn gone(&self, client: usize) {
-        self.state().leave(client);
+        self.state().leave(client, clock::now());
     }
 }
 
 impl State {
-    fn write(&mut self, client: usize, holds: bool) {
+    /// The time that a client states, which has to be since the last answer to this client.
+    fn stated(&mut self, client: usize, time: &str, now: Duration) -> anyhow::Result<Duration> {
+        let time = Duration::from_nanos(time.parse()?);
+        if time < self.answered[client] || time > now {
+            self.foreign_times += 1;
+        }
+        Ok(time)
+    }
+
+    fn read(&mut self, client: usize, token: i64, acquired: Duration) {
+        self.next += 1;
+        self.turns[client] = Some(Turn {
+            element: self.next,
+            token,
+            acquired,
+            read: self.store.read(token),
+            look: None,
+        });
+    }
+
+    fn write(&mut self, client: usize, now: Duration) -> anyhow::Result<()> {
+        let turn = self.turns[client].context("a write before a read")?;
+        let look = turn.look.context("a write before a look")?;
+        self.turns[client] = None;
+        let outcomes = self.store.write(turn.read, turn.element, look.held);
+        self.note(turn, outcomes, now);
+        Ok(())
+    }
+
+    fn leave(&mut self, client: usize, now: Duration) {
         if let Some(turn) = self.turns[client].take() {
-            let outcomes = self.store.write(turn.read, turn.element, holds);
-            self.note(turn, outcomes);
+            self.note(turn, [Outcome::Unsent; 3], now);
         }
     }
 
-    fn leave(&mut self, client: usize) {
-        if let Some(turn) = self.turns[client].take() {
-            self.note(turn, [Outcome::Unsent; 3]);
-        }
-    }
-
-    fn note(&mut self, turn: Turn, outcomes: [Outcome; 3]) {
+    fn note(&mut self, turn: Turn, outcomes: [Outcome; 3], now: Duration) {
         self.history.push(Attempt {
             element: turn.element,
             token: turn.token,
+            acquired: turn.acquired,
+            look: turn.look,
             outcomes,
             fault: self.fault,
+            ended: now,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arena() -> Arena {
+        let arena = Arena::new(2, Duration::ZERO);
+        for client in 0..2 {
+            assert_eq!(say(&arena, client, "ready a library 1.0"), "stop");
+        }
+        arena
+    }
+
+    fn say(arena: &Arena, client: usize, line: &str) -> String {
+        let answer = arena.answer(client, line).expect("it is understood");
+        answer.unwrap_or_default()
+    }
+
+    fn now() -> u128 {
+        clock::now().as_nanos()
+    }
+
+    #[test]
+    fn turn_has_the_times_that_its_client_states() {
+        let arena = arena();
+        let acquired = now();
+        let work = say(&arena, 0, &format!("read 7 {acquired}"));
+        assert!(work.starts_with("work "), "{work}");
+        let began = now();
+        assert_eq!(say(&arena, 0, &format!("look false {began}")), "");
+        assert_eq!(say(&arena, 0, "write"), "stop");
+        let state = arena.state();
+        assert_eq!(
+            (state.library.as_str(), state.foreign_times),
+            ("a library 1.0", 0)
+        );
+        let turn = &state.history[0];
+        let look = turn.look.expect("it has looked");
+        assert_eq!((turn.token, turn.acquired.as_nanos()), (7, acquired));
+        assert_eq!((look.began.as_nanos(), look.held), (began, false));
+        assert_eq!(turn.outcomes[1], Outcome::Withheld);
+        assert!(look.began <= look.heard && look.heard <= turn.ended);
+    }
+
+    #[test]
+    fn time_that_is_not_between_the_answer_and_the_line_is_foreign() {
+        let arena = arena();
+        let before = now();
+        say(&arena, 0, &format!("read 7 {}", now()));
+        // It is older than the answer to the read.
+        say(&arena, 0, &format!("look true {before}"));
+        assert_eq!(arena.state().foreign_times, 1);
+        let in_an_hour = now() + Duration::from_secs(3600).as_nanos();
+        say(&arena, 1, &format!("read 8 {in_an_hour}"));
+        assert_eq!(arena.state().foreign_times, 2);
+    }
+
+    #[test]
+    fn line_that_cannot_be_understood_is_an_error_and_is_kept() {
+        let arena = arena();
+        let lines = ["write", "look true 1", "read 7", "look maybe 1", "hello"];
+        for line in lines {
+            assert!(arena.answer(0, line).is_err(), "{line}");
+        }
+        say(&arena, 0, &format!("read 7 {}", now()));
+        assert!(arena.answer(0, "write").is_err());
+        assert_eq!(arena.state().misunderstood.len(), lines.len() + 1);
     }
 }

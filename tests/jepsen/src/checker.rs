@@ -1,6 +1,9 @@
 //! The judgement of a history: a pure function.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::looks::Look;
 
 /// A way to write to the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +41,28 @@ pub struct Attempt {
     pub element: u64,
     /// The token of the hold.
     pub token: i64,
+    /// When the client read the clock, right after its acquisition.
+    pub acquired: Duration,
+    /// The look at the lock, unless the client ended before the look.
+    pub look: Option<Look>,
     /// The outcome of each [way](Way::ALL).
     pub outcomes: [Outcome; 3],
     /// The fault that was there at the write, or the last one before it.
     pub fault: Option<&'static str>,
+    /// When the store heard of the write, or of the end of the client.
+    pub ended: Duration,
+}
+
+impl Attempt {
+    /// True if the write arrived after the read of a newer holder.
+    pub fn is_late(&self) -> bool {
+        self.outcomes[Way::Fenced as usize] == Outcome::Refused
+    }
+
+    /// True if the write would have been late, and the client withheld it from the checked set.
+    pub fn is_late_and_withheld(&self) -> bool {
+        self.is_late() && self.outcomes[Way::Checked as usize] == Outcome::Withheld
+    }
 }
 
 /// What a history shows of one way to write.
@@ -98,8 +119,11 @@ mod tests {
         Attempt {
             element,
             token,
+            acquired: Duration::ZERO,
+            look: None,
             outcomes: [outcome; 3],
             fault: None,
+            ended: Duration::ZERO,
         }
     }
 
@@ -149,6 +173,18 @@ mod tests {
         assert_eq!(check(&history, Way::Unchecked, &set).lost.len(), 1);
         assert_eq!(check(&history, Way::Checked, &set).withheld, 1);
         assert_eq!(check(&history, Way::Fenced, &set).refused, 1);
+    }
+
+    #[test]
+    fn late_turn_may_also_be_withheld() {
+        let mut turn = attempt(1, 10, Acknowledged);
+        let mut is = |outcomes| {
+            turn.outcomes = outcomes;
+            (turn.is_late(), turn.is_late_and_withheld())
+        };
+        assert_eq!(is([Acknowledged, Withheld, Refused]), (true, true));
+        assert_eq!(is([Acknowledged, Acknowledged, Refused]), (true, false));
+        assert_eq!(is([Acknowledged, Withheld, Acknowledged]), (false, false));
     }
 
     #[test]

@@ -8,9 +8,14 @@
 //! | line of the client | when | answer |
 //! |---|---|---|
 //! | `ready <library and version>` | once connected | `again <pause, ms>` |
-//! | `read <token>` | after the acquisition | `work <before the look, ms> <after it, ms>` |
-//! | `write true\|false` | after the look at the lock, and after the time that the write is under way | `again <pause, ms>`, or `stop` |
+//! | `read <token> <clock, ns>` | after the acquisition | `work <before the look, ms> <after it, ms>` |
+//! | `look true\|false <clock, ns>` | right after the look at the lock | none |
+//! | `write` | after the time that the write is under way | `again <pause, ms>`, or `stop` |
 //! | `failed <why>` | in place of the others | the same |
+//!
+//! The clock is `CLOCK_MONOTONIC`, which all processes of the machine share. A client reads the clock
+//! right after the acquisition, and right before the look. A pause before the line makes the line
+//! late, and not the time in it.
 //!
 //! The client releases the lock after `write`. It ends at `stop`, and with its standard input.
 
@@ -22,6 +27,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::time::sleep;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
+
+use crate::clock;
 
 /// How long a client waits for the lock. Clients of the other libraries wait as long.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -56,16 +63,18 @@ pub(crate) async fn run(
 }
 
 async fn turn(hold: Hold, conversation: &mut Conversation) -> anyhow::Result<String> {
-    let answer = conversation
-        .ask(&format!("read {}", hold.fencing_token()))
-        .await?;
+    let acquired = clock::now().as_nanos();
+    let read = format!("read {} {acquired}", hold.fencing_token());
+    let answer = conversation.ask(&read).await?;
     let [_, before, after] = *words(&answer) else {
         anyhow::bail!("not understood: {answer:?}");
     };
     sleep(milliseconds(before)?).await;
+    let began = clock::now().as_nanos();
     let holds = hold.is_held();
+    say(&format!("look {holds} {began}"))?;
     sleep(milliseconds(after)?).await;
-    let answer = conversation.ask(&format!("write {holds}")).await?;
+    let answer = conversation.ask("write").await?;
     // A hold that was lost has nothing to release.
     let _ = hold.release().await;
     Ok(answer)
@@ -79,14 +88,18 @@ fn milliseconds(word: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(word.parse()?))
 }
 
+fn say(line: &str) -> std::io::Result<()> {
+    println!("{line}");
+    std::io::stdout().flush()
+}
+
 struct Conversation {
     answers: Lines<BufReader<Stdin>>,
 }
 
 impl Conversation {
     async fn ask(&mut self, line: &str) -> anyhow::Result<String> {
-        println!("{line}");
-        std::io::stdout().flush()?;
+        say(line)?;
         let answer = self.answers.next_line().await?;
         answer.context("the standard input has ended")
     }

@@ -17,9 +17,15 @@
 //!
 //! An element is *lost* if the store acknowledged its write, and the set does not contain it in the
 //! end: [`check`].
+//!
+//! The look at the lock is wrong if it began after a newer holder had acquired the lock, and the
+//! library said that the lock was held: [`judge_looks`]. A run fails if a look of ours is wrong.
+//! Without a wrong look, a checked write is late only by a pause or a delay after the look.
 
 mod checker;
+mod looks;
 mod store;
 
 pub use checker::{Attempt, Outcome, Verdict, Way, check, is_in_order};
+pub use looks::{Look, Looks, first_newer, judge_looks};
 pub use store::{Read, Store};

@@ -123,7 +123,9 @@ async fn converse(
 ) -> anyhow::Result<()> {
     let mut lines = BufReader::new(stdout).lines();
     while let Some(line) = lines.next_line().await? {
-        let answer = arena.answer(number, &line)?;
+        let Some(answer) = arena.answer(number, &line)? else {
+            continue;
+        };
         // A process that has been killed reads no answer.
         if stdin
             .write_all(format!("{answer}\n").as_bytes())

@@ -2,13 +2,16 @@
 
 mod arena;
 mod client;
+mod clock;
 mod faults;
+mod judgement;
 mod library;
 mod machine;
 mod network;
 mod report;
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +19,12 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand};
 use zookeeper_recipes_benches::report::{Destination, Machine, target};
-use zookeeper_recipes_jepsen::{Way, check, is_in_order};
+use zookeeper_recipes_jepsen::{Way, check, is_in_order, judge_looks};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::arena::Arena;
 use crate::faults::{Failing, Fault};
+use crate::judgement::failures;
 use crate::library::{Client, Library};
 use crate::machine::{Disk, WallClock};
 use crate::network::ClientNetwork;
@@ -142,22 +146,8 @@ async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
         .collect();
     let command = format!("cargo xtask jepsen {}", words.join(" "));
     report(&runs, machine, command.trim(), SESSION_TIMEOUT).write(&arguments.destination)?;
-    // A library that took no turn has shown nothing.
-    let idle: Vec<&str> = runs
-        .iter()
-        .filter(|run| run.history.is_empty())
-        .map(|run| &*run.library)
-        .collect();
-    ensure!(idle.is_empty(), "no turn was taken: {idle:?}");
-    let broken: Vec<&str> = runs
-        .iter()
-        .filter(|run| !run.is_fenced())
-        .map(|run| &*run.library)
-        .collect();
-    ensure!(
-        broken.is_empty(),
-        "the token has not kept the set: {broken:?}"
-    );
+    let failures = failures(&runs);
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
 }
 
@@ -179,27 +169,12 @@ async fn run(
         *machine = Some(Machine::with(&ensemble.members()[0]).await?);
     }
     let arena = Arc::new(Arena::new(CLIENTS, time));
-    let mut clients = Vec::new();
-    for number in 0..CLIENTS {
-        let network = ClientNetwork::new(number)?;
-        let address = network.servers();
-        let ports = ensemble.members().iter().map(|member| member.port());
-        let hosts: Vec<String> = ports.map(|port| format!("{address}:{port}")).collect();
-        let clock = match clocks {
-            true => Some(WallClock::new(directory.path(), number)?),
-            false => None,
-        };
-        let queue = [&*hosts.join(","), PATH];
-        let place = (&arena, number);
-        clients.push(Client::start(
-            library,
-            network,
-            clock,
-            queue,
-            SESSION_TIMEOUT,
-            place,
-        )?);
-    }
+    let clients = start_clients(
+        library,
+        &arena,
+        &ensemble,
+        clocks.then_some(directory.path()),
+    )?;
     let failing = Failing {
         arena: &arena,
         clients: &clients,
@@ -213,14 +188,61 @@ async fn run(
     }
     // The disk is unmounted after the end of the servers.
     drop(ensemble);
+    Ok(judge(library, &arena, faults, clocks))
+}
+
+/// Starts the clients, with clocks of their own if there is a directory for these.
+fn start_clients(
+    library: Library,
+    arena: &Arc<Arena>,
+    ensemble: &Ensemble,
+    clocks: Option<&Path>,
+) -> anyhow::Result<Vec<Client>> {
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS {
+        let network = ClientNetwork::new(number)?;
+        let address = network.servers();
+        let ports = ensemble.members().iter().map(|member| member.port());
+        let hosts: Vec<String> = ports.map(|port| format!("{address}:{port}")).collect();
+        let clock = clocks
+            .map(|directory| WallClock::new(directory, number))
+            .transpose()?;
+        let queue = [&*hosts.join(","), PATH];
+        let place = (arena, number);
+        clients.push(Client::start(
+            library,
+            network,
+            clock,
+            queue,
+            SESSION_TIMEOUT,
+            place,
+        )?);
+    }
+    Ok(clients)
+}
+
+fn judge(library: Library, arena: &Arena, faults: Vec<(Fault, usize)>, clocks: bool) -> Run {
+    // A client that was killed in its turn has acquired the lock, too.
+    (0..CLIENTS).for_each(|client| arena.gone(client));
     let state = arena.state();
-    let verdict = |way| check(&state.history, way, &state.store.set(way));
-    Ok(Run {
+    let verdicts = Way::ALL.map(|way| check(&state.history, way, &state.store.set(way)));
+    let can_compare = !clocks && state.foreign_times == 0;
+    let looks = can_compare.then(|| {
+        let lost = &verdicts[Way::Checked as usize].lost;
+        let overwritten_by = state.store.overwritten_by(Way::Checked);
+        judge_looks(&state.history, lost, overwritten_by)
+    });
+    Run {
         library: state.library.clone(),
-        verdicts: Way::ALL.map(verdict),
+        is_ours: library == Library::Ours,
+        verdicts,
         in_order: is_in_order(&state.history),
         failures: state.failures,
         history: state.history.clone(),
         faults,
-    })
+        looks,
+        clocks,
+        foreign_times: state.foreign_times,
+        misunderstood: state.misunderstood.clone(),
+    }
 }

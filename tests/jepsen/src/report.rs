@@ -1,9 +1,10 @@
 //! The report.
 
+use std::env;
 use std::time::Duration;
 
 use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table};
-use zookeeper_recipes_jepsen::{Attempt, Verdict, Way};
+use zookeeper_recipes_jepsen::{Attempt, Look, Looks, Outcome, Verdict, Way, first_newer};
 
 use crate::faults::Fault;
 
@@ -11,12 +12,22 @@ use crate::faults::Fault;
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) library: String,
+    /// True if it is this project's.
+    pub(crate) is_ours: bool,
     pub(crate) history: Vec<Attempt>,
     pub(crate) verdicts: [Verdict; 3],
     pub(crate) failures: usize,
     pub(crate) faults: Vec<(Fault, usize)>,
     /// False if an accepted token was not newer than all before it.
     pub(crate) in_order: bool,
+    /// `None` if the clients' clocks cannot be compared.
+    pub(crate) looks: Option<Looks>,
+    /// True if the clients' clocks were falsified on purpose.
+    pub(crate) clocks: bool,
+    /// How many times the clients stated that are not of this machine's clock.
+    pub(crate) foreign_times: usize,
+    /// The lines of the clients that could not be understood.
+    pub(crate) misunderstood: Vec<String>,
 }
 
 impl Run {
@@ -39,9 +50,10 @@ impl Run {
 pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Duration) -> Report {
     let mut report = Report::new("jepsen", "A set guarded by a lock, under faults", machine);
     report.paragraph(&format!(
-        "Command: `{command}`. Four clients of one library at a time, each in a process and a \
+        "Command: `{command}`. Commit: {}. Four clients of one library at a time, each in a process and a \
          network namespace of its own, on an ensemble of three. The session timeout is {timeout:?}. \
-         Each fault lasts 1.2 to 2.2 session timeouts."
+         Each fault lasts 1.2 to 2.2 session timeouts.",
+        env::var("REPORT_COMMIT").unwrap_or_else(|_| "unknown".to_owned())
     ));
     report.heading("What each lost");
     report.table("lost", &losses(runs));
@@ -57,8 +69,15 @@ pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Dur
     );
     report.paragraph(
         "One late write overwrites all elements since its read. So the count of lost elements is \
-         not the count of late writes. The refused writes are the late ones.",
+         not the count of late writes. The refused writes are the late ones. A turn whose checked \
+         write is withheld sends its fenced write all the same.",
     );
+    report.heading("The looks");
+    report.table("looks", &looks(runs));
+    report.paragraph(LOOKS);
+    for run in runs {
+        report.data(&format!("late-{}", file_name(&run.library)), &late(run));
+    }
     for run in runs {
         report.heading(&run.library);
         report.table(&file_name(&run.library), &by_fault(run));
@@ -76,6 +95,16 @@ pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Dur
     );
     report
 }
+
+const LOOKS: &str = "\
+    A late turn is one whose fenced write the store refused. \"Looks after a newer holder\" began \
+    after another client had acquired the lock with a newer token. A client reads the clock right \
+    before its look and right after its acquisition, so that a pause cannot make a right look wrong. \
+    All clocks are the machine's `CLOCK_MONOTONIC`; with `--clocks` the looks are not judged. A look \
+    is wrong if it began after a newer holder had acquired, and said that the lock was held. A run \
+    with a wrong look of ours fails. Each lost element of the checked set is counted to the late \
+    write that removed it, or that wrote it. The files `jepsen-late-*.csv` have each late or withheld \
+    turn, with its times before (negative) and after the acquisition of the first newer holder.";
 
 fn file_name(library: &str) -> String {
     let name = library.to_ascii_lowercase();
@@ -99,6 +128,86 @@ fn losses(runs: &[Run]) -> Table {
                 run.verdicts[Way::Fenced as usize].refused.into()
             }),
             ("lost, fenced", &|run| lost(run, Way::Fenced)),
+        ],
+    )
+}
+
+fn looks(runs: &[Run]) -> Table {
+    let count = |wanted: &dyn Fn(&Attempt) -> bool, run: &Run| {
+        Cell::from(run.history.iter().filter(|it| wanted(it)).count())
+    };
+    let judged = |figure: &dyn Fn(&Looks) -> usize, run: &Run| match &run.looks {
+        Some(looks) => Cell::from(figure(looks)),
+        None => Cell::from("not judged"),
+    };
+    Table::of(
+        runs,
+        &[
+            ("library", &|run| run.library.as_str().into()),
+            ("late turns", &|run| count(&Attempt::is_late, run)),
+            ("late and withheld", &|run| {
+                count(&Attempt::is_late_and_withheld, run)
+            }),
+            ("looks after a newer holder", &|run| {
+                judged(&|looks| looks.after_newer, run)
+            }),
+            ("wrong looks", &|run| {
+                judged(&|looks| looks.wrong.len(), run)
+            }),
+            ("lost, checked", &|run| {
+                run.verdicts[Way::Checked as usize].lost.len().into()
+            }),
+            ("by a look before the newer holder", &|run| {
+                judged(&|looks| looks.lost_by_earlier_look, run)
+            }),
+            ("by a wrong look", &|run| {
+                judged(&|looks| looks.lost_by_wrong_look, run)
+            }),
+        ],
+    )
+}
+
+/// Each turn that was late or withheld, with its times.
+fn late(run: &Run) -> Table {
+    let newer = first_newer(&run.history);
+    let after = |turn: &Attempt, at: Duration| {
+        let zero = newer.get(&turn.token)?.acquired.as_secs_f64();
+        // In milliseconds, to the microsecond.
+        Some(((at.as_secs_f64() - zero) * 1e6).round() / 1e3)
+    };
+    let look = |turn: &Attempt, of: fn(Look) -> Duration| {
+        Cell::from(turn.look.and_then(|look| after(turn, of(look))))
+    };
+    let is_shown = |turn: &&Attempt| {
+        turn.is_late() || turn.outcomes[Way::Checked as usize] == Outcome::Withheld
+    };
+    let lost_by = |turn: &Attempt| {
+        let looks = run.looks.as_ref()?;
+        Some(looks.lost_by.get(&turn.element).copied().unwrap_or(0))
+    };
+    Table::of(
+        run.history.iter().filter(is_shown),
+        &[
+            ("element", &|turn| turn.element.into()),
+            ("token", &|turn| turn.token.to_string().into()),
+            ("newer token", &|turn| {
+                let newer = newer.get(&turn.token).map(|it| it.token.to_string());
+                newer.map_or(Cell::Nothing, Cell::from)
+            }),
+            ("acquired [ms]", &|turn| after(turn, turn.acquired).into()),
+            ("look began [ms]", &|turn| look(turn, |look| look.began)),
+            ("look heard [ms]", &|turn| look(turn, |look| look.heard)),
+            ("write heard [ms]", &|turn| after(turn, turn.ended).into()),
+            ("look said held", &|turn| match turn.look {
+                Some(look) => look.held.to_string().into(),
+                None => Cell::Nothing,
+            }),
+            ("refused by token", &|turn| {
+                turn.is_late().to_string().into()
+            }),
+            ("elements lost by it", &|turn| {
+                lost_by(turn).map_or(Cell::Nothing, Cell::from)
+            }),
         ],
     )
 }

@@ -1,6 +1,6 @@
 //! The store of the three sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checker::{Outcome, Way};
 
@@ -46,7 +46,15 @@ impl Store {
 
     /// What the set of this way contains.
     pub fn set(&self, way: Way) -> BTreeSet<u64> {
-        self.registers[way as usize].elements().collect()
+        let register = &self.registers[way as usize];
+        register.elements(register.head).collect()
+    }
+
+    /// The elements of the writes that removed each element from the set of this way, in order.
+    ///
+    /// A write that has read an older version can bring an element back, which can be removed again.
+    pub fn overwritten_by(&self, way: Way) -> &BTreeMap<u64, Vec<u64>> {
+        &self.registers[way as usize].overwritten_by
     }
 }
 
@@ -57,23 +65,36 @@ struct Register {
     /// The element of each version, and the version that it was added to.
     versions: Vec<(Option<usize>, u64)>,
     head: Option<usize>,
+    /// The elements of the writes that removed an element, by the element that they removed.
+    overwritten_by: BTreeMap<u64, Vec<u64>>,
 }
 
 impl Register {
     fn write(&mut self, read: Option<usize>, element: u64) {
+        if read != self.head {
+            let kept: BTreeSet<u64> = self.elements(read).collect();
+            let all: BTreeSet<u64> = self.elements(self.head).collect();
+            for removed in all.difference(&kept) {
+                let by = self.overwritten_by.entry(*removed).or_default();
+                by.push(element);
+            }
+        }
         self.head = Some(self.versions.len());
         self.versions.push((read, element));
     }
 
-    fn elements(&self) -> impl Iterator<Item = u64> {
-        let version = |place: Option<usize>| place.map(|place| self.versions[place]);
-        let all = std::iter::successors(version(self.head), move |(before, _)| version(*before));
+    /// The elements of this version.
+    fn elements(&self, version: Option<usize>) -> impl Iterator<Item = u64> {
+        let at = |place: Option<usize>| place.map(|place| self.versions[place]);
+        let all = std::iter::successors(at(version), move |(before, _)| at(*before));
         all.map(|(_, element)| element)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::checker::{Attempt, check};
 
@@ -82,8 +103,11 @@ mod tests {
         let attempt = |&(element, token, outcomes)| Attempt {
             element,
             token,
+            acquired: Duration::ZERO,
+            look: None,
             outcomes,
             fault: None,
+            ended: Duration::ZERO,
         };
         let history: Vec<Attempt> = written.iter().map(attempt).collect();
         check(&history, way, &store.set(way)).lost.len()
@@ -107,6 +131,8 @@ mod tests {
     #[test]
     fn late_write_of_a_paused_holder_loses_the_writes_since_unless_the_token_is_compared() {
         let mut store = Store::default();
+        let before = store.read(0);
+        store.write(before, 5, true);
         let paused = store.read(1);
         let second = store.read(2);
         let second = (20, 2, store.write(second, 20, true));
@@ -119,6 +145,10 @@ mod tests {
         assert_eq!(lost(&store, &written, Way::Checked), 2);
         assert_eq!(lost(&store, &written, Way::Fenced), 0);
         assert_eq!(late.2[Way::Fenced as usize], Outcome::Refused);
+        // The paused holder has read 5.
+        let by = BTreeMap::from([(20, vec![10]), (30, vec![10])]);
+        assert_eq!(*store.overwritten_by(Way::Checked), by);
+        assert!(store.overwritten_by(Way::Fenced).is_empty());
     }
 
     #[test]
@@ -130,6 +160,7 @@ mod tests {
         let next = (20, 2, store.write(next, 20, true));
         assert_eq!(lost(&store, &[late, next], Way::Fenced), 0);
         assert_eq!(lost(&store, &[late, next], Way::Checked), 1);
+        assert_eq!(store.overwritten_by(Way::Checked)[&10], [20]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The report.
 
 use std::collections::BTreeMap;
+use std::env;
 
 use zookeeper_recipes_benches::report::{Report, Table};
 
@@ -40,9 +41,10 @@ pub(crate) fn report(outcome: &Outcome, command: &str) -> Report {
     let title = "Processes that hold every recipe, under faults";
     let mut report = Report::new("soak", title, machine);
     report.paragraph(&format!(
-        "Command: `{command}`. It ran for {:.1} minutes. The session timeout is {SESSION_TIMEOUT:?}, \
+        "Command: `{command}`. Commit: {}. It ran for {:.1} minutes. The session timeout is {SESSION_TIMEOUT:?}, \
          the tick {TICK:?}. Three processes contend for one queue of each recipe, and are the workers \
          of one assignment. The referee is in another process than these.",
+        env::var("REPORT_COMMIT").unwrap_or_else(|_| "unknown".to_owned()),
         outcome.lasted.as_secs_f64() / 60.0
     ));
     report.heading("What was held");
