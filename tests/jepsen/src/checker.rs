@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::looks::Look;
-
 /// A way to write to the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
@@ -32,6 +30,17 @@ pub enum Outcome {
     Refused,
     /// The client ended in its turn, before the write.
     Unsent,
+}
+
+/// A client's question to its library whether it still holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// When the client read the clock, right before the question.
+    pub began: Duration,
+    /// The library's answer.
+    pub held: bool,
+    /// When the store heard of the answer. A pause of the client delays this time.
+    pub heard: Duration,
 }
 
 /// One turn of a client. It adds one element to each set.

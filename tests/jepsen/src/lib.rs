@@ -26,6 +26,6 @@ mod checker;
 mod looks;
 mod store;
 
-pub use checker::{Attempt, Outcome, Verdict, Way, check, is_in_order};
-pub use looks::{Look, Looks, first_newer, judge_looks};
+pub use checker::{Attempt, Look, Outcome, Verdict, Way, check, is_in_order};
+pub use looks::{Looks, first_newer, judge_looks};
 pub use store::{Read, Store};

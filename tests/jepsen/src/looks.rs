@@ -1,20 +1,8 @@
 //! The judgement of the clients' looks at their locks: a pure function.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use crate::checker::Attempt;
-
-/// A client's question to its library whether it still holds the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// When the client read the clock, right before the question.
-    pub began: Duration,
-    /// The library's answer.
-    pub held: bool,
-    /// When the store heard of the answer. A pause of the client delays this time.
-    pub heard: Duration,
-}
+use crate::checker::{Attempt, Look};
 
 /// What a history shows of the looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +86,8 @@ pub fn first_newer(history: &[Attempt]) -> BTreeMap<i64, &Attempt> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::checker::Outcome::{self, Acknowledged, Refused, Withheld};
 
