@@ -345,27 +345,77 @@ async fn session_that_reconnects_before_its_first_request_proves_the_connection(
     }
 }
 
-/// A server lags behind for ever, and answers each request too late for a lease.
-#[tokio::test(start_paused = true)]
-async fn session_leaves_a_server_at_which_it_gets_no_lease() {
+/// A simulation, and a session at a follower that lags behind for ever.
+///
+/// The lag is this part of the session timeout.
+async fn at_a_lagging_follower(
+    options: SimulationOptions,
+    connect: ConnectOptions,
+    lag: f64,
+) -> (Simulation, Session, usize) {
     let simulation = Simulation::new(SimulationOptions {
         servers: 3,
-        ..SimulationOptions::default()
+        ..options
     });
     let administrator = simulation.administrator();
-    let (session, lagging) = loop {
-        let session = simulated_session(&simulation, "a").await;
+    loop {
+        let opened = Session::open(simulation.ensemble("a"), connect.clone()).await;
+        let session = opened.expect("a session opens");
         let server = administrator.server_of(session.id().expect("open"));
         let server = server.expect("it is connected");
         if server != administrator.leader() {
-            break (session, server);
+            let timeout = session.timeout().expect("it is open");
+            simulation.faults().lag(server, timeout.mul_f64(lag));
+            tokio::time::sleep(timeout * 2).await;
+            return (simulation, session, server);
         }
-    };
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_leaves_a_server_at_which_it_gets_no_lease() {
+    let connect = ConnectOptions::new();
+    let (simulation, session, lagging) =
+        at_a_lagging_follower(SimulationOptions::default(), connect, 0.2).await;
     let timeout = session.timeout().expect("it is open");
-    simulation.faults().lag(lagging, timeout / 5);
-    tokio::time::sleep(timeout * 2).await;
     let queue = Queue::new(&session, "/lock", First).expect("a good path");
     let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("another server answers");
-    assert_ne!(administrator.server_of(hold.session_id()), Some(lagging));
+    let server = simulation.administrator().server_of(hold.session_id());
+    assert_ne!(server, Some(lagging));
+}
+
+/// Each lease is long enough for a grant, and lapses before the answer to the release comes.
+#[tokio::test(start_paused = true)]
+async fn session_leaves_a_server_at_which_it_loses_each_hold() {
+    let (timeout, tick) = (Duration::from_secs(10), Duration::from_millis(500));
+    let options = SimulationOptions {
+        session_timeout: timeout,
+        tick,
+        ..SimulationOptions::default()
+    };
+    let connect = ConnectOptions::new().tick(tick);
+    let (simulation, session, lagging) = at_a_lagging_follower(options, connect, 0.36).await;
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let mut lost = 0;
+    let until_released = async {
+        while queue
+            .acquire()
+            .await
+            .expect("in turn")
+            .release()
+            .await
+            .is_err()
+        {
+            lost += 1;
+            // Meanwhile the lease is renewed, so that no contender waits for it.
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+    };
+    let released = tokio::time::timeout(timeout * 6, until_released).await;
+    assert!(released.is_ok() && lost > 1, "{lost} holds are lost");
+    let server = simulation
+        .administrator()
+        .server_of(session.id().expect("open"));
+    assert_ne!(server, Some(lagging));
 }
