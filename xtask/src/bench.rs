@@ -42,6 +42,17 @@ pub(crate) struct Arguments {
     pub(crate) words: Vec<String>,
 }
 
+impl Arguments {
+    /// True if the program prints its usage only, and needs nothing installed.
+    pub(crate) fn ask_for_help(&self) -> bool {
+        self.has("--help") || self.has("-h")
+    }
+
+    fn has(&self, wanted: &str) -> bool {
+        self.words.iter().any(|word| word == wanted)
+    }
+}
+
 /// Installs the server and the libraries that the bench needs, and runs the bench, optimised.
 ///
 /// Without the right to make a network, the bench that wants one is not run.
@@ -91,7 +102,7 @@ fn optimised(bench: &Bench) -> Command {
 /// The demo takes the place of this process, so that an interrupt reaches the demo itself, which
 /// then cleans up. The call returns only if that fails.
 pub(crate) fn demo(arguments: &Arguments) -> anyhow::Result<()> {
-    if needs_a_server(&arguments.words) {
+    if needs_a_server(arguments) {
         install::run()?;
     }
     // The demo is not optimised, so that it is built sooner. The holds and the server decide how
@@ -99,9 +110,8 @@ pub(crate) fn demo(arguments: &Arguments) -> anyhow::Result<()> {
     become_command(command("demo", &[], arguments))
 }
 
-fn needs_a_server(words: &[String]) -> bool {
-    let has = |word: &str| words.iter().any(|it| it == word);
-    has("--server") && !has("--help") && !has("-h")
+fn needs_a_server(arguments: &Arguments) -> bool {
+    arguments.has("--server") && !arguments.ask_for_help()
 }
 
 #[cfg(unix)]
@@ -161,8 +171,8 @@ mod tests {
     #[test]
     fn server_is_installed_if_the_demo_starts_one() {
         let needs = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            needs_a_server(&words)
+            let words = words.iter().map(|&word| word.to_owned()).collect();
+            needs_a_server(&Arguments { words })
         };
         assert!(needs(&["--contenders", "3", "--server"]));
         assert!(!needs(&["--hold", "1s", "--connect", "zk1:2181"]));

@@ -13,6 +13,7 @@ mod soak;
 mod structure;
 mod test;
 mod threads;
+mod workload;
 
 use clap::{Parser, Subcommand};
 

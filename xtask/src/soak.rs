@@ -3,11 +3,11 @@
 use crate::bench::Arguments;
 use crate::cargo::run as run_command;
 use crate::install;
-use crate::jepsen::{asks_for_help, program};
+use crate::workload::program;
 
 /// Installs the servers, and runs the processes, optimised.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    if !asks_for_help(arguments) {
+    if !arguments.ask_for_help() {
         install::run()?;
     }
     run_command(&mut program("soak", arguments))
