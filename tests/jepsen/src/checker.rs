@@ -120,20 +120,28 @@ pub fn is_in_order(history: &[Attempt]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Outcome::{Acknowledged, Refused, Unsent, Withheld};
-    use super::*;
-
-    fn attempt(element: u64, token: i64, outcome: Outcome) -> Attempt {
+impl Attempt {
+    /// A turn whose times and whose look do not matter.
+    pub(crate) fn without_times(element: u64, token: i64, outcomes: [Outcome; 3]) -> Attempt {
         Attempt {
             element,
             token,
             acquired: Duration::ZERO,
             look: None,
-            outcomes: [outcome; 3],
+            outcomes,
             fault: None,
             ended: Duration::ZERO,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome::{Acknowledged, Refused, Unsent, Withheld};
+    use super::*;
+
+    fn attempt(element: u64, token: i64, outcome: Outcome) -> Attempt {
+        Attempt::without_times(element, token, [outcome; 3])
     }
 
     fn verdict(history: &[Attempt], set: &[u64]) -> Verdict {

@@ -93,22 +93,13 @@ impl Register {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::checker::{Attempt, check};
 
     /// The history of these writes, each judged by the store.
     fn lost(store: &Store, written: &[(u64, i64, [Outcome; 3])], way: Way) -> usize {
-        let attempt = |&(element, token, outcomes)| Attempt {
-            element,
-            token,
-            acquired: Duration::ZERO,
-            look: None,
-            outcomes,
-            fault: None,
-            ended: Duration::ZERO,
-        };
+        let attempt =
+            |&(element, token, outcomes)| Attempt::without_times(element, token, outcomes);
         let history: Vec<Attempt> = written.iter().map(attempt).collect();
         check(&history, way, &store.set(way)).lost.len()
     }
