@@ -264,7 +264,7 @@ impl<R, W> Machine<R, W> {
             Link::Down { .. } | Link::Ended(_) => return,
         };
         let is_up = matches!(self.link, Link::Up);
-        self.way_back.lost(is_up && !matches!(cause, Break::Left));
+        self.way_back.lost(now, is_up, &cause);
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;

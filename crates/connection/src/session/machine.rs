@@ -34,7 +34,8 @@ pub struct Config {
     /// Whether the servers know how to remove a watch.
     pub removals: Avoided,
     /// How long the session stays away from a host whose connection broke, at least. It then moves
-    /// back once the host accepts connections. `None` stays away. At least one second.
+    /// back once the host accepts connections. `None` stays away. At least one second. The time
+    /// doubles with each move to a host that hangs, or whose connection breaks before this time.
     pub return_after: Option<Duration>,
 }
 

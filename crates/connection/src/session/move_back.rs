@@ -14,17 +14,14 @@ use crate::session::way_back::Step;
 impl<R, W> Machine<R, W> {
     /// The session is up at this host.
     pub(crate) fn has_arrived(&mut self, now: Duration, host: usize) {
-        self.way_back.present = Some(host);
-        if self.way_back.lost == Some(host) {
-            self.way_back.lost = None;
-        }
+        self.way_back.arrived(now, host);
         self.stay_away(now);
     }
 
     /// Draws the time of the next look: after one to two pauses, so that a fleet does not return
     /// at the same moment.
     fn stay_away(&mut self, now: Duration) {
-        self.way_back.step = match (self.way_back.pause, self.way_back.lost) {
+        self.way_back.step = match (self.way_back.pause(), self.way_back.lost) {
             (Some(pause), Some(_)) => Step::Away {
                 until: now + pause + self.hosts.draw(pause),
             },
@@ -64,8 +61,9 @@ impl<R, W> Machine<R, W> {
         if self.way_back.step != Step::Draining || !is_drained {
             return;
         }
+        let from = self.way_back.present;
         self.give_up(now, Break::Left);
-        self.way_back.step = Step::Moving;
+        self.way_back.step = Step::Moving { from };
         self.link = Link::Down { until: now };
         self.elapsed(now);
     }

@@ -2,16 +2,25 @@
 
 use std::time::Duration;
 
+use crate::error::Break;
+
 /// No shorter pause keeps the process busy with looks.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// 136 years. No clock overflows by two such pauses, and no session lasts for one.
 const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
+/// The pause does not double more often: after 1 s it grows to 17 min, after 5 min to 3.5 days.
+const MOST_DOUBLINGS: u32 = 10;
 
 /// Where a session is on its way back.
 #[derive(Debug)]
 pub(crate) struct WayBack {
-    /// The least time between a break and a look, and between two looks. `None` never looks.
-    pub(crate) pause: Option<Duration>,
+    /// The least time between a break and a look, and between two looks, unless moves have
+    /// failed. `None` never looks.
+    pause: Option<Duration>,
+    /// How many moves in a row led to a host that hung, or that broke soon. Each doubles the pause.
+    failed: u32,
+    /// When the session came back to the host of the present connection.
+    returned: Option<Duration>,
     /// The host of the present connection.
     pub(crate) present: Option<usize>,
     /// The host to return to.
@@ -31,18 +40,33 @@ pub(crate) enum Step {
     Looking,
     /// The host has accepted a connection. No request is sent before the move.
     Draining,
-    /// The session has left its server for the host.
-    Moving,
+    /// The session has left this server for the host.
+    Moving {
+        from: Option<usize>,
+    },
+    /// The move came to nothing. The server that the session has left is the next one to try.
+    Failed {
+        from: Option<usize>,
+    },
 }
 
 impl WayBack {
     pub(crate) fn new(pause: Option<Duration>) -> WayBack {
         WayBack {
             pause: pause.map(|pause| pause.clamp(SHORTEST, LONGEST)),
+            failed: 0,
+            returned: None,
             present: None,
             lost: None,
             step: Step::Nothing,
         }
+    }
+
+    /// The least time until the next look.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let times = 2_u32.pow(self.failed.min(MOST_DOUBLINGS));
+        self.pause
+            .map(|pause| pause.saturating_mul(times).min(LONGEST))
     }
 
     /// When to look, if a look is due at all.
@@ -60,21 +84,58 @@ impl WayBack {
 
     /// True if the present try is the move itself.
     pub(crate) fn is_moving(&self) -> bool {
-        self.step == Step::Moving
+        matches!(self.step, Step::Moving { .. })
     }
 
-    /// The host of the move, once.
+    /// The host to try next, if not the next one in order.
     pub(crate) fn next_host(&self) -> Option<usize> {
-        self.lost.filter(|_| self.is_moving())
+        match self.step {
+            Step::Moving { .. } => self.lost,
+            // It has served the session until now, and the next one in order may be the lost one.
+            Step::Failed { from } => from,
+            _ => None,
+        }
     }
 
-    /// A connection is gone, or could not be opened. `broke` is true if it had served the session,
-    /// and this process did not leave it.
-    pub(crate) fn lost(&mut self, broke: bool) {
-        self.step = Step::Nothing;
+    /// The session is up at this host.
+    pub(crate) fn arrived(&mut self, now: Duration, host: usize) {
+        self.present = Some(host);
+        if self.lost == Some(host) {
+            self.lost = None;
+            self.returned = Some(now);
+        }
+    }
+
+    /// A connection is gone, or could not be opened. `is_up` is true if it had served the session.
+    pub(crate) fn lost(&mut self, now: Duration, is_up: bool, cause: &Break) {
+        let broke = is_up && !matches!(cause, Break::Left);
+        let stayed = self.returned.take().map(|at| now.saturating_sub(at));
+        match stayed {
+            Some(stayed) if self.pause().is_some_and(|pause| stayed >= pause) => self.failed = 0,
+            // The host has not come back for good.
+            Some(_) if broke => self.failed = self.failed.saturating_add(1),
+            _ => {}
+        }
+        self.step = match self.step {
+            Step::Moving { from } => {
+                self.failed = self.failed.saturating_add(u32::from(hangs(cause)));
+                Step::Failed { from }
+            }
+            _ => Step::Nothing,
+        };
         if let (true, Some(host)) = (broke && self.pause.is_some(), self.present) {
             self.lost.get_or_insert(host);
         }
         self.present = None;
     }
+}
+
+/// True if the session has waited for the host in vain.
+///
+/// A host that closes the connection costs no time, and may be behind for a moment only.
+fn hangs(cause: &Break) -> bool {
+    matches!(
+        cause,
+        Break::NotConnected(_) | Break::NoSession(_) | Break::Silent(_) | Break::Unanswered { .. }
+    )
 }

@@ -9,14 +9,24 @@ use crate::world::{AWAY, Seen, T, Way, World};
 
 /// A session that has lost its first host, and is at another one.
 fn away() -> (World, usize) {
-    let mut world = World::returning(7);
+    away_from(World::returning(7))
+}
+
+/// A session of this world that has lost its first host, and is at another one.
+fn away_from(mut world: World) -> (World, usize) {
     let first = world.connects[0].1;
-    world.ways[first] = Way::Refused;
+    loses(&mut world, first);
+    (world, first)
+}
+
+/// The session loses this host, which refuses from then on, and comes to another one.
+fn loses(world: &mut World, lost: usize) {
+    assert_eq!(host(world), lost);
+    world.ways[lost] = Way::Refused;
     world.close_connection();
     world.settle();
     world.until(World::is_connected);
-    assert_ne!(host(&world), first);
-    (world, first)
+    assert_ne!(host(world), lost);
 }
 
 /// The host of the latest connection.
@@ -160,6 +170,81 @@ fn session_goes_on_elsewhere_if_the_host_accepts_and_does_not_answer() {
     world.pass(3 * AWAY);
     assert_eq!(host(&world), first);
     assert!(world.is_connected());
+}
+
+#[test]
+fn session_whose_move_fails_is_back_at_once_at_the_server_that_it_has_left() {
+    for seed in 0..20 {
+        let (mut world, first) = away_from(World::returning(seed));
+        world.ways[first] = Way::Mute;
+        let left = host(&world);
+        world.until(|world| host(world) == first);
+        let (since, connects) = (world.now, world.connects.len());
+        world.until(World::is_connected);
+        let took = world.now - since;
+        assert_eq!((host(&world), world.connects.len()), (left, connects + 1));
+        assert!(took <= T / 20, "seed {seed}: {took:?}");
+    }
+}
+
+/// Runs until the next look for the lost host, and says how long that took.
+fn until_it_looks(world: &mut World) -> Duration {
+    world.until(World::is_connected);
+    let (since, looks) = (world.now, world.looks.len());
+    world.until(|world| world.looks.len() > looks);
+    world.now - since
+}
+
+#[test]
+fn session_returns_ever_more_rarely_to_a_host_that_accepts_and_does_not_answer() {
+    let (mut world, first) = away();
+    world.ways[first] = Way::Mute;
+    let mut pause = AWAY;
+    for _ in 0..13 {
+        let looked = until_it_looks(&mut world);
+        assert!(looked >= pause && looked <= 2 * pause, "{looked:?}");
+        world.until(|world| !world.is_connected());
+        pause = (2 * pause).min(1024 * AWAY);
+    }
+    // The session is at the host for longer than it stayed away.
+    world.ways[first] = Way::Member;
+    world.until(World::is_connected);
+    until_it_looks(&mut world);
+    world.until(|world| host(world) == first && world.is_connected());
+    world.pass(pause);
+    loses(&mut world, first);
+    assert!(until_it_looks(&mut world) <= 2 * AWAY);
+}
+
+#[test]
+fn session_returns_ever_more_rarely_to_a_host_that_breaks_soon_again() {
+    let (mut world, first) = away();
+    let mut pause = AWAY;
+    for _ in 0..6 {
+        world.ways[first] = Way::Member;
+        let looked = until_it_looks(&mut world);
+        assert!(looked >= pause && looked <= 2 * pause, "{looked:?}");
+        world.until(|world| host(world) == first && world.is_connected());
+        world.pass(pause - Duration::from_millis(1));
+        loses(&mut world, first);
+        pause *= 2;
+    }
+}
+
+#[test]
+fn looks_for_a_host_that_refuses_or_is_behind_do_not_grow_rarer() {
+    let (mut world, first) = away();
+    for _ in 0..10 {
+        assert!(until_it_looks(&mut world) <= 2 * AWAY);
+    }
+    // A server closes the connection of a session that has seen more than itself.
+    world.ways[first] = Way::Mute;
+    for _ in 0..10 {
+        assert!(until_it_looks(&mut world) <= 2 * AWAY);
+        world.until(|world| host(world) == first);
+        world.close_connection();
+        world.until(|world| host(world) != first);
+    }
 }
 
 #[test]

@@ -138,7 +138,10 @@ impl ConnectOptions {
     ///   again, with the latest zxid of a reply. The server sends at once what they have missed.
     /// * **The lease lasts.** The move confirms all contacts before it, so it renews the
     ///   [lease](crate::docs::lease). If the member does not confirm the session within a twentieth
-    ///   of the session timeout, the session goes to the next member.
+    ///   of the session timeout, the session goes back to the server that it has left.
+    /// * **A member that hangs is visited ever more rarely.** The pause doubles, up to 1024 times its
+    ///   length, with each move to a member that lets the session wait, or whose connection breaks
+    ///   before the session was there for one pause.
     ///
     /// | the session | costs |
     /// |---|---|
