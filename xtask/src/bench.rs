@@ -53,23 +53,44 @@ impl Arguments {
     }
 }
 
+impl Bench {
+    /// The program, its first argument, and those that the user gives.
+    fn program(&self) -> (&str, Option<&str>, &Arguments) {
+        match self {
+            Bench::Herd(arguments) => ("herd", None, arguments),
+            Bench::Queue(arguments) => ("queue", None, arguments),
+            Bench::Embedded(arguments) => ("embedded", None, arguments),
+            Bench::Peers(arguments) => ("peers", None, arguments),
+            Bench::Network(arguments) => ("peers", Some("network"), arguments),
+            Bench::Memory(arguments) => ("memory", None, arguments),
+            Bench::Sessions(arguments) => ("sessions", None, arguments),
+            Bench::Assignment(arguments) => ("assignment", None, arguments),
+        }
+    }
+
+    fn asks_for_help(&self) -> bool {
+        let (_, _, arguments) = self.program();
+        arguments.ask_for_help()
+    }
+
+    fn measures_peers(&self) -> bool {
+        !matches!(self, Bench::Herd(_) | Bench::Queue(_) | Bench::Embedded(_))
+    }
+}
+
 /// Installs the server and the libraries that the bench needs, and runs the bench, optimised.
 ///
 /// Without the right to make a network, the bench that wants one is not run.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    if bench.asks_for_help() {
+        return run_command(&mut optimised(bench));
+    }
     if matches!(bench, Bench::Network(_)) && !is_root_on_linux() {
         println!("bench network wants Linux and root. It was not run.");
         return Ok(());
     }
     install::run()?;
-    if matches!(
-        bench,
-        Bench::Peers(_)
-            | Bench::Network(_)
-            | Bench::Memory(_)
-            | Bench::Sessions(_)
-            | Bench::Assignment(_)
-    ) {
+    if bench.measures_peers() {
         install::run_peers();
     }
     run_command(&mut optimised(bench))
@@ -82,16 +103,7 @@ pub(crate) fn is_root_on_linux() -> bool {
 }
 
 fn optimised(bench: &Bench) -> Command {
-    let (program, first, arguments) = match bench {
-        Bench::Herd(arguments) => ("herd", None, arguments),
-        Bench::Queue(arguments) => ("queue", None, arguments),
-        Bench::Embedded(arguments) => ("embedded", None, arguments),
-        Bench::Peers(arguments) => ("peers", None, arguments),
-        Bench::Network(arguments) => ("peers", Some("network"), arguments),
-        Bench::Memory(arguments) => ("memory", None, arguments),
-        Bench::Sessions(arguments) => ("sessions", None, arguments),
-        Bench::Assignment(arguments) => ("assignment", None, arguments),
-    };
+    let (program, first, arguments) = bench.program();
     let first = first.into_iter().map(str::to_owned);
     let words = first.chain(arguments.words.iter().cloned()).collect();
     command(program, &["--release"], &Arguments { words })
@@ -158,8 +170,10 @@ mod tests {
     #[test]
     fn arguments_reach_the_bench() {
         let words = ["bench", "herd", "--help", "--contenders", "2,10"];
+        let bench = CommandLine::parse_from(words).bench;
+        assert!(bench.asks_for_help());
         assert_eq!(
-            crate::cargo::line(&optimised(&CommandLine::parse_from(words).bench)),
+            crate::cargo::line(&optimised(&bench)),
             "cargo run --quiet --locked --release --package zookeeper-recipes-benches --bin herd -- \
              --help --contenders 2,10"
         );
