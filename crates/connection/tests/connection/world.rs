@@ -306,7 +306,7 @@ impl World {
     }
 
     fn comes_to(&mut self, is_so: &impl Fn(&World) -> bool) -> bool {
-        let limit = self.now + 1000 * T;
+        let limit = self.now + 100 * T;
         self.settle();
         for _ in 0..100_000 {
             if is_so(self) {
