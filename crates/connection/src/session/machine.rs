@@ -35,7 +35,7 @@ pub struct Config {
     pub removals: Avoided,
     /// How long the session stays away from a host whose connection broke, at least. It then moves
     /// back once the host accepts connections. `None` stays away. At least one second. The time
-    /// doubles with each move to a host that hangs, or whose connection breaks before this time.
+    /// doubles with each move to a host that hangs, or that has the session for less than this time.
     pub return_after: Option<Duration>,
 }
 

@@ -113,8 +113,8 @@ impl WayBack {
         match stayed {
             Some(stayed) if self.pause().is_some_and(|pause| stayed >= pause) => self.failed = 0,
             // The host has not come back for good.
-            Some(_) if broke => self.failed = self.failed.saturating_add(1),
-            _ => {}
+            Some(_) => self.failed = self.failed.saturating_add(1),
+            None => {}
         }
         self.step = match self.step {
             Step::Moving { from } => {

@@ -140,13 +140,14 @@ impl ConnectOptions {
     ///   [lease](crate::docs::lease). If the member does not confirm the session within a twentieth
     ///   of the session timeout, the session goes back to the server that it has left.
     /// * **A member that hangs is visited ever more rarely.** The pause doubles, up to 1024 times its
-    ///   length, with each move to a member that lets the session wait, or whose connection breaks
-    ///   before the session was there for one pause.
+    ///   length, with each move to a member that lets the session wait in vain, or that has the
+    ///   session for less than one pause.
     ///
     /// | the session | costs |
     /// |---|---|
     /// | looks in vain | 1 connection, opened or refused |
     /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
+    /// | moves in vain | a twentieth of the session timeout without requests at most, and a move, which ends at the server that it has left |
     ///
     /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
     /// reconnect, and each waiter lists its queue afterwards. A try fails at once with
