@@ -70,8 +70,8 @@ pub struct Plot {
 pub struct Series {
     /// The name, beside the picture.
     pub name: String,
-    /// The points. A zero has no place on a logarithmic axis, and is left out. If no other point is
-    /// left, the name says so. A curve without any points is not mentioned.
+    /// The points. A zero and an infinite figure have no place on a logarithmic axis, and are left
+    /// out. If no other point is left, the name says so. A curve without any points is not mentioned.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -185,11 +185,11 @@ impl Plot {
     fn visible(&self, series: &Series) -> impl Iterator<Item = (f64, f64)> {
         let points = series.points.iter().copied();
         let is_curve = self.rows.is_empty();
-        let points = points.filter(move |(right, up)| *right > 0.0 && (*up > 0.0 || !is_curve));
-        points.map(move |(right, up)| match is_curve {
+        let places = points.map(move |(right, up)| match is_curve {
             true => (right.log10(), up.log10()),
             false => (right.log10(), -up),
-        })
+        });
+        places.filter(|(right, up)| right.is_finite() && up.is_finite())
     }
 }
 
@@ -366,6 +366,20 @@ mod tests {
             ..plot()
         };
         assert!(nothing.to_svg()?.contains("</svg>"));
+        Ok(())
+    }
+
+    /// A library that has no turn in a round makes a ratio without an end. Its decades would take
+    /// all memory.
+    #[test]
+    fn picture_of_an_infinite_figure_can_be_drawn() -> anyhow::Result<()> {
+        for number in [f64::INFINITY, f64::NAN] {
+            let points = vec![(2.0, 1.0), (number, 1.0), (10.0, number)];
+            let name = "Curator".to_owned();
+            let series = vec![Series { name, points }];
+            let infinite = Plot { series, ..plot() };
+            assert!(infinite.to_svg()?.contains("</svg>"));
+        }
         Ok(())
     }
 
