@@ -44,8 +44,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "planned_restart",
         "the old process has left its session and its lock",
     ),
-    // The others leave the queue for it and enter it again, in an order that no rule promises.
-    ("priorities", "printed: today's paper, a "),
+    ("priorities", "printed: today's paper, a book, a poster"),
     (
         "prometheus",
         r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,
