@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (printed, mut order) = tokio::sync::mpsc::unbounded_channel();
     let mut waiters = 1;
-    for (name, priority) in [("a book", 0), ("a poster", 0), ("today's paper", 9)] {
+    for (name, priority) in [("a book", 1), ("a poster", 0), ("today's paper", 9)] {
         let (turns, printed) = (queue(priority)?, printed.clone());
         tokio::spawn(async move {
             let hold = turns.acquire().await?;
