@@ -88,6 +88,7 @@ impl<R, W> Machine<R, W> {
         match self.way_back.is_moving() {
             // Another member served the session until now. The lease does not wait for this one.
             true => self.timing.session / 20,
+            false if self.session.is_none() => self.timing.first_handshake,
             false => self.timing.handshake,
         }
     }

@@ -5,6 +5,11 @@ use std::time::Duration;
 /// A host that opens no session within this time is given up, however long the session timeout is.
 const MOST_HANDSHAKE: Duration = Duration::from_secs(10);
 
+/// A host that opens a new session has at least this time, however short the session timeout is.
+///
+/// Nothing expires until there is a session, and the servers may grant more than is asked for.
+const LEAST_FIRST_HANDSHAKE: Duration = Duration::from_secs(1);
+
 /// The limits follow from at least this T, so that no T keeps the process busy with connects.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The longest T that the protocol has a number for.
@@ -25,6 +30,8 @@ pub(crate) struct Timing {
     pub(crate) unanswered: Duration,
     /// The connection is given up if the server has not confirmed the session by then.
     pub(crate) handshake: Duration,
+    /// As `handshake`, while no server has opened the session.
+    pub(crate) first_handshake: Duration,
 }
 
 impl Timing {
@@ -33,15 +40,17 @@ impl Timing {
         let session = session.clamp(SHORTEST, LONGEST);
         let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
         let silence = session * 2 / 5;
+        // All hosts but one can be silent, and the last one is tried within T.
+        let handshake = (session / hosts.saturating_add(1))
+            .min(silence)
+            .min(MOST_HANDSHAKE);
         Timing {
             session,
             ping_after: session * 3 / 20,
             silence,
             unanswered: session,
-            // All hosts but one can be silent, and the last one is tried within T.
-            handshake: (session / hosts.saturating_add(1))
-                .min(silence)
-                .min(MOST_HANDSHAKE),
+            handshake,
+            first_handshake: handshake.max(LEAST_FIRST_HANDSHAKE),
         }
     }
 }

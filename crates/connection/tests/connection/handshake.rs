@@ -162,6 +162,20 @@ fn server_that_grants_no_session_is_left() {
     world.until(World::is_connected);
 }
 
+/// The servers grant 4 s to a session that asks for 100 ms, and are three round trips of 300 ms away.
+#[test]
+fn session_that_asks_for_a_short_timeout_is_opened_at_a_distant_server() {
+    let mut config = config(1);
+    config.session_timeout = Duration::from_millis(100);
+    let mut world = World::new(config);
+    world.ways.fill(Way::Mute);
+    world.until(World::has_connection);
+    world.pass(Duration::from_millis(900));
+    assert_eq!(world.connects.len(), 1);
+    respond(&mut world, 4_000, 1);
+    assert_eq!(granted(&world), Duration::from_secs(4));
+}
+
 #[test]
 fn server_that_is_behind_is_left_until_it_has_caught_up() {
     let mut world = World::connected();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::Hold;
+use zookeeper_recipes_core::{Hold, Recipe};
 
 use super::promise::{HANDOFF, Kept, PATIENCE, text};
 use super::suite::Conformance;
@@ -19,27 +19,30 @@ impl Conformance<'_> {
         // A blocker holds everything.
         let everything = may as u64;
         let history = Arc::new(Mutex::new((History::new(everything), 0)));
-        let mut tasks = JoinSet::new();
-        let blockers = self.block.iter().map(|block| (block, everything));
-        let makes = std::iter::repeat_n((&self.make, 1), contenders).chain(blockers);
-        for (make, weight) in makes {
-            let session = self.session().await?;
-            let recipe = make(&session, path);
-            let history = history.clone();
-            tasks.spawn(async move {
-                for _ in 0..3 {
-                    let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-                    let number = grant(&history, weight, &hold)?;
-                    tokio::time::sleep(Duration::from_millis(30)).await;
-                    if !hold.is_held() {
-                        return Err(format!("not held any more: {:?}", hold.state()));
-                    }
-                    lock(&history).0.letting_go(number);
-                    hold.release().await.map_err(text)?;
-                }
-                session.close().await;
-                Ok(())
-            });
+        let session = self.session().await?;
+        let mut first = Vec::new();
+        let filling = self.fill(&session, path).await?;
+        let share = everything / filling.len() as u64;
+        for hold in filling {
+            first.push((grant(&history, share, &hold)?, hold));
+        }
+        let mut tasks = self.contend(path, contenders, everything, &history).await?;
+        // All meet. On a slow machine, they would otherwise hold one by one.
+        let queued = first.len() + tasks.len();
+        let recipe = (self.make)(&session, path);
+        let all = tokio::time::timeout(HANDOFF, self.queue_length(&*recipe, queued));
+        tokio::select! {
+            // Without a queue that it claims to have, a recipe breaks another promise.
+            met = all => met.unwrap_or(Ok(()))?,
+            Some(early) = tasks.join_next() => {
+                early.map_err(text)??;
+                return Err("one had all its turns where there was no room".to_owned());
+            }
+        }
+        lock(&history).1 = 0;
+        for (number, hold) in first {
+            lock(&history).0.letting_go(number);
+            hold.release().await.map_err(text)?;
         }
         while let Some(task) = tasks.join_next().await {
             task.map_err(text)??;
@@ -49,6 +52,30 @@ impl Conformance<'_> {
             return Err(format!("at most {most} held at a time, where {may} may"));
         }
         self.nothing_left(path).await
+    }
+
+    /// Starts the contenders, and the one that holds everything if there is one.
+    async fn contend(
+        &self,
+        path: &str,
+        contenders: usize,
+        everything: u64,
+        history: &Arc<Seen>,
+    ) -> Kept<JoinSet<Kept>> {
+        let mut tasks = JoinSet::new();
+        let blockers = self.block.iter().map(|block| (block, everything));
+        let makes = std::iter::repeat_n((&self.make, 1), contenders).chain(blockers);
+        for (make, weight) in makes {
+            let session = self.session().await?;
+            let recipe = make(&session, path);
+            let history = history.clone();
+            tasks.spawn(async move {
+                take_turns(&*recipe, weight, &history).await?;
+                session.close().await;
+                Ok(())
+            });
+        }
+        Ok(tasks)
     }
 
     pub(super) async fn order(&self) -> Kept {
@@ -103,6 +130,21 @@ impl Conformance<'_> {
         drop(holding);
         self.nothing_left(path).await
     }
+}
+
+/// Holds three times, each time for a moment.
+async fn take_turns(recipe: &dyn Recipe, weight: u64, history: &Seen) -> Kept {
+    for _ in 0..3 {
+        let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+        let number = grant(history, weight, &hold)?;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        if !hold.is_held() {
+            return Err(format!("not held any more: {:?}", hold.state()));
+        }
+        lock(history).0.letting_go(number);
+        hold.release().await.map_err(text)?;
+    }
+    Ok(())
 }
 
 /// The holds, and the most of them at a time.
