@@ -50,6 +50,26 @@ fn last_of_the_hosts_is_reached_within_the_timeout_if_all_others_are_silent() {
     }
 }
 
+/// A new session has no timeout to keep. One that is open has.
+#[test]
+fn last_of_the_hosts_resumes_a_session_within_its_timeout_however_short_that_is() {
+    let timeout = Duration::from_secs(1);
+    for reachable in 0..5 {
+        let mut config = config(5);
+        config.session_timeout = timeout;
+        let mut world = World::new(config);
+        world.ensemble.conduct.grants = 1_000;
+        world.until(World::is_connected);
+        world.ways = vec![Way::Lost, Way::Mute, Way::Lost, Way::Mute, Way::Lost];
+        world.ways[reachable] = Way::Member;
+        let since = world.now;
+        world.close_connection();
+        world.settle();
+        world.until(World::is_connected);
+        assert!(world.now - since < timeout, "{:?}", world.now - since);
+    }
+}
+
 #[test]
 fn hosts_that_all_refuse_are_tried_with_pauses() {
     let mut world = World::new(config(3));
