@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -39,6 +40,16 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A call of a program that leaves the processors to all others, where the system can do that.
+pub(crate) fn of_lowest_priority(program: impl AsRef<OsStr>) -> Command {
+    if !cfg!(unix) {
+        return Command::new(program);
+    }
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(program);
+    command
+}
+
 /// A command that runs beside others, with the lowest priority. Dropping it kills the command.
 #[derive(Debug)]
 pub(crate) struct InBackground {
@@ -50,10 +61,9 @@ impl InBackground {
     /// Starts a command. Its output goes to this task's.
     pub(crate) fn begin(command: &Command) -> anyhow::Result<InBackground> {
         let line = line(command);
-        let mut nice = Command::new("nice");
-        nice.args(["-n", "19"]).arg(command.get_program());
-        nice.args(command.get_args()).current_dir(root());
-        let child = nice.spawn();
+        let mut background = of_lowest_priority(command.get_program());
+        background.args(command.get_args()).current_dir(root());
+        let child = background.spawn();
         let child = child.with_context(|| format!("cannot run {line}"))?;
         Ok(InBackground { line, child })
     }

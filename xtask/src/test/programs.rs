@@ -11,10 +11,14 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::cargo::{cargo, target};
+use crate::cargo::{cargo, of_lowest_priority, target};
 
 /// How many programs run at the same time. Half of the time they wait for their servers.
 const AT_A_TIME: usize = 2;
+
+/// The directories of the packages whose tests only compute. Their time is simulated, and the real
+/// time is that of the other tests.
+const COMPUTE: [&str; 2] = ["models", "schedules"];
 
 /// What cargo says of a target that it has built.
 #[derive(Debug, Deserialize)]
@@ -84,7 +88,10 @@ fn program(artifact: Artifact) -> Option<Program> {
     let executable = artifact.executable.filter(|_| artifact.profile.test)?;
     let directory = artifact.manifest_path.parent()?;
     let package = directory.file_name()?.to_string_lossy().into_owned();
-    let mut command = Command::new(executable);
+    let mut command = match COMPUTE.contains(&package.as_str()) {
+        true => of_lowest_priority(executable),
+        false => Command::new(executable),
+    };
     // Cargo runs a test in this directory.
     command.current_dir(directory);
     Some(Program {
@@ -191,21 +198,28 @@ mod tests {
 
     #[test]
     fn only_tests_are_run_each_in_the_directory_of_its_package() {
-        let artifact = |test, executable: Option<&str>| {
+        let artifact = |test, executable: Option<&str>, directory: &str| {
             let artifact = serde_json::json!({
                 "package_id": "path+file:///w/crates/lock#zookeeper-recipes-lock@0.1.0",
-                "manifest_path": "/w/crates/lock/Cargo.toml",
+                "manifest_path": format!("/w/{directory}/Cargo.toml"),
                 "target": { "name": "real_server", "kind": ["test"] },
                 "profile": { "test": test },
                 "executable": executable,
             });
             program(serde_json::from_value(artifact).expect("an artifact"))
         };
-        assert!(artifact(false, Some("/w/target/example")).is_none());
-        assert!(artifact(true, None).is_none());
-        let program = artifact(true, Some("/w/target/real_server-1")).expect("a test");
+        assert!(artifact(false, Some("/w/target/example"), "crates/lock").is_none());
+        assert!(artifact(true, None, "crates/lock").is_none());
+        let executable = "/w/target/real_server-1";
+        let program = artifact(true, Some(executable), "crates/lock").expect("a test");
+        assert_eq!(program.command.get_program(), executable);
         assert_eq!(program.name, "lock: real_server");
         let directory = program.command.get_current_dir();
         assert_eq!(directory, Some(Path::new("/w/crates/lock")));
+        if cfg!(unix) {
+            let program = artifact(true, Some(executable), "tests/models").expect("a test");
+            assert_eq!(program.command.get_program(), "nice");
+            assert_eq!(program.command.get_args().last(), Some(executable.as_ref()));
+        }
     }
 }
