@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use zookeeper_recipes_interop::{Program, ProgramError, can_run};
+use zookeeper_recipes_interop::{Program, ProgramError, can_run, can_run_as_root};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -59,10 +59,7 @@ fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
 
 #[test]
 fn network_counts_the_round_trips_of_each_library() -> Outcome {
-    // Linux and root cannot be installed, so that CI=true does not ask for them.
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !status.contains("\nUid:\t0\t") || !peers_are_available() {
-        eprintln!("bench network: not run");
+    if !can_run_as_root("bench network") || !peers_are_available("bench network") {
         return Ok(());
     }
     let directory = tempfile::tempdir()?;
@@ -215,7 +212,7 @@ fn embedded_server_is_compared_at_each_operation() -> Outcome {
 
 /// Whether the libraries of other languages are installed. The test fails if one is installed and
 /// does not work.
-fn peers_are_available() -> bool {
+fn peers_are_available(suite: &str) -> bool {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     let programs = [
@@ -228,12 +225,12 @@ fn peers_are_available() -> bool {
         Err(broken) => panic!("{broken}"),
     });
     let missing: Vec<String> = missing.collect();
-    can_run("bench peers", &missing)
+    can_run(suite, &missing)
 }
 
 #[test]
 fn sessions_come_back_after_the_death_of_a_member() -> Outcome {
-    if !peers_are_available() {
+    if !peers_are_available("bench sessions") {
         return Ok(());
     }
     let directory = tempfile::tempdir()?;
@@ -293,7 +290,7 @@ fn assignment_moves_only_what_it_must() -> Outcome {
         let of = phases.iter().filter(|row| row["library"] == library);
         of.count()
     });
-    assert!(ours == 3 && (kazoo == 3 || !peers_are_available()));
+    assert!(ours == 3 && (kazoo == 3 || !peers_are_available("bench assignment")));
     for row in read("assignment-transactions.csv")? {
         assert!(figure(&row, "ratio")? >= 1.0, "{row:?}");
     }
@@ -307,7 +304,7 @@ fn assignment_moves_only_what_it_must() -> Outcome {
 
 #[test]
 fn memory_has_a_figure_of_each_library() -> Outcome {
-    if !peers_are_available() {
+    if !peers_are_available("bench memory") {
         return Ok(());
     }
     let directory = tempfile::tempdir()?;
@@ -333,7 +330,7 @@ fn memory_has_a_figure_of_each_library() -> Outcome {
 
 #[test]
 fn peers_have_a_figure_of_each_library_for_each_row_that_it_has() -> Outcome {
-    if !peers_are_available() {
+    if !peers_are_available("bench peers") {
         return Ok(());
     }
     let directory = tempfile::tempdir()?;

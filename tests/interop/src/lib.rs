@@ -51,7 +51,7 @@ mod task;
 pub use judge::{Entry, Kind, Report};
 pub use program::{Program, ProgramError};
 pub use referee::{Conversation, Referee};
-pub use suite::can_run;
+pub use suite::{can_run, can_run_as_root};
 pub use task::Task;
 
 /// The variable of the environment that puts our contenders over the client of the crate

@@ -1,25 +1,14 @@
 //! The workload as its user runs it, as quickly as can be.
 
-use std::env;
 use std::error::Error;
 use std::fs;
 use std::process::Command;
 
-use zookeeper_recipes_interop::can_run;
+use zookeeper_recipes_interop::{can_run, can_run_as_root};
 
 #[test]
 fn paused_and_cut_off_clients_lose_no_element_of_the_fenced_set() -> Result<(), Box<dyn Error>> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let missing: &[String] = match status.contains("\nUid:\t0\t") {
-        true => &[],
-        false => &["it wants Linux and root".to_owned()],
-    };
-    // Linux and root cannot be installed, so that CI=true does not ask for them.
-    if !missing.is_empty() && env::var_os("CI").is_some_and(|value| value == "true") {
-        eprintln!("jepsen: not run, {}", missing.join("; "));
-        return Ok(());
-    }
-    if !can_run("jepsen", missing) {
+    if !can_run_as_root("jepsen") || !can_run("jepsen", &[]) {
         return Ok(());
     }
     let directory = tempfile::tempdir()?;
