@@ -1,6 +1,8 @@
-//! Leases that are too short again and again over one connection.
+//! Leases that are too short again and again.
 //!
-//! The server answers so late that no lease can be kept there, so the session leaves it.
+//! The server answers so late that no lease can be kept there, so the session leaves it. A series
+//! goes on over the next connection, which may lead to the same server: a session can lose and
+//! reopen its connection more often than it is patient.
 
 use std::time::Duration;
 
@@ -18,10 +20,9 @@ pub(crate) struct ShortLeases {
     has_granted: bool,
 }
 
-/// Short leases over one connection, at most the session timeout apart.
+/// Short leases, at most the session timeout apart.
 #[derive(Clone, Copy, Debug)]
 struct Series {
-    connection: Option<u64>,
     first: Duration,
     last: Duration,
 }
@@ -44,21 +45,24 @@ impl ShortLeases {
     }
 
     /// Notes a lapse. The lease was too short if a hold was granted since the lapse before.
-    pub(crate) fn lapsed(&mut self, now: Duration, connection: Option<u64>) {
+    pub(crate) fn lapsed(&mut self, now: Duration, is_connected: bool) {
         if std::mem::take(&mut self.has_granted) {
-            self.note(now, connection);
+            self.note(now, is_connected);
         }
     }
 
     /// Notes that the lease is too short for a contender or a holder.
-    pub(crate) fn note(&mut self, now: Duration, connection: Option<u64>) {
+    ///
+    /// Without a connection it says nothing of a server.
+    pub(crate) fn note(&mut self, now: Duration, is_connected: bool) {
+        if !is_connected {
+            return;
+        }
         let before = self.series.filter(|it| now <= it.last + self.timeout);
         if before.is_none() {
             self.servers_left = 0;
         }
-        let before = before.filter(|it| it.connection == connection);
         self.series = Some(Series {
-            connection,
             first: before.map_or(now, |it| it.first),
             last: now,
         });

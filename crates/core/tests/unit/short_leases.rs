@@ -10,10 +10,10 @@ fn leases() -> ShortLeases {
 }
 
 /// How long leases are too short, each second from `now` on, until the session leaves the server.
-fn leaves_after(leases: &mut ShortLeases, now: &mut Duration, connection: u64) -> Duration {
+fn leaves_after(leases: &mut ShortLeases, now: &mut Duration) -> Duration {
     let began = *now;
     loop {
-        leases.note(*now, Some(connection));
+        leases.note(*now, true);
         if leases.leaves() {
             return *now - began;
         }
@@ -27,8 +27,7 @@ fn session_stays_twice_as_long_at_each_further_server() {
     let (mut leases, mut now) = (leases(), Duration::ZERO);
     for server in 0..MOST_DOUBLINGS + 2 {
         let stays = TIMEOUT * 2_u32.pow(server.min(MOST_DOUBLINGS));
-        let connection = server.into();
-        assert_eq!(leaves_after(&mut leases, &mut now, connection), stays);
+        assert_eq!(leaves_after(&mut leases, &mut now), stays);
     }
 }
 
@@ -36,9 +35,9 @@ fn session_stays_twice_as_long_at_each_further_server() {
 #[test]
 fn session_leaves_a_server_once() {
     let (mut leases, mut now) = (leases(), Duration::ZERO);
-    leaves_after(&mut leases, &mut now, 0);
+    leaves_after(&mut leases, &mut now);
     assert!(!leases.leaves());
-    assert_eq!(leaves_after(&mut leases, &mut now, 0), TIMEOUT * 2);
+    assert_eq!(leaves_after(&mut leases, &mut now), TIMEOUT * 2);
 }
 
 #[test]
@@ -46,31 +45,46 @@ fn short_leases_more_than_the_session_timeout_apart_are_no_series() {
     let mut leases = leases();
     let mut now = Duration::ZERO;
     for _ in 0..5 {
-        leases.note(now, Some(0));
+        leases.note(now, true);
         assert!(!leases.leaves());
         now += TIMEOUT + SECOND;
     }
-    leases.note(now, Some(0));
-    leases.note(now + TIMEOUT, Some(0));
+    leases.note(now, true);
+    leases.note(now + TIMEOUT, true);
     assert!(leases.leaves(), "these two are one");
 }
 
 #[test]
 fn time_at_a_server_begins_anew_after_a_while_without_short_leases() {
     let (mut leases, mut now) = (leases(), Duration::ZERO);
-    leaves_after(&mut leases, &mut now, 0);
-    assert_eq!(leaves_after(&mut leases, &mut now, 1), TIMEOUT * 2);
+    leaves_after(&mut leases, &mut now);
+    assert_eq!(leaves_after(&mut leases, &mut now), TIMEOUT * 2);
     now += TIMEOUT + SECOND;
-    assert_eq!(leaves_after(&mut leases, &mut now, 2), TIMEOUT);
+    assert_eq!(leaves_after(&mut leases, &mut now), TIMEOUT);
 }
 
+/// The next connection may lead to the same server.
 #[test]
-fn series_over_another_connection_is_another_one() {
+fn series_goes_on_over_the_next_connection() {
     let mut leases = leases();
-    for connection in 0..10 {
-        leases.note(SECOND * 5 * connection, Some(connection.into()));
-        assert!(!leases.leaves());
+    leases.note(Duration::ZERO, true);
+    leases.note(TIMEOUT / 2, false);
+    assert!(!leases.leaves());
+    leases.note(TIMEOUT, true);
+    assert!(leases.leaves());
+}
+
+/// A long outage is no fault of the server at which it ends.
+#[test]
+fn time_without_a_connection_is_no_series() {
+    let mut leases = leases();
+    for second in 0..30 {
+        leases.granted();
+        leases.lapsed(SECOND * second, false);
+        leases.note(SECOND * second, false);
     }
+    leases.note(SECOND * 30, true);
+    assert!(!leases.leaves());
 }
 
 /// A lease that nobody needs may lapse.
@@ -78,13 +92,13 @@ fn series_over_another_connection_is_another_one() {
 fn lapse_counts_only_if_a_hold_was_granted_since_the_lapse_before() {
     let mut leases = leases();
     for second in 0..30 {
-        leases.lapsed(SECOND * second, Some(0));
+        leases.lapsed(SECOND * second, true);
         assert!(!leases.leaves());
     }
     for second in [30, 40] {
         leases.granted();
-        leases.lapsed(SECOND * second, Some(0));
-        leases.lapsed(SECOND * second, Some(0));
+        leases.lapsed(SECOND * second, true);
+        leases.lapsed(SECOND * second, true);
     }
     assert!(leases.leaves());
 }
