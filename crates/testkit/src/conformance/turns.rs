@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{Hold, Recipe};
+use zookeeper_recipes_core::{Hold, Recipe, Session};
 
 use super::promise::{HANDOFF, Kept, PATIENCE, text};
 use super::suite::Conformance;
 use crate::history::History;
+
+/// How long all contenders may take to come into the queue.
+const MEETING: Duration = Duration::from_secs(3);
 
 impl Conformance<'_> {
     pub(super) async fn exclusion(&self) -> Kept {
@@ -19,31 +22,7 @@ impl Conformance<'_> {
         // A blocker holds everything.
         let everything = may as u64;
         let history = Arc::new(Mutex::new((History::new(everything), 0)));
-        let session = self.session().await?;
-        let mut first = Vec::new();
-        let filling = self.fill(&session, path).await?;
-        let share = everything / filling.len() as u64;
-        for hold in filling {
-            first.push((grant(&history, share, &hold)?, hold));
-        }
-        let mut tasks = self.contend(path, contenders, everything, &history).await?;
-        // All meet. On a slow machine, they would otherwise hold one by one.
-        let queued = first.len() + tasks.len();
-        let recipe = (self.make)(&session, path);
-        let all = tokio::time::timeout(HANDOFF, self.queue_length(&*recipe, queued));
-        tokio::select! {
-            // Without a queue that it claims to have, a recipe breaks another promise.
-            met = all => met.unwrap_or(Ok(()))?,
-            Some(early) = tasks.join_next() => {
-                early.map_err(text)??;
-                return Err("one had all its turns where there was no room".to_owned());
-            }
-        }
-        lock(&history).1 = 0;
-        for (number, hold) in first {
-            lock(&history).0.letting_go(number);
-            hold.release().await.map_err(text)?;
-        }
+        let mut tasks = self.meet(path, contenders, everything, &history).await?;
         while let Some(task) = tasks.join_next().await {
             task.map_err(text)??;
         }
@@ -54,26 +33,52 @@ impl Conformance<'_> {
         self.nothing_left(path).await
     }
 
-    /// Starts the contenders, and the one that holds everything if there is one.
-    async fn contend(
+    /// Lets all contenders come into the queue behind others, who then release.
+    ///
+    /// On a slow machine, the contenders would otherwise hold one by one.
+    async fn meet(
         &self,
         path: &str,
         contenders: usize,
         everything: u64,
         history: &Arc<Seen>,
     ) -> Kept<JoinSet<Kept>> {
-        let mut tasks = JoinSet::new();
-        let blockers = self.block.iter().map(|block| (block, everything));
-        let makes = std::iter::repeat_n((&self.make, 1), contenders).chain(blockers);
-        for (make, weight) in makes {
+        let session = self.session().await?;
+        let mut first = Vec::new();
+        let filling = self.fill(&session, path).await?;
+        let share = everything / filling.len().max(1) as u64;
+        for hold in filling {
+            first.push((grant(history, share, &hold)?, hold));
+        }
+        // Nobody waits while others connect.
+        let mut recipes = Vec::new();
+        let makes = std::iter::repeat_n(&self.make, contenders).chain(&self.block);
+        for make in makes {
             let session = self.session().await?;
-            let recipe = make(&session, path);
-            let history = history.clone();
-            tasks.spawn(async move {
-                take_turns(&*recipe, weight, &history).await?;
-                session.close().await;
-                Ok(())
-            });
+            recipes.push((make(&session, path), session));
+        }
+        let blockers = recipes.split_off(contenders);
+        let mut tasks = JoinSet::new();
+        for (recipe, session) in recipes {
+            tasks.spawn(take_turns(recipe, session, 1, history.clone()));
+        }
+        let recipe = (self.make)(&session, path);
+        let queue = self.queue_length(&*recipe, first.len() + contenders);
+        tokio::select! {
+            // Without a queue that it claims to have, a recipe breaks another promise.
+            met = tokio::time::timeout(MEETING, queue) => met.unwrap_or(Ok(()))?,
+            Some(early) = tasks.join_next() => {
+                early.map_err(text)??;
+                return Err("one had all its turns where there was no room".to_owned());
+            }
+        }
+        lock(history).1 = 0;
+        for (number, hold) in first {
+            lock(history).0.letting_go(number);
+            hold.release().await.map_err(text)?;
+        }
+        for (recipe, session) in blockers {
+            tasks.spawn(take_turns(recipe, session, everything, history.clone()));
         }
         Ok(tasks)
     }
@@ -132,18 +137,24 @@ impl Conformance<'_> {
     }
 }
 
-/// Holds three times, each time for a moment.
-async fn take_turns(recipe: &dyn Recipe, weight: u64, history: &Seen) -> Kept {
+/// Holds three times, each time for a moment, and closes the session.
+async fn take_turns(
+    recipe: Box<dyn Recipe>,
+    session: Session,
+    weight: u64,
+    history: Arc<Seen>,
+) -> Kept {
     for _ in 0..3 {
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-        let number = grant(history, weight, &hold)?;
+        let number = grant(&history, weight, &hold)?;
         tokio::time::sleep(Duration::from_millis(30)).await;
         if !hold.is_held() {
             return Err(format!("not held any more: {:?}", hold.state()));
         }
-        lock(history).0.letting_go(number);
+        lock(&history).0.letting_go(number);
         hold.release().await.map_err(text)?;
     }
+    session.close().await;
     Ok(())
 }
 
