@@ -241,13 +241,15 @@ impl Bench<'_> {
         let path = path(*peer, row);
         match row.measure() {
             Measure::Turns { .. } => {
-                let (mut time, mut figure) = (self.plan.time, 0.0);
-                // On a busy machine, a short round can end before the first turn does.
-                while figure == 0.0 && time < LONGEST_ROUND {
-                    figure = self.turns(which, row, &path, time).await?;
+                let mut time = self.plan.time;
+                loop {
+                    let figure = self.turns(which, row, &path, time).await?;
+                    // On a busy machine, a short round can end before the first turn does.
+                    if figure > 0.0 || time >= LONGEST_ROUND {
+                        return Ok(Some(figure));
+                    }
                     time *= 2;
                 }
-                Ok(Some(figure))
             }
             Measure::Readers { .. } => {
                 let mut took = Duration::ZERO;

@@ -26,8 +26,8 @@ pub fn can_run(suite: &str, missing: &[String]) -> bool {
 
 /// Whether a suite can run that needs Linux and root.
 ///
-/// The function prints that, as [`can_run`] does. `CI=true` does not ask for them, because neither
-/// can be installed.
+/// If they are missing, the function prints that, as [`can_run`] does. `CI=true` does not ask for
+/// them, because neither can be installed.
 pub fn can_run_as_root(suite: &str) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.contains("\nUid:\t0\t");
