@@ -76,7 +76,7 @@ impl<R, W> Machine<R, W> {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                self.hosts.confirmed();
+                self.has_answered();
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),
@@ -237,7 +237,7 @@ impl<R, W> Machine<R, W> {
     fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
-        self.hosts.confirmed();
+        self.has_answered();
         self.requests.answered()
     }
 

@@ -69,8 +69,8 @@ impl<R, W> Machine<R, W> {
             Link::Greeting { since, .. } if now >= since + self.handshake_limit() => {
                 self.give_up(now, Break::NoSession(self.handshake_limit()));
             }
-            Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
-                self.give_up(now, Break::Silent(self.timing.silence));
+            Link::Restoring { .. } if now >= self.heard_at + self.silence_limit() => {
+                self.give_up(now, Break::Silent(self.silence_limit()));
             }
             Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
                 self.give_up(now, Break::NoSession(self.timing.unanswered));
@@ -85,11 +85,24 @@ impl<R, W> Machine<R, W> {
 
     /// How long a host may take to accept, and then to confirm the session.
     fn handshake_limit(&self) -> Duration {
+        let usual = match self.session {
+            None => self.timing.first_handshake,
+            Some(_) => self.timing.handshake,
+        };
+        self.limit(usual, self.timing.session / 20)
+    }
+
+    /// How long a host may send nothing, if something is due from it.
+    fn silence_limit(&self) -> Duration {
+        self.limit(self.timing.silence, self.timing.session / 10)
+    }
+
+    /// A limit, which is another one in a move: a server has served the session until then, and the
+    /// lease does not wait for this one.
+    fn limit(&self, usual: Duration, in_a_move: Duration) -> Duration {
         match self.way_back.is_moving() {
-            // Another member served the session until now. The lease does not wait for this one.
-            true => self.timing.session / 20,
-            false if self.session.is_none() => self.timing.first_handshake,
-            false => self.timing.handshake,
+            true => usual.min(in_a_move),
+            false => usual,
         }
     }
 
@@ -101,7 +114,7 @@ impl<R, W> Machine<R, W> {
                 *since + self.handshake_limit()
             }
             Link::Restoring { since, .. } => {
-                (self.heard_at + self.timing.silence).min(*since + self.timing.unanswered)
+                (self.heard_at + self.silence_limit()).min(*since + self.timing.unanswered)
             }
             Link::Up => {
                 let look_at = self.way_back.look_at();
@@ -157,7 +170,7 @@ impl<R, W> Machine<R, W> {
     fn silent_at(&self) -> Option<Duration> {
         let (_, sent_at) = self.oldest_unanswered()?;
         // A process that was paused has heard nothing for long. The server gets its time to answer.
-        Some(sent_at.max(self.heard_at) + self.timing.silence)
+        Some(sent_at.max(self.heard_at) + self.silence_limit())
     }
 
     /// When the connection is given up, if the server sends no reply until then.
@@ -169,7 +182,7 @@ impl<R, W> Machine<R, W> {
 
     fn look_at_replies(&mut self, now: Duration) {
         if self.silent_at().is_some_and(|at| now >= at) {
-            return self.give_up(now, Break::Silent(self.timing.silence));
+            return self.give_up(now, Break::Silent(self.silence_limit()));
         }
         if self.unanswered_at().is_some_and(|at| now >= at) {
             let oldest = self.oldest_unanswered();
@@ -252,20 +265,21 @@ impl<R, W> Machine<R, W> {
 
     /// Forgets the connection. The requests that were sent over it have an unknown outcome.
     fn lost(&mut self, now: Duration, cause: Break) {
-        let (host, pause) = match &self.link {
-            Link::Opening { host, .. } | Link::Greeting { host, .. } => (
-                Some(*host),
-                self.hosts.pause_after_failure(self.timing.session),
-            ),
-            Link::Restoring { host, .. } => (
-                Some(*host),
-                self.hosts.pause_after_failure(self.timing.session),
-            ),
-            Link::Up => (None, self.hosts.pause_after_break(self.timing.session)),
+        let host = match &self.link {
+            Link::Opening { host, .. }
+            | Link::Greeting { host, .. }
+            | Link::Restoring { host, .. } => Some(*host),
+            Link::Up => None,
             Link::Down { .. } | Link::Ended(_) => return,
         };
-        let is_up = matches!(self.link, Link::Up);
-        self.way_back.lost(now, is_up, &cause);
+        let pause = match host {
+            // The next one is the server that the session has left, which served it until now.
+            _ if self.way_back.is_moving() => Duration::ZERO,
+            Some(_) => self.hosts.pause_after_failure(self.timing.session),
+            None => self.hosts.pause_after_break(self.timing.session),
+        };
+        let is_confirmed = matches!(self.link, Link::Restoring { .. } | Link::Up);
+        self.way_back.lost(now, is_confirmed, &cause);
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;

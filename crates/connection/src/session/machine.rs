@@ -36,6 +36,7 @@ pub struct Config {
     /// How long the session stays away from a host whose connection broke, at least. It then moves
     /// back once the host accepts connections. `None` stays away. At least one second. The time
     /// doubles with each move to a host that hangs, or that has the session for less than this time.
+    /// It is as it was after a move to a host that has the session for longer.
     pub return_after: Option<Duration>,
 }
 
@@ -350,6 +351,7 @@ impl<R, W> Machine<R, W> {
             self.own_frames.clear();
             return self.end(End::Closed);
         }
+        self.stay(now);
         self.ask_to_close(now);
         self.closing_until = Some(now + self.timing.session);
     }

@@ -15,7 +15,22 @@ impl<R, W> Machine<R, W> {
     /// The session is up at this host.
     pub(crate) fn has_arrived(&mut self, now: Duration, host: usize) {
         self.way_back.arrived(now, host);
-        self.stay_away(now);
+        if !self.way_back.is_moving() {
+            self.stay_away(now);
+        }
+    }
+
+    /// The server has answered a request.
+    pub(crate) fn has_answered(&mut self) {
+        self.hosts.confirmed();
+        self.way_back.answered();
+    }
+
+    /// Lets requests out again that wait for a move.
+    pub(crate) fn stay(&mut self, now: Duration) {
+        if self.way_back.holds_requests() {
+            self.stay_away(now);
+        }
     }
 
     /// Draws the time of the next look: after one to two pauses, so that a fleet does not return

@@ -17,9 +17,12 @@ pub(crate) struct WayBack {
     /// The least time between a break and a look, and between two looks, unless moves have
     /// failed. `None` never looks.
     pause: Option<Duration>,
-    /// How many moves in a row led to a host that hung, or that broke soon. Each doubles the pause.
+    /// How many moves found that the host hung or broke soon, since one did not. Each doubles the
+    /// pause.
     failed: u32,
-    /// When the session came back to the host of the present connection.
+    /// The host of these moves.
+    failed_at: Option<usize>,
+    /// When a move led to the host of the present connection.
     returned: Option<Duration>,
     /// The host of the present connection.
     pub(crate) present: Option<usize>,
@@ -40,7 +43,7 @@ pub(crate) enum Step {
     Looking,
     /// The host has accepted a connection. No request is sent before the move.
     Draining,
-    /// The session has left this server for the host.
+    /// The session has left this server for the host, which has answered no request yet.
     Moving {
         from: Option<usize>,
     },
@@ -55,6 +58,7 @@ impl WayBack {
         WayBack {
             pause: pause.map(|pause| pause.clamp(SHORTEST, LONGEST)),
             failed: 0,
+            failed_at: None,
             returned: None,
             present: None,
             lost: None,
@@ -82,7 +86,7 @@ impl WayBack {
         self.step == Step::Draining
     }
 
-    /// True if the present try is the move itself.
+    /// True during a move, until the host has answered a request.
     pub(crate) fn is_moving(&self) -> bool {
         matches!(self.step, Step::Moving { .. })
     }
@@ -102,40 +106,47 @@ impl WayBack {
         self.present = Some(host);
         if self.lost == Some(host) {
             self.lost = None;
-            self.returned = Some(now);
+            self.returned = self.is_moving().then_some(now);
         }
     }
 
-    /// A connection is gone, or could not be opened. `is_up` is true if it had served the session.
-    pub(crate) fn lost(&mut self, now: Duration, is_up: bool, cause: &Break) {
-        let broke = is_up && !matches!(cause, Break::Left);
-        let stayed = self.returned.take().map(|at| now.saturating_sub(at));
-        match stayed {
-            Some(stayed) if self.pause().is_some_and(|pause| stayed >= pause) => self.failed = 0,
-            // The host has not come back for good.
-            Some(_) => self.failed = self.failed.saturating_add(1),
-            None => {}
+    /// The host of the present connection has answered a request.
+    pub(crate) fn answered(&mut self) {
+        if self.is_moving() {
+            self.step = Step::Nothing;
         }
+    }
+
+    /// A connection is gone, or could not be opened. `is_confirmed` is true if the host had
+    /// confirmed the session.
+    pub(crate) fn lost(&mut self, now: Duration, is_confirmed: bool, cause: &Break) {
+        let stayed = self.returned.take().map(|at| now.saturating_sub(at));
+        let has_failed = match (self.step, stayed) {
+            // A host that closes the connection costs no time, and may be behind for a moment only.
+            (Step::Moving { .. }, _) => (is_confirmed || hangs(cause)).then_some(true),
+            (_, stayed) => stayed.zip(self.pause).map(|(stayed, pause)| stayed < pause),
+        };
+        self.failed = match has_failed {
+            Some(true) => self.failed.saturating_add(1),
+            Some(false) => 0,
+            None => self.failed,
+        };
         self.step = match self.step {
-            Step::Moving { from } => {
-                self.failed = self.failed.saturating_add(u32::from(hangs(cause)));
-                Step::Failed { from }
-            }
+            Step::Moving { from } => Step::Failed { from },
             _ => Step::Nothing,
         };
-        if let (true, Some(host)) = (broke && self.pause.is_some(), self.present) {
-            self.lost.get_or_insert(host);
+        let present = self.present.take();
+        let broken = present.filter(|_| self.pause.is_some() && !matches!(cause, Break::Left));
+        if let Some(host) = broken {
+            let lost = *self.lost.get_or_insert(host);
+            if self.failed_at.replace(lost) != Some(lost) {
+                self.failed = 0;
+            }
         }
-        self.present = None;
     }
 }
 
-/// True if the session has waited for the host in vain.
-///
-/// A host that closes the connection costs no time, and may be behind for a moment only.
+/// True if the session has waited for a connection to the host, or for its word, in vain.
 fn hangs(cause: &Break) -> bool {
-    matches!(
-        cause,
-        Break::NotConnected(_) | Break::NoSession(_) | Break::Silent(_) | Break::Unanswered { .. }
-    )
+    matches!(cause, Break::NotConnected(_) | Break::NoSession(_))
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::WatchedRead;
-use zookeeper_recipes_protocol::{EventType, OpCode, PathRequest, Reply, ReplyBody, RequestBody};
+use zookeeper_recipes_connection::{Config, WatchedRead};
+use zookeeper_recipes_protocol::{
+    EventType, OpCode, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody,
+};
 
-use crate::world::{AWAY, Seen, T, Way, World};
+use crate::world::{AWAY, Seen, T, Way, World, config};
 
 /// A session that has lost its first host, and is at another one.
 fn away() -> (World, usize) {
@@ -41,6 +43,11 @@ fn ask_slowly(world: &mut World) -> usize {
     let caller = world.request(RequestBody::Sync(PathRequest { path }));
     world.settle();
     caller
+}
+
+fn exists(path: &str) -> RequestBody {
+    let path = path.to_owned();
+    RequestBody::Exists(ReadRequest { path, watch: false })
 }
 
 /// The bytes of the answer.
@@ -173,6 +180,45 @@ fn session_goes_on_elsewhere_if_the_host_accepts_and_does_not_answer() {
 }
 
 #[test]
+fn move_of_a_session_with_a_long_timeout_takes_no_longer_than_another_try() {
+    let hour = Duration::from_secs(3_600);
+    let mut world = World::new(Config {
+        session_timeout: hour,
+        return_after: Some(AWAY),
+        ..config(3)
+    });
+    world.ensemble.conduct.grants = 3_600_000;
+    world.until(World::is_connected);
+    let (mut world, first) = away_from(world);
+    world.ways[first] = Way::Mute;
+    world.until(|world| host(world) == first);
+    let since = world.now;
+    world.until(World::is_connected);
+    let took = world.now - since;
+    assert!(took <= Duration::from_secs(10), "{took:?}");
+}
+
+/// There is a pause after other failures, once each host was tried.
+#[test]
+fn session_whose_move_fails_is_back_without_a_pause_if_there_is_no_third_host() {
+    for seed in 0..20 {
+        let mut world = World::new(Config {
+            seed,
+            return_after: Some(AWAY),
+            ..config(2)
+        });
+        world.until(World::is_connected);
+        let (mut world, first) = away_from(world);
+        world.ways[first] = Way::Mute;
+        world.until(|world| host(world) == first);
+        let since = world.now;
+        world.until(World::is_connected);
+        assert!(world.now - since <= T / 20, "seed {seed}");
+        assert_ne!(host(&world), first);
+    }
+}
+
+#[test]
 fn session_whose_move_fails_is_back_at_once_at_the_server_that_it_has_left() {
     for seed in 0..20 {
         let (mut world, first) = away_from(World::returning(seed));
@@ -230,10 +276,94 @@ fn session_returns_ever_more_rarely_to_a_host_that_breaks_soon_again() {
         let looked = until_it_looks(&mut world);
         assert!(looked >= pause && looked <= 2 * pause, "{looked:?}");
         world.until(|world| host(world) == first && world.is_connected());
-        world.pass(pause - Duration::from_millis(1));
+        world.pass(AWAY - Duration::from_millis(1));
         loses(&mut world, first);
         pause *= 2;
     }
+    // It has the session for one pause.
+    world.ways[first] = Way::Member;
+    until_it_looks(&mut world);
+    world.until(|world| host(world) == first && world.is_connected());
+    world.pass(AWAY);
+    loses(&mut world, first);
+    assert!(until_it_looks(&mut world) <= 2 * AWAY);
+}
+
+/// A network may cut each connection after a while.
+#[test]
+fn connection_that_breaks_soon_after_no_move_makes_no_look_rarer() {
+    let (mut world, first) = away();
+    for _ in 0..30 {
+        let lost = host(&world);
+        world.ways.fill(Way::Member);
+        world.close_connection();
+        world.settle();
+        world.until(World::is_connected);
+        assert_ne!(host(&world), lost);
+    }
+    world.ways.fill(Way::Refused);
+    let present = host(&world);
+    assert_ne!(present, first);
+    for _ in 0..5 {
+        assert!(until_it_looks(&mut world) <= 2 * AWAY);
+    }
+}
+
+#[test]
+fn host_pays_for_no_move_to_another_one() {
+    let (mut world, first) = away();
+    world.ways[first] = Way::Mute;
+    for _ in 0..5 {
+        until_it_looks(&mut world);
+        world.until(|world| !world.is_connected());
+        world.until(World::is_connected);
+    }
+    world.ways[first] = Way::Member;
+    world.until(|world| host(world) == first && world.is_connected());
+    world.request(exists("/"));
+    world.settle();
+    world.machine.leave_server(world.now);
+    world.until(|world| host(world) != first && world.is_connected());
+    let second = host(&world);
+    loses(&mut world, second);
+    assert!(until_it_looks(&mut world) <= 2 * AWAY);
+}
+
+/// A server can hang after it has confirmed the session.
+#[test]
+fn session_is_back_in_time_if_the_host_confirms_it_and_then_hangs() {
+    for seed in 0..20 {
+        let (mut world, first) = away_from(World::returning(seed));
+        let left = host(&world);
+        world.ways[first] = Way::Member;
+        world.until(|world| host(world) == first && world.is_connected());
+        let caller = world.request(exists("/"));
+        world.silence();
+        let (since, connects) = (world.now, world.connects.len());
+        world.until(|world| world.connects.len() > connects && world.is_connected());
+        let took = world.now - since;
+        assert_eq!((host(&world), world.connects.len()), (left, connects + 1));
+        assert!(took <= T / 10, "seed {seed}: {took:?}");
+        world.until(|world| world.is_answered(caller));
+        assert!(
+            until_it_looks(&mut world) > 2 * AWAY,
+            "it looks more rarely"
+        );
+    }
+}
+
+/// Its znodes would last for the session timeout if the process ends meanwhile.
+#[test]
+fn session_that_is_closed_moves_no_more() {
+    let (mut world, first) = away();
+    ask_slowly(&mut world);
+    world.ways[first] = Way::Member;
+    world.until(|world| !world.looks.is_empty());
+    let connects = world.connects.len();
+    world.machine.close(world.now);
+    world.inject(&answer(&world));
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.connects.len(), connects);
 }
 
 #[test]
