@@ -58,7 +58,6 @@ fn last_of_the_hosts_resumes_a_session_within_its_timeout_however_short_that_is(
         let mut config = config(5);
         config.session_timeout = timeout;
         let mut world = World::new(config);
-        world.ensemble.conduct.grants = 1_000;
         world.until(World::is_connected);
         world.ways = vec![Way::Lost, Way::Mute, Way::Lost, Way::Mute, Way::Lost];
         world.ways[reachable] = Way::Member;

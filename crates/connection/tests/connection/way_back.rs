@@ -21,6 +21,16 @@ fn away_from(mut world: World) -> (World, usize) {
     (world, first)
 }
 
+/// A session of this configuration that returns, has lost its first host, and is at another one.
+fn away_in(config: Config) -> (World, usize) {
+    let mut world = World::new(Config {
+        return_after: Some(AWAY),
+        ..config
+    });
+    world.until(World::is_connected);
+    away_from(world)
+}
+
 /// The session loses this host, which refuses from then on, and comes to another one.
 fn loses(world: &mut World, lost: usize) {
     assert_eq!(host(world), lost);
@@ -182,14 +192,10 @@ fn session_goes_on_elsewhere_if_the_host_accepts_and_does_not_answer() {
 #[test]
 fn move_of_a_session_with_a_long_timeout_takes_no_longer_than_another_try() {
     let hour = Duration::from_secs(3_600);
-    let mut world = World::new(Config {
+    let (mut world, first) = away_in(Config {
         session_timeout: hour,
-        return_after: Some(AWAY),
         ..config(3)
     });
-    world.ensemble.conduct.grants = 3_600_000;
-    world.until(World::is_connected);
-    let (mut world, first) = away_from(world);
     world.ways[first] = Way::Mute;
     world.until(|world| host(world) == first);
     let since = world.now;
@@ -202,13 +208,7 @@ fn move_of_a_session_with_a_long_timeout_takes_no_longer_than_another_try() {
 #[test]
 fn session_whose_move_fails_is_back_without_a_pause_if_there_is_no_third_host() {
     for seed in 0..20 {
-        let mut world = World::new(Config {
-            seed,
-            return_after: Some(AWAY),
-            ..config(2)
-        });
-        world.until(World::is_connected);
-        let (mut world, first) = away_from(world);
+        let (mut world, first) = away_in(Config { seed, ..config(2) });
         world.ways[first] = Way::Mute;
         world.until(|world| host(world) == first);
         let since = world.now;
@@ -246,6 +246,17 @@ fn until_it_looks(world: &mut World) -> Duration {
     panic!("it does not look: {:?}", world.machine);
 }
 
+/// The session returns to this host, and loses it again after so long. Says how long it took until
+/// the look.
+fn returns_for(world: &mut World, lost: usize, stays: Duration) -> Duration {
+    world.ways[lost] = Way::Member;
+    let looked = until_it_looks(world);
+    world.until(|world| host(world) == lost && world.is_connected());
+    world.pass(stays);
+    loses(world, lost);
+    looked
+}
+
 #[test]
 fn session_returns_ever_more_rarely_to_a_host_that_accepts_and_does_not_answer() {
     let (mut world, first) = away();
@@ -257,13 +268,7 @@ fn session_returns_ever_more_rarely_to_a_host_that_accepts_and_does_not_answer()
         world.until(|world| !world.is_connected());
         pause = (2 * pause).min(1024 * AWAY);
     }
-    // The session is at the host for longer than it stayed away.
-    world.ways[first] = Way::Member;
-    world.until(World::is_connected);
-    until_it_looks(&mut world);
-    world.until(|world| host(world) == first && world.is_connected());
-    world.pass(pause);
-    loses(&mut world, first);
+    returns_for(&mut world, first, AWAY);
     assert!(until_it_looks(&mut world) <= 2 * AWAY);
 }
 
@@ -272,20 +277,11 @@ fn session_returns_ever_more_rarely_to_a_host_that_breaks_soon_again() {
     let (mut world, first) = away();
     let mut pause = AWAY;
     for _ in 0..6 {
-        world.ways[first] = Way::Member;
-        let looked = until_it_looks(&mut world);
+        let looked = returns_for(&mut world, first, AWAY - Duration::from_millis(1));
         assert!(looked >= pause && looked <= 2 * pause, "{looked:?}");
-        world.until(|world| host(world) == first && world.is_connected());
-        world.pass(AWAY - Duration::from_millis(1));
-        loses(&mut world, first);
         pause *= 2;
     }
-    // It has the session for one pause.
-    world.ways[first] = Way::Member;
-    until_it_looks(&mut world);
-    world.until(|world| host(world) == first && world.is_connected());
-    world.pass(AWAY);
-    loses(&mut world, first);
+    returns_for(&mut world, first, AWAY);
     assert!(until_it_looks(&mut world) <= 2 * AWAY);
 }
 
