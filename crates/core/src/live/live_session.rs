@@ -73,7 +73,7 @@ impl LeaseState {
         }
         let count = self.lease.count_lapse(now);
         if count.lapses > last.lapses {
-            self.short.lapsed(now, self.connection.is_some());
+            self.short.lapsed(now);
         }
         count
     }
@@ -501,9 +501,7 @@ impl LiveSession {
 
     /// Notes that a contender whose turn has come waits for the lease.
     fn note_lease_wait(&self) {
-        let mut lease_state = lock(&self.lease_state);
-        let is_connected = lease_state.connection.is_some();
-        lease_state.short.note(self.now(), is_connected);
+        lock(&self.lease_state).short.note(self.now());
     }
 
     /// Leaves the server if it answers so late that no lease can be kept there.

@@ -45,19 +45,14 @@ impl ShortLeases {
     }
 
     /// Notes a lapse. The lease was too short if a hold was granted since the lapse before.
-    pub(crate) fn lapsed(&mut self, now: Duration, is_connected: bool) {
+    pub(crate) fn lapsed(&mut self, now: Duration) {
         if std::mem::take(&mut self.has_granted) {
-            self.note(now, is_connected);
+            self.note(now);
         }
     }
 
     /// Notes that the lease is too short for a contender or a holder.
-    ///
-    /// Without a connection it says nothing of a server.
-    pub(crate) fn note(&mut self, now: Duration, is_connected: bool) {
-        if !is_connected {
-            return;
-        }
+    pub(crate) fn note(&mut self, now: Duration) {
         let before = self.series.filter(|it| now <= it.last + self.timeout);
         if before.is_none() {
             self.servers_left = 0;

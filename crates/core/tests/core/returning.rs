@@ -125,3 +125,46 @@ async fn session_loses_no_hold_to_a_returned_member_that_hangs() {
         assert!(held.is_held(), "{seed}");
     }
 }
+
+/// The member that it has lost lags, too, and closes the connection of a session that has seen more.
+/// So each move ends at the present server, over a new connection.
+#[tokio::test(start_paused = true)]
+async fn session_leaves_a_follower_that_lags_although_it_moves_again_and_again() {
+    let mut left = 0;
+    for seed in 0..20 {
+        let simulation = simulation(seed);
+        let process = simulation.process("one");
+        let process = process.with_return_after(Duration::from_secs(1));
+        let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+        let session = session.expect("a session opens");
+        let member = loses_its_member(&simulation, &session).await;
+        let present = server(&simulation, &session).expect("connected");
+        if present == simulation.administrator().leader() {
+            continue;
+        }
+        simulation.faults().lag(member, Duration::from_secs(3));
+        simulation
+            .faults()
+            .lag(present, Duration::from_millis(1_500));
+        let administrator = simulation.administrator();
+        let writes = async {
+            loop {
+                administrator.set_data("/", b"").expect("it exists");
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let acquires = async {
+            sleep(2 * AWAY).await;
+            let held = queue(&session, "/held").acquire().await;
+            held.expect("it is free").is_held()
+        };
+        let held = tokio::select! {
+            never = writes => never,
+            held = tokio::time::timeout(8 * AWAY, acquires) => held,
+        };
+        assert!(held.is_ok_and(|is_held| is_held), "{seed}");
+        assert_ne!(server(&simulation, &session), Some(present), "{seed}");
+        left += 1;
+    }
+    assert!(left > 0, "each had the leader");
+}

@@ -13,7 +13,7 @@ fn leases() -> ShortLeases {
 fn leaves_after(leases: &mut ShortLeases, now: &mut Duration) -> Duration {
     let began = *now;
     loop {
-        leases.note(*now, true);
+        leases.note(*now);
         if leases.leaves() {
             return *now - began;
         }
@@ -45,12 +45,12 @@ fn short_leases_more_than_the_session_timeout_apart_are_no_series() {
     let mut leases = leases();
     let mut now = Duration::ZERO;
     for _ in 0..5 {
-        leases.note(now, true);
+        leases.note(now);
         assert!(!leases.leaves());
         now += TIMEOUT + SECOND;
     }
-    leases.note(now, true);
-    leases.note(now + TIMEOUT, true);
+    leases.note(now);
+    leases.note(now + TIMEOUT);
     assert!(leases.leaves(), "these two are one");
 }
 
@@ -63,42 +63,18 @@ fn time_at_a_server_begins_anew_after_a_while_without_short_leases() {
     assert_eq!(leaves_after(&mut leases, &mut now), TIMEOUT);
 }
 
-/// The next connection may lead to the same server.
-#[test]
-fn series_goes_on_over_the_next_connection() {
-    let mut leases = leases();
-    leases.note(Duration::ZERO, true);
-    leases.note(TIMEOUT / 2, false);
-    assert!(!leases.leaves());
-    leases.note(TIMEOUT, true);
-    assert!(leases.leaves());
-}
-
-/// A long outage is no fault of the server at which it ends.
-#[test]
-fn time_without_a_connection_is_no_series() {
-    let mut leases = leases();
-    for second in 0..30 {
-        leases.granted();
-        leases.lapsed(SECOND * second, false);
-        leases.note(SECOND * second, false);
-    }
-    leases.note(SECOND * 30, true);
-    assert!(!leases.leaves());
-}
-
 /// A lease that nobody needs may lapse.
 #[test]
 fn lapse_counts_only_if_a_hold_was_granted_since_the_lapse_before() {
     let mut leases = leases();
     for second in 0..30 {
-        leases.lapsed(SECOND * second, true);
+        leases.lapsed(SECOND * second);
         assert!(!leases.leaves());
     }
     for second in [30, 40] {
         leases.granted();
-        leases.lapsed(SECOND * second, true);
-        leases.lapsed(SECOND * second, true);
+        leases.lapsed(SECOND * second);
+        leases.lapsed(SECOND * second);
     }
     assert!(leases.leaves());
 }
