@@ -76,7 +76,8 @@ impl<R, W> Machine<R, W> {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                self.has_answered();
+                self.hosts.confirmed();
+                self.up_if_restored(now);
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),
@@ -237,7 +238,7 @@ impl<R, W> Machine<R, W> {
     fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
-        self.has_answered();
+        self.hosts.confirmed();
         self.requests.answered()
     }
 

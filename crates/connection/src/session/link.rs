@@ -69,8 +69,8 @@ impl<R, W> Machine<R, W> {
             Link::Greeting { since, .. } if now >= since + self.handshake_limit() => {
                 self.give_up(now, Break::NoSession(self.handshake_limit()));
             }
-            Link::Restoring { .. } if now >= self.heard_at + self.silence_limit() => {
-                self.give_up(now, Break::Silent(self.silence_limit()));
+            Link::Restoring { .. } if now >= self.heard_at + self.restoring_limit() => {
+                self.give_up(now, Break::Silent(self.restoring_limit()));
             }
             Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
                 self.give_up(now, Break::NoSession(self.timing.unanswered));
@@ -85,23 +85,22 @@ impl<R, W> Machine<R, W> {
 
     /// How long a host may take to accept, and then to confirm the session.
     fn handshake_limit(&self) -> Duration {
-        let usual = match self.session {
+        self.limit(match self.session {
             None => self.timing.first_handshake,
             Some(_) => self.timing.handshake,
-        };
-        self.limit(usual, self.timing.session / 20)
+        })
     }
 
-    /// How long a host may send nothing, if something is due from it.
-    fn silence_limit(&self) -> Duration {
-        self.limit(self.timing.silence, self.timing.session / 10)
+    /// How long a host may send nothing while it restores the session.
+    fn restoring_limit(&self) -> Duration {
+        self.limit(self.timing.silence)
     }
 
-    /// A limit, which is another one in a move: a server has served the session until then, and the
-    /// lease does not wait for this one.
-    fn limit(&self, usual: Duration, in_a_move: Duration) -> Duration {
+    /// The limit for a host. A host to which the session moves has less time, because another one
+    /// has served the session until then.
+    fn limit(&self, usual: Duration) -> Duration {
         match self.way_back.is_moving() {
-            true => usual.min(in_a_move),
+            true => usual.min(self.timing.in_a_move),
             false => usual,
         }
     }
@@ -114,7 +113,7 @@ impl<R, W> Machine<R, W> {
                 *since + self.handshake_limit()
             }
             Link::Restoring { since, .. } => {
-                (self.heard_at + self.silence_limit()).min(*since + self.timing.unanswered)
+                (self.heard_at + self.restoring_limit()).min(*since + self.timing.unanswered)
             }
             Link::Up => {
                 let look_at = self.way_back.look_at();
@@ -170,7 +169,7 @@ impl<R, W> Machine<R, W> {
     fn silent_at(&self) -> Option<Duration> {
         let (_, sent_at) = self.oldest_unanswered()?;
         // A process that was paused has heard nothing for long. The server gets its time to answer.
-        Some(sent_at.max(self.heard_at) + self.silence_limit())
+        Some(sent_at.max(self.heard_at) + self.timing.silence)
     }
 
     /// When the connection is given up, if the server sends no reply until then.
@@ -182,7 +181,7 @@ impl<R, W> Machine<R, W> {
 
     fn look_at_replies(&mut self, now: Duration) {
         if self.silent_at().is_some_and(|at| now >= at) {
-            return self.give_up(now, Break::Silent(self.silence_limit()));
+            return self.give_up(now, Break::Silent(self.timing.silence));
         }
         if self.unanswered_at().is_some_and(|at| now >= at) {
             let oldest = self.oldest_unanswered();
@@ -193,9 +192,13 @@ impl<R, W> Machine<R, W> {
             return self.give_up(now, cause);
         }
         if now >= self.ping_at() {
-            self.pinged_at = Some(now);
-            self.send_own(xid::PING, RequestBody::Ping);
+            self.ping(now);
         }
+    }
+
+    fn ping(&mut self, now: Duration) {
+        self.pinged_at = Some(now);
+        self.send_own(xid::PING, RequestBody::Ping);
     }
 
     /// Breaks the connection from this side.
@@ -223,6 +226,10 @@ impl<R, W> Machine<R, W> {
             watches += 1;
             self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
         }
+        if self.way_back.is_moving() {
+            // A host can confirm a session and hang. No request is to be in doubt for that.
+            self.ping(now);
+        }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.link = Link::Restoring {
             host,
@@ -243,7 +250,8 @@ impl<R, W> Machine<R, W> {
         else {
             return;
         };
-        let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
+        let is_restored = schemes.is_empty() && self.pinged_at.is_none();
+        let (true, Some(session_id)) = (is_restored, self.session_id()) else {
             return;
         };
         let host = *host;
@@ -260,6 +268,7 @@ impl<R, W> Machine<R, W> {
             session_id,
             timeout: self.shortest.unwrap_or(self.timeout),
             connection: self.connection,
+            host,
         }));
     }
 
@@ -278,7 +287,7 @@ impl<R, W> Machine<R, W> {
             Some(_) => self.hosts.pause_after_failure(self.timing.session),
             None => self.hosts.pause_after_break(self.timing.session),
         };
-        let is_confirmed = matches!(self.link, Link::Restoring { .. } | Link::Up);
+        let is_confirmed = matches!(self.link, Link::Restoring { .. });
         self.way_back.lost(now, is_confirmed, &cause);
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {

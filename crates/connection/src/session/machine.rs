@@ -36,7 +36,7 @@ pub struct Config {
     /// How long the session stays away from a host whose connection broke, at least. It then moves
     /// back once the host accepts connections. `None` stays away. At least one second. The time
     /// doubles with each move to a host that hangs, or that has the session for less than this time.
-    /// It is as it was after a move to a host that has the session for longer.
+    /// Once a host has had the session for longer, the time is as it was.
     pub return_after: Option<Duration>,
 }
 
@@ -87,6 +87,8 @@ pub enum State {
         timeout: Duration,
         /// The number of the connection: higher than those of earlier connections.
         connection: u64,
+        /// The index of the host.
+        host: usize,
     },
     /// No server has confirmed the session over the current connection.
     Disconnected {

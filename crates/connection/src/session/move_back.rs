@@ -2,8 +2,8 @@
 //!
 //! A session that has another host meanwhile looks now and then if that host accepts a connection.
 //! If it does, the session sends no more requests, waits for the replies to all that it has sent,
-//! and moves. So no request is in doubt after the move. The watches are set again at the new
-//! connection, as after each reconnect.
+//! and moves. The watches are set again at the new connection, as after each reconnect. The first
+//! request goes out when the host has answered a ping. So no move puts a request in doubt.
 
 use std::time::Duration;
 
@@ -15,15 +15,7 @@ impl<R, W> Machine<R, W> {
     /// The session is up at this host.
     pub(crate) fn has_arrived(&mut self, now: Duration, host: usize) {
         self.way_back.arrived(now, host);
-        if !self.way_back.is_moving() {
-            self.stay_away(now);
-        }
-    }
-
-    /// The server has answered a request.
-    pub(crate) fn has_answered(&mut self) {
-        self.hosts.confirmed();
-        self.way_back.answered();
+        self.stay_away(now);
     }
 
     /// Lets requests out again that wait for a move.

@@ -17,13 +17,12 @@ pub(crate) struct WayBack {
     /// The least time between a break and a look, and between two looks, unless moves have
     /// failed. `None` never looks.
     pause: Option<Duration>,
-    /// How many moves found that the host hung or broke soon, since one did not. Each doubles the
-    /// pause.
+    /// How many moves in a row led to a host that hung, or that broke soon. Each doubles the pause.
     failed: u32,
     /// The host of these moves.
     failed_at: Option<usize>,
-    /// When a move led to the host of the present connection.
-    returned: Option<Duration>,
+    /// When the session came up at the present host, and whether by a move.
+    arrival: Option<(Duration, bool)>,
     /// The host of the present connection.
     pub(crate) present: Option<usize>,
     /// The host to return to.
@@ -43,7 +42,7 @@ pub(crate) enum Step {
     Looking,
     /// The host has accepted a connection. No request is sent before the move.
     Draining,
-    /// The session has left this server for the host, which has answered no request yet.
+    /// The session has left this server for the host.
     Moving {
         from: Option<usize>,
     },
@@ -59,7 +58,7 @@ impl WayBack {
             pause: pause.map(|pause| pause.clamp(SHORTEST, LONGEST)),
             failed: 0,
             failed_at: None,
-            returned: None,
+            arrival: None,
             present: None,
             lost: None,
             step: Step::Nothing,
@@ -86,7 +85,7 @@ impl WayBack {
         self.step == Step::Draining
     }
 
-    /// True during a move, until the host has answered a request.
+    /// True if the present try is the move itself.
     pub(crate) fn is_moving(&self) -> bool {
         matches!(self.step, Step::Moving { .. })
     }
@@ -104,33 +103,14 @@ impl WayBack {
     /// The session is up at this host.
     pub(crate) fn arrived(&mut self, now: Duration, host: usize) {
         self.present = Some(host);
-        if self.lost == Some(host) {
-            self.lost = None;
-            self.returned = self.is_moving().then_some(now);
-        }
-    }
-
-    /// The host of the present connection has answered a request.
-    pub(crate) fn answered(&mut self) {
-        if self.is_moving() {
-            self.step = Step::Nothing;
-        }
+        self.arrival = Some((now, self.is_moving()));
+        self.lost = self.lost.filter(|lost| *lost != host);
     }
 
     /// A connection is gone, or could not be opened. `is_confirmed` is true if the host had
-    /// confirmed the session.
+    /// confirmed the session, and had not answered yet.
     pub(crate) fn lost(&mut self, now: Duration, is_confirmed: bool, cause: &Break) {
-        let stayed = self.returned.take().map(|at| now.saturating_sub(at));
-        let has_failed = match (self.step, stayed) {
-            // A host that closes the connection costs no time, and may be behind for a moment only.
-            (Step::Moving { .. }, _) => (is_confirmed || hangs(cause)).then_some(true),
-            (_, stayed) => stayed.zip(self.pause).map(|(stayed, pause)| stayed < pause),
-        };
-        self.failed = match has_failed {
-            Some(true) => self.failed.saturating_add(1),
-            Some(false) => 0,
-            None => self.failed,
-        };
+        self.judge(now, is_confirmed, cause);
         self.step = match self.step {
             Step::Moving { from } => Step::Failed { from },
             _ => Step::Nothing,
@@ -142,6 +122,25 @@ impl WayBack {
             if self.failed_at.replace(lost) != Some(lost) {
                 self.failed = 0;
             }
+        }
+    }
+
+    /// Counts the move if it was in vain, and forgives a host that has served the session for long.
+    fn judge(&mut self, now: Duration, is_confirmed: bool, cause: &Break) {
+        let Some((at, by_move)) = self.arrival.take() else {
+            // A host that closes the connection costs no time, and may be behind for a moment only.
+            if self.is_moving() && (is_confirmed || hangs(cause)) {
+                self.failed = self.failed.saturating_add(1);
+            }
+            return;
+        };
+        let is_short = self
+            .pause
+            .is_some_and(|pause| now.saturating_sub(at) < pause);
+        match is_short {
+            true if by_move => self.failed = self.failed.saturating_add(1),
+            false if self.present == self.failed_at => self.failed = 0,
+            _ => {}
         }
     }
 }

@@ -331,21 +331,46 @@ fn session_is_back_in_time_if_the_host_confirms_it_and_then_hangs() {
     for seed in 0..20 {
         let (mut world, first) = away_from(World::returning(seed));
         let left = host(&world);
+        ask_slowly(&mut world);
         world.ways[first] = Way::Member;
-        world.until(|world| host(world) == first && world.is_connected());
-        let caller = world.request(exists("/"));
-        world.silence();
+        world.until(|world| !world.looks.is_empty());
+        world.ensemble.conduct.mute = vec![OpCode::Ping];
+        world.inject(&answer(&world));
+        let waits = world.create("/later");
+        world.until(|world| host(world) == first);
         let (since, connects) = (world.now, world.connects.len());
-        world.until(|world| world.connects.len() > connects && world.is_connected());
+        world.until(World::is_connected);
         let took = world.now - since;
         assert_eq!((host(&world), world.connects.len()), (left, connects + 1));
-        assert!(took <= T / 10, "seed {seed}: {took:?}");
-        world.until(|world| world.is_answered(caller));
-        assert!(
-            until_it_looks(&mut world) > 2 * AWAY,
-            "it looks more rarely"
-        );
+        assert!(took <= T / 20, "seed {seed}: {took:?}");
+        world.ensemble.conduct.mute.clear();
+        world.until(|world| world.is_answered(waits));
+        assert_eq!(world.ensemble.created["/later"], 1);
+        assert!(world.answers[&waits][0].is_ok(), "no request is in doubt");
+        assert!(until_it_looks(&mut world) > 2 * AWAY);
     }
+}
+
+/// After the others have broken, the next host in order is the one that hung.
+#[test]
+fn host_that_serves_again_is_forgiven_without_a_move() {
+    let (mut world, first) = away();
+    world.ways[first] = Way::Mute;
+    for _ in 0..5 {
+        until_it_looks(&mut world);
+        world.until(|world| !world.is_connected());
+        world.until(World::is_connected);
+    }
+    world.ways.fill(Way::Refused);
+    world.ways[first] = Way::Member;
+    world.close_connection();
+    world.settle();
+    world.until(World::is_connected);
+    assert_eq!(host(&world), first);
+    world.pass(AWAY);
+    world.ways.fill(Way::Member);
+    loses(&mut world, first);
+    assert!(until_it_looks(&mut world) <= 2 * AWAY);
 }
 
 /// Its znodes would last for the session timeout if the process ends meanwhile.

@@ -1,8 +1,6 @@
-//! Leases that are too short again and again.
+//! Leases that are too short again and again at one member of the ensemble.
 //!
-//! The server answers so late that no lease can be kept there, so the session leaves it. A series
-//! goes on over the next connection, which may lead to the same server: a session can lose and
-//! reopen its connection more often than it is patient.
+//! The member answers so late that no lease can be kept there, so the session leaves it.
 
 use std::time::Duration;
 
@@ -20,9 +18,10 @@ pub(crate) struct ShortLeases {
     has_granted: bool,
 }
 
-/// Short leases, at most the session timeout apart.
+/// Short leases at one member, over one connection or several, at most the session timeout apart.
 #[derive(Clone, Copy, Debug)]
 struct Series {
+    member: Option<usize>,
     first: Duration,
     last: Duration,
 }
@@ -45,19 +44,21 @@ impl ShortLeases {
     }
 
     /// Notes a lapse. The lease was too short if a hold was granted since the lapse before.
-    pub(crate) fn lapsed(&mut self, now: Duration) {
+    pub(crate) fn lapsed(&mut self, now: Duration, member: Option<usize>) {
         if std::mem::take(&mut self.has_granted) {
-            self.note(now);
+            self.note(now, member);
         }
     }
 
     /// Notes that the lease is too short for a contender or a holder.
-    pub(crate) fn note(&mut self, now: Duration) {
+    pub(crate) fn note(&mut self, now: Duration, member: Option<usize>) {
         let before = self.series.filter(|it| now <= it.last + self.timeout);
         if before.is_none() {
             self.servers_left = 0;
         }
+        let before = before.filter(|it| it.member == member);
         self.series = Some(Series {
+            member,
             first: before.map_or(now, |it| it.first),
             last: now,
         });

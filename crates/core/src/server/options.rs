@@ -139,7 +139,7 @@ impl ConnectOptions {
     /// * **The lease lasts.** The move confirms all contacts before it, so it renews the
     ///   [lease](crate::docs::lease). The session goes back to the server that it has left, if the
     ///   member does not confirm the session within a twentieth of the session timeout, or then
-    ///   sends nothing for a tenth before it has answered a request.
+    ///   sends nothing for as long before it has answered a ping. Requests go out after that.
     /// * **A member that hangs is visited ever more rarely.** The pause doubles, up to 1024 times its
     ///   length, with each move to a member that lets the session wait in vain, or that has the
     ///   session for less than one pause. After a move to a member that has the session for longer,
@@ -148,8 +148,8 @@ impl ConnectOptions {
     /// | the session | costs |
     /// |---|---|
     /// | looks in vain | 1 connection, opened or refused |
-    /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
-    /// | moves in vain | a twentieth of the session timeout without requests, or a tenth if the member hangs later, and a move back to the server that it has left |
+    /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 ping, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
+    /// | moves in vain | a tenth of the session timeout without requests at most, and a move back to the server that it has left |
     ///
     /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
     /// reconnect, and each waiter lists its queue afterwards. A try fails at once with
