@@ -233,6 +233,18 @@ fn session_whose_move_fails_is_back_at_once_at_the_server_that_it_has_left() {
     }
 }
 
+/// As [`away`], after five moves to the lost host, which accepts and does not answer.
+fn away_after_moves_in_vain() -> (World, usize) {
+    let (mut world, first) = away();
+    world.ways[first] = Way::Mute;
+    for _ in 0..5 {
+        until_it_looks(&mut world);
+        world.until(|world| !world.is_connected());
+        world.until(World::is_connected);
+    }
+    (world, first)
+}
+
 /// Runs until the next look for the lost host, and says how long that took.
 fn until_it_looks(world: &mut World) -> Duration {
     world.until(World::is_connected);
@@ -307,13 +319,7 @@ fn connection_that_breaks_soon_after_no_move_makes_no_look_rarer() {
 
 #[test]
 fn host_pays_for_no_move_to_another_one() {
-    let (mut world, first) = away();
-    world.ways[first] = Way::Mute;
-    for _ in 0..5 {
-        until_it_looks(&mut world);
-        world.until(|world| !world.is_connected());
-        world.until(World::is_connected);
-    }
+    let (mut world, first) = away_after_moves_in_vain();
     world.ways[first] = Way::Member;
     world.until(|world| host(world) == first && world.is_connected());
     world.request(exists("/"));
@@ -351,16 +357,10 @@ fn session_is_back_in_time_if_the_host_confirms_it_and_then_hangs() {
     }
 }
 
-/// After the others have broken, the next host in order is the one that hung.
+/// The session comes to the host in order, because the others refuse it.
 #[test]
 fn host_that_serves_again_is_forgiven_without_a_move() {
-    let (mut world, first) = away();
-    world.ways[first] = Way::Mute;
-    for _ in 0..5 {
-        until_it_looks(&mut world);
-        world.until(|world| !world.is_connected());
-        world.until(World::is_connected);
-    }
+    let (mut world, first) = away_after_moves_in_vain();
     world.ways.fill(Way::Refused);
     world.ways[first] = Way::Member;
     world.close_connection();

@@ -142,8 +142,8 @@ impl ConnectOptions {
     ///   sends nothing for as long before it has answered a ping. Requests go out after that.
     /// * **A member that hangs is visited ever more rarely.** The pause doubles, up to 1024 times its
     ///   length, with each move to a member that lets the session wait in vain, or that has the
-    ///   session for less than one pause. After a move to a member that has the session for longer,
-    ///   the pause is as it was.
+    ///   session for less than one pause. Once that member has the session for longer, the pause is
+    ///   as it was.
     ///
     /// | the session | costs |
     /// |---|---|
