@@ -104,7 +104,6 @@ fn connect(address: &str, runtime: &Runtime) -> Connection {
         port: port.parse().expect("a port"),
     };
     let config = Config {
-        return_after: None,
         hosts: 1,
         session_timeout: SESSION_TIMEOUT,
         auth: Vec::new(),

@@ -260,12 +260,6 @@ fn sessions_come_back_after_the_death_of_a_member() -> Outcome {
         let [before, after] = ["locks held before", "locks held after"];
         assert_eq!(figure(row, before)?, figure(row, after)?, "{row:?}");
     }
-    let spread = read("sessions-spread.csv")?;
-    let at_the_member = |row: &BTreeMap<String, String>| figure(row, "sessions of the member");
-    assert_eq!(at_the_member(&spread[1])?, 0.0, "{spread:?}");
-    // A busy machine delays a return, and the next try is later.
-    let returned = at_the_member(&spread[2])?;
-    assert!(2.0 * returned >= at_the_member(&spread[0])?, "{spread:?}");
     Ok(())
 }
 

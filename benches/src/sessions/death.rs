@@ -38,15 +38,11 @@ pub(crate) struct Death {
     /// The sums at the end of each interval, from the moment of the death.
     pub(crate) samples: Vec<Sample>,
     pub(crate) recovery: Recovery,
-    /// The locks that all sessions held before the death, ten seconds after it, and after the
-    /// member has returned.
-    pub(crate) held: [usize; 3],
-    /// How many connections each member has, at the same three moments. The first figure of each is of
-    /// the member that dies.
-    pub(crate) spread: [Vec<usize>; 3],
+    /// The locks that all sessions held before the death, and ten seconds after it.
+    pub(crate) held: [usize; 2],
 }
 
-/// Kills a follower, watches the fleet, and starts the follower again.
+/// Kills a follower, and watches the fleet.
 ///
 /// # Errors
 ///
@@ -65,35 +61,21 @@ pub(crate) async fn measure(
     let mut party = library.open(&addresses.join(","), plan).await?;
     sleep(BEFORE).await;
     let held_before = party.held().await?;
-    let before = spread(&proxies, follower);
+    let bereft = proxies[follower].connections();
     proxies[follower].refuse_connections();
     ensemble.members_mut()[follower].kill().await?;
     let died = Instant::now();
     party.died().await?;
     let samples = sample(&proxies, died).await;
-    let after = spread(&proxies, follower);
     let recovery = party.recovery().await?;
     let held_after = party.held().await?;
-    ensemble.restart(follower).await?;
-    proxies[follower].accept_connections();
-    sleep(plan.returned()).await;
-    let returned = spread(&proxies, follower);
-    let held = [held_before, held_after, party.held().await?];
     party.end().await?;
     Ok(Death {
-        bereft: before[0],
+        bereft,
         samples,
         recovery,
-        held,
-        spread: [before, after, returned],
+        held: [held_before, held_after],
     })
-}
-
-/// The connections of each member, this one first.
-fn spread(proxies: &[Proxy], first: usize) -> Vec<usize> {
-    let (before, from) = proxies.split_at(first);
-    let members = from.iter().chain(before);
-    members.map(Proxy::connections).collect()
 }
 
 /// Reads what has passed through the proxies, again and again.

@@ -25,8 +25,7 @@ impl Fleet {
     pub(crate) async fn open(connect_string: &str, plan: Plan) -> anyhow::Result<Fleet> {
         let options = ConnectOptions::new()
             .session_timeout(SESSION_TIMEOUT)
-            .connection_timeout(3 * SESSION_TIMEOUT)
-            .return_after(plan.away);
+            .connection_timeout(3 * SESSION_TIMEOUT);
         let open = |_| Session::connect_with(connect_string, options.clone());
         let opening = stream::iter(0..plan.sessions).map(open);
         let sessions = opening.buffer_unordered(AT_A_TIME).try_collect();

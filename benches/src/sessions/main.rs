@@ -64,14 +64,11 @@ impl Arguments {
                 sessions: 40,
                 locks: 2,
                 time: Duration::from_secs(1),
-                away: Duration::from_secs(5),
             },
             false => Plan {
                 sessions: usize::from(self.sessions),
                 locks: usize::from(self.locks),
                 time: Duration::from_secs(self.seconds),
-                // The sessions that return are no part of what is counted before.
-                away: 2 * AFTER,
             },
         }
     }

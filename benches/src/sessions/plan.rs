@@ -9,8 +9,6 @@ pub(crate) struct Plan {
     /// The locks that each session holds.
     pub(crate) locks: usize,
     pub(crate) time: Duration,
-    /// How long our sessions stay away from a member that was lost, at least.
-    pub(crate) away: Duration,
 }
 
 /// The session timeout of the fleet.
@@ -26,10 +24,5 @@ impl Plan {
     /// The number of locks that are handed on.
     pub(crate) fn queues(&self) -> usize {
         (self.sessions / CONTENDERS).max(1)
-    }
-
-    /// The time after which all sessions of a member are back at it, if they come back.
-    pub(crate) fn returned(&self) -> Duration {
-        2 * self.away + Duration::from_secs(5)
     }
 }

@@ -92,9 +92,6 @@ pub(crate) fn report(
          takes the handshakes one after the other.",
         SAMPLE.as_millis()
     ));
-    report.heading("Back to the member that has returned");
-    report.table("spread", &spread(measured));
-    report.paragraph(&of_the_return(plan));
     Ok(report)
 }
 
@@ -167,42 +164,6 @@ fn until_it_works(measured: &[Measured]) -> Table {
                 one.death.recovery.failures.into()
             }),
         ],
-    )
-}
-
-fn spread(measured: &[Measured]) -> Table {
-    let rows = measured.iter().flat_map(|one| {
-        let moments = [
-            "before the death",
-            "ten seconds after it",
-            "after the member has returned",
-        ];
-        let seen = one.death.held.iter().zip(&one.death.spread);
-        moments
-            .into_iter()
-            .zip(seen)
-            .map(|(moment, (held, spread))| (one.name, moment, held, spread))
-    });
-    Table::of(
-        rows,
-        &[
-            ("library", &|(name, ..)| (*name).into()),
-            ("when", &|(_, moment, ..)| (*moment).into()),
-            ("sessions of the member", &|(.., spread)| spread[0].into()),
-            ("of the next", &|(.., spread)| spread[1].into()),
-            ("of the last", &|(.., spread)| spread[2].into()),
-            ("locks held", &|(.., held, _)| (**held).into()),
-        ],
-    )
-}
-
-fn of_the_return(plan: Plan) -> String {
-    let (away, wait) = (plan.away.as_secs(), plan.returned().as_secs());
-    format!(
-        "The connections of each member. The last count is {wait} seconds after the member serves \
-         again. Our sessions have the option `ConnectOptions::return_after`, of {away} seconds. \
-         Without it they stay where they are, as Curator's do: neither library moves a session \
-         whose connection works. A session that has returned keeps its holds."
     )
 }
 

@@ -33,7 +33,6 @@
 //!     seed: 7,
 //!     resume: None,
 //!     removals: Avoided::new(),
-//!     return_after: None,
 //! };
 //! let mut machine: Machine<&str, ()> = Machine::new(now, config);
 //! let exists = ReadRequest { path: "/jobs".to_owned(), watch: false };

@@ -41,7 +41,6 @@ pub struct SimulatedProcess {
     pub(crate) name: String,
     pub(crate) chroot: String,
     pub(crate) credentials: Vec<(String, String)>,
-    pub(crate) return_after: Option<Duration>,
 }
 
 impl SimulatedProcess {
@@ -65,15 +64,6 @@ impl SimulatedProcess {
         let credentials = (scheme.to_owned(), credentials.to_owned());
         self.credentials.push(credentials);
         self
-    }
-
-    /// The same process, with sessions that return to a server that they have lost:
-    /// [`ConnectOptions::return_after`].
-    pub fn with_return_after(self, pause: Duration) -> SimulatedProcess {
-        SimulatedProcess {
-            return_after: Some(pause),
-            ..self
-        }
     }
 
     /// The ensemble, as this process reaches it.
@@ -101,9 +91,6 @@ impl SimulatedProcess {
         let mut options = ConnectOptions::new().session_timeout(timeout);
         for (scheme, credentials) in &self.credentials {
             options = options.auth(scheme, credentials);
-        }
-        if let Some(pause) = self.return_after {
-            options = options.return_after(pause);
         }
         let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string, options);
         Arc::new(ensemble.expect("a good chroot"))

@@ -83,7 +83,6 @@ impl Simulation {
             name: name.to_owned(),
             chroot: "/".to_owned(),
             credentials: Vec::new(),
-            return_after: None,
         }
     }
 

@@ -282,10 +282,6 @@ impl ServerSession for MeteredSession {
         self.server.connection()
     }
 
-    fn member(&self) -> Option<usize> {
-        self.server.member()
-    }
-
     fn opened_over(&self) -> Option<u64> {
         self.server.opened_over()
     }

@@ -44,7 +44,7 @@ async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
     let setting = setting(schedule, &ledgers);
     let fleet = Fleet::new(&simulation, schedule, setting, &ledgers, &mut rng);
     simulation.faults().set_rates(schedule.rates.clone());
-    let workers = workers(&fleet, schedule, &mut rng);
+    let workers = workers(&fleet, &mut rng);
     let judged = async {
         meddle(&fleet, schedule, rng).await;
         fleet.judge(schedule).await;
@@ -87,23 +87,19 @@ fn setting(schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
 
 /// All workers, to their ends. A worker that a fault hits for good has none. Their seeds are drawn
 /// at once.
-fn workers<'a>(
-    fleet: &'a Fleet<'a>,
-    schedule: &'a Schedule,
-    rng: &mut Rng,
-) -> impl Future + use<'a> {
+fn workers<'a>(fleet: &'a Fleet<'a>, rng: &mut Rng) -> impl Future + use<'a> {
     let hit = (0..fleet.hit).map(crate::lasting_faults::LastingFaults::process);
     let hit: Vec<_> = hit.map(|name| (name, rng.fork())).collect();
     let names = fleet.workers.iter().cloned();
     let healthy: Vec<_> = names.map(|name| (name, rng.fork())).collect();
     let hit = join_all(
         hit.into_iter()
-            .map(|(name, rng)| worker::run(fleet, schedule, name, rng)),
+            .map(|(name, rng)| worker::run(fleet, name, rng)),
     );
     let healthy = join_all(
         healthy
             .into_iter()
-            .map(|(name, rng)| worker::run(fleet, schedule, name, rng)),
+            .map(|(name, rng)| worker::run(fleet, name, rng)),
     );
     async move {
         tokio::select! {

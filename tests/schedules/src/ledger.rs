@@ -177,8 +177,8 @@ impl Ledger {
     }
 
     /// A hold has come to its end in a time when nothing goes wrong.
-    pub(crate) fn undisturbed(&self, who: &str, hold: &HoldView, returns: bool) {
-        let findings = calm::at_end(who, hold, returns);
+    pub(crate) fn undisturbed(&self, who: &str, hold: &HoldView) {
+        let findings = calm::at_end(who, hold);
         self.report(findings);
     }
 

@@ -183,10 +183,7 @@ fn processes<'a>(
         let name = format!("p{number}");
         let rng = rng.fork();
         async move {
-            let mut process = simulation.process(&name);
-            if let Some(pause) = schedule.returns {
-                process = process.with_return_after(pause);
-            }
+            let process = simulation.process(&name);
             let ensemble = process.ensemble();
             let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
             process.while_awake(run).await
@@ -396,11 +393,6 @@ async fn end(
         }
         // A server that lags behind may still show the one before.
         sleep(Duration::from_secs(1)).await;
-        if schedule.returns.is_some() {
-            // No server answers a session that moves back to its member just now, and a try fails
-            // at once then. If the session is over, the try says so.
-            drop(session.wait_connected().await);
-        }
         let capacity = ledger.capacity();
         let weights = setting.recipe.weights.iter();
         let weight = weights.filter(|it| **it <= capacity).max().unwrap_or(&1);
@@ -444,8 +436,7 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
                 Ok(hold) => {
                     let granted = ledger.granted(&who, asked.weight, &hold.view());
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
-                    let returns = schedule.returns.is_some();
-                    ledger.undisturbed(&who, &hold.view(), returns);
+                    ledger.undisturbed(&who, &hold.view());
                     ledger.letting_go(granted);
                     drop(hold.release().await);
                 }

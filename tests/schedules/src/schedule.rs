@@ -30,8 +30,6 @@ pub(crate) struct Schedule {
     pub(crate) neglects: Option<Duration>,
     /// Whether processes leave their sessions to the next ones.
     pub(crate) leaves: bool,
-    /// How long a session stays away from a server that it has lost, if it returns.
-    pub(crate) returns: Option<Duration>,
     /// How often in a row a lock is handed on within a process.
     pub(crate) passes: Option<u32>,
     /// Whether it is changed how much can be held.

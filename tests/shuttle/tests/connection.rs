@@ -23,7 +23,6 @@ fn open() -> (Wire, Arc<Connection>, Driver) {
         seed: 7,
         resume: None,
         removals: Avoided::new(),
-        return_after: None,
     };
     let (connection, driver) = Connection::new(Arc::new(wire.clone()), config);
     (wire, Arc::new(connection), driver)

@@ -1,7 +1,7 @@
 //! The task of a session: moves bytes between the machine and its connection.
 
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::Future;
 use std::io;
 use std::mem;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, Timeout, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::driver::network::{Connecting, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
@@ -29,7 +29,6 @@ const KEPT_BYTES: usize = 64 << 10;
 pub struct Driver {
     shared: Arc<Shared>,
     link: Link,
-    beside: Beside,
     /// Bytes of the machine that are not written yet, from `written` on.
     unwritten: Vec<u8>,
     written: usize,
@@ -47,13 +46,6 @@ enum Link {
     Up(Box<dyn Stream>),
 }
 
-/// A connection to a host, beside the present one.
-enum Beside {
-    Nothing,
-    Opening(usize, Pin<Box<Timeout<Connecting>>>),
-    Open(usize, Box<dyn Stream>),
-}
-
 /// A timer, and when it fires. It may fire too early, but never too late.
 struct Timer {
     sleep: Pin<Box<Sleep>>,
@@ -65,7 +57,6 @@ impl Driver {
         Driver {
             shared,
             link: Link::Down,
-            beside: Beside::Nothing,
             unwritten: Vec::new(),
             written: 0,
             unflushed: false,
@@ -106,15 +97,7 @@ impl Driver {
         match output {
             Output::Connect { host, within } => {
                 self.forget_bytes();
-                let connecting = match mem::replace(&mut self.beside, Beside::Nothing) {
-                    Beside::Open(open, stream) if open == host => Box::pin(ready(Ok(stream))),
-                    _ => self.shared.network.connect(host, within),
-                };
-                self.link = Link::Opening(connecting);
-            }
-            Output::Look { host, within } => {
-                let connecting = self.shared.network.connect(host, within);
-                self.beside = Beside::Opening(host, Box::pin(timeout(within, connecting)));
+                self.link = Link::Opening(self.shared.network.connect(host, within));
             }
             Output::Disconnect => self.disconnect(),
             Output::State(State::Ended(_)) => {
@@ -186,25 +169,6 @@ impl Driver {
                 Ok(()) => self.read(context),
             },
         }
-    }
-
-    /// Opens the connection beside the present one as far as that needs no waiting. True if the
-    /// machine got an input.
-    fn look(&mut self, context: &mut Context<'_>) -> bool {
-        let Beside::Opening(host, connecting) = &mut self.beside else {
-            return false;
-        };
-        let Poll::Ready(opened) = connecting.as_mut().poll(context) else {
-            return false;
-        };
-        let host = *host;
-        self.beside = match opened {
-            Ok(Ok(stream)) => Beside::Open(host, stream),
-            _ => Beside::Nothing,
-        };
-        let is_there = matches!(self.beside, Beside::Open(..));
-        self.input(|machine, now| machine.looked(now, is_there));
-        true
     }
 
     fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -318,7 +282,7 @@ impl Future for Driver {
             }
             // Bytes come before the time: after a pause of the process, they prove the server
             // alive.
-            if driver.progress(context) || driver.look(context) {
+            if driver.progress(context) {
                 continue;
             }
             if !driver.time(context, deadline) {

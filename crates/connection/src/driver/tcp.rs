@@ -245,7 +245,6 @@ mod tests {
             seed: 7,
             resume: None,
             removals: Avoided::new(),
-            return_after: None,
         };
         let mut listener = listen(&name).await;
         let (connection, driver) = Connection::new(Arc::new(tcp), config);

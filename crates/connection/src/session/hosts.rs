@@ -87,7 +87,7 @@ impl Hosts {
     }
 
     /// A pause of up to this limit.
-    pub(crate) fn draw(&mut self, limit: Duration) -> Duration {
+    fn draw(&mut self, limit: Duration) -> Duration {
         let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.random.u64(0..=nanoseconds))
     }

@@ -54,9 +54,8 @@ impl<R, W> Machine<R, W> {
         };
         debug_assert_eq!(connection, self.connection, "no input opens a connection");
         self.decoder = decoder;
-        match broken {
-            Some(cause) => self.give_up(now, cause),
-            None => self.move_if_drained(now),
+        if let Some(cause) = broken {
+            self.give_up(now, cause);
         }
     }
 
@@ -77,7 +76,6 @@ impl<R, W> Machine<R, W> {
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
                 self.hosts.confirmed();
-                self.up_if_restored(now);
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),

@@ -55,8 +55,7 @@ impl<R, W> Machine<R, W> {
         }
         match self.link {
             Link::Down { until } if now >= until => {
-                let host = self.way_back.next_host();
-                let host = host.unwrap_or_else(|| self.hosts.next());
+                let host = self.hosts.next();
                 self.link = Link::Opening { host, since: now };
                 self.yields(Output::Connect {
                     host,
@@ -69,39 +68,22 @@ impl<R, W> Machine<R, W> {
             Link::Greeting { since, .. } if now >= since + self.handshake_limit() => {
                 self.give_up(now, Break::NoSession(self.handshake_limit()));
             }
-            Link::Restoring { .. } if now >= self.heard_at + self.restoring_limit() => {
-                self.give_up(now, Break::Silent(self.restoring_limit()));
+            Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
+                self.give_up(now, Break::Silent(self.timing.silence));
             }
             Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
                 self.give_up(now, Break::NoSession(self.timing.unanswered));
             }
-            Link::Up => {
-                self.look_at_replies(now);
-                self.look_back(now);
-            }
+            Link::Up => self.look_at_replies(now),
             _ => {}
         }
     }
 
     /// How long a host may take to accept, and then to confirm the session.
     fn handshake_limit(&self) -> Duration {
-        self.limit(match self.session {
+        match self.session {
             None => self.timing.first_handshake,
             Some(_) => self.timing.handshake,
-        })
-    }
-
-    /// How long a host may send nothing while it restores the session.
-    fn restoring_limit(&self) -> Duration {
-        self.limit(self.timing.silence)
-    }
-
-    /// The limit for a host. A host to which the session moves has less time, because another one
-    /// has served the session until then.
-    fn limit(&self, usual: Duration) -> Duration {
-        match self.way_back.is_moving() {
-            true => usual.min(self.timing.in_a_move),
-            false => usual,
         }
     }
 
@@ -113,11 +95,10 @@ impl<R, W> Machine<R, W> {
                 *since + self.handshake_limit()
             }
             Link::Restoring { since, .. } => {
-                (self.heard_at + self.restoring_limit()).min(*since + self.timing.unanswered)
+                (self.heard_at + self.timing.silence).min(*since + self.timing.unanswered)
             }
             Link::Up => {
-                let look_at = self.way_back.look_at();
-                let limits = [self.silent_at(), self.unanswered_at(), look_at];
+                let limits = [self.silent_at(), self.unanswered_at()];
                 let limits = limits.into_iter().flatten();
                 limits.fold(self.ping_at(), Duration::min)
             }
@@ -226,10 +207,6 @@ impl<R, W> Machine<R, W> {
             watches += 1;
             self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
         }
-        if self.way_back.is_moving() {
-            // A host can confirm a session and hang. No request is to be in doubt for that.
-            self.ping(now);
-        }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.link = Link::Restoring {
             host,
@@ -250,8 +227,7 @@ impl<R, W> Machine<R, W> {
         else {
             return;
         };
-        let is_restored = schemes.is_empty() && self.pinged_at.is_none();
-        let (true, Some(session_id)) = (is_restored, self.session_id()) else {
+        let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
             return;
         };
         let host = *host;
@@ -259,7 +235,6 @@ impl<R, W> Machine<R, W> {
             *obstacle = None;
         }
         self.link = Link::Up;
-        self.has_arrived(now, host);
         self.confirmed_once = true;
         self.refusals = 0;
         self.broken_at_watches = 0;
@@ -268,7 +243,6 @@ impl<R, W> Machine<R, W> {
             session_id,
             timeout: self.shortest.unwrap_or(self.timeout),
             connection: self.connection,
-            host,
         }));
     }
 
@@ -282,13 +256,9 @@ impl<R, W> Machine<R, W> {
             Link::Down { .. } | Link::Ended(_) => return,
         };
         let pause = match host {
-            // The next one is the server that the session has left, which served it until now.
-            _ if self.way_back.is_moving() => Duration::ZERO,
             Some(_) => self.hosts.pause_after_failure(self.timing.session),
             None => self.hosts.pause_after_break(self.timing.session),
         };
-        let is_confirmed = matches!(self.link, Link::Restoring { .. });
-        self.way_back.lost(now, is_confirmed, &cause);
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;

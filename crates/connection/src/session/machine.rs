@@ -14,7 +14,6 @@ use crate::session::hosts::Hosts;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
-use crate::session::way_back::WayBack;
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -33,11 +32,6 @@ pub struct Config {
     pub resume: Option<Resumable>,
     /// Whether the servers know how to remove a watch.
     pub removals: Avoided,
-    /// How long the session stays away from a host whose connection broke, at least. It then moves
-    /// back once the host accepts connections. `None` stays away. At least one second. The time
-    /// doubles with each move to a host that hangs, or that has the session for less than this time.
-    /// Once a host has had the session for longer, the time is as it was.
-    pub return_after: Option<Duration>,
 }
 
 /// Leaves the credentials out.
@@ -49,7 +43,6 @@ impl fmt::Debug for Config {
             .field("session_timeout", &self.session_timeout)
             .field("reply_limit", &self.reply_limit)
             .field("resume", &self.resume)
-            .field("return_after", &self.return_after)
             .finish_non_exhaustive()
     }
 }
@@ -87,8 +80,6 @@ pub enum State {
         timeout: Duration,
         /// The number of the connection: higher than those of earlier connections.
         connection: u64,
-        /// The index of the host.
-        host: usize,
     },
     /// No server has confirmed the session over the current connection.
     Disconnected {
@@ -136,14 +127,6 @@ pub enum Output<R, W> {
         /// The index of the host.
         host: usize,
         /// The time after which the machine gives the host up.
-        within: Duration,
-    },
-    /// Open a connection to a host, beside the present one, and keep it for the next
-    /// [`Connect`](Self::Connect) to that host. The answer is [`looked`](Machine::looked).
-    Look {
-        /// The index of the host.
-        host: usize,
-        /// The time after which the host has not accepted.
         within: Duration,
     },
     /// Drop the connection. Before it, send the rest of what [`transmit`](Machine::transmit) gives.
@@ -217,7 +200,6 @@ pub struct Machine<R, W> {
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
-    pub(crate) way_back: WayBack,
     /// Why the last connection to each host was not opened or broke.
     pub(crate) obstacles: Vec<Option<Break>>,
     pub(crate) link: Link,
@@ -261,7 +243,6 @@ impl<R, W> Machine<R, W> {
             last_zxid: config.resume.as_ref().map_or(0, |resume| resume.last_zxid),
             obstacles: vec![None; config.hosts],
             hosts,
-            way_back: WayBack::new(config.return_after),
             link: Link::Down { until: now },
             connection: 0,
             opened_over: None,
@@ -353,7 +334,6 @@ impl<R, W> Machine<R, W> {
             self.own_frames.clear();
             return self.end(End::Closed);
         }
-        self.stay(now);
         self.ask_to_close(now);
         self.closing_until = Some(now + self.timing.session);
     }
@@ -394,8 +374,7 @@ impl<R, W> Machine<R, W> {
     }
 
     fn sends_requests(&self) -> bool {
-        let is_up = matches!(self.link, Link::Up) && !self.way_back.holds_requests();
-        is_up && self.requests.has_unsent()
+        matches!(self.link, Link::Up) && self.requests.has_unsent()
     }
 
     /// True if [`transmit`](Self::transmit) has bytes to send.

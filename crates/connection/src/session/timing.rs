@@ -32,9 +32,6 @@ pub(crate) struct Timing {
     pub(crate) handshake: Duration,
     /// As `handshake`, while no server has opened the session.
     pub(crate) first_handshake: Duration,
-    /// As `handshake` and `silence`, for a server to which the session moves. The lease has to last
-    /// for both, and until the session is back at the server that it has left.
-    pub(crate) in_a_move: Duration,
 }
 
 impl Timing {
@@ -54,7 +51,6 @@ impl Timing {
             unanswered: session,
             handshake,
             first_handshake: handshake.max(LEAST_FIRST_HANDSHAKE),
-            in_a_move: session / 20,
         }
     }
 }

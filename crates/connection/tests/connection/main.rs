@@ -20,4 +20,3 @@ mod random;
 mod sleep;
 mod tcp;
 mod watches;
-mod way_back;

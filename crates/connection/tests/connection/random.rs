@@ -20,11 +20,6 @@ proptest! {
     }
 
     #[test]
-    fn session_that_returns_keeps_the_same_promises(steps in vec(step(), 1..60)) {
-        keep_their_promises(World::returning(7), steps);
-    }
-
-    #[test]
     fn session_that_expires_at_any_moment_ends_and_answers_everything(
         before in vec(step(), 0..30),
         after in vec(step(), 0..10),

@@ -17,9 +17,6 @@ use crate::model::{Ensemble, Served};
 /// The session timeout that the machine asks for.
 pub(crate) const T: Duration = Duration::from_secs(10);
 
-/// How long a session that returns stays away, at least.
-pub(crate) const AWAY: Duration = Duration::from_secs(2);
-
 /// How a host answers a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -63,10 +60,6 @@ pub(crate) struct World {
     pub(crate) ways: Vec<Way>,
     pipe: Option<Pipe>,
     opening: Option<Way>,
-    /// The host that the machine looks for, and how that host answers.
-    looking: Option<Way>,
-    /// When the machine looked, and for which host.
-    pub(crate) looks: Vec<(Duration, usize)>,
     cut: Option<Cut>,
     /// True if the cut is silent: bytes vanish, and nobody learns of it.
     silent_cut: bool,
@@ -98,7 +91,6 @@ pub(crate) fn config(hosts: usize) -> Config {
         seed: 7,
         resume: None,
         removals: Avoided::new(),
-        return_after: None,
     }
 }
 
@@ -113,8 +105,6 @@ impl World {
             ensemble,
             pipe: None,
             opening: None,
-            looking: None,
-            looks: Vec::new(),
             cut: None,
             silent_cut: false,
             fragment: usize::MAX,
@@ -136,22 +126,6 @@ impl World {
     /// A world whose session is open.
     pub(crate) fn connected() -> World {
         let mut world = World::new(config(3));
-        world.until(World::is_connected);
-        world
-    }
-
-    /// A world whose session is open, and returns to a host whose connection broke.
-    pub(crate) fn returning(seed: u64) -> World {
-        World::returning_after(AWAY, seed)
-    }
-
-    /// As [`returning`](Self::returning), with this pause.
-    pub(crate) fn returning_after(pause: Duration, seed: u64) -> World {
-        let mut world = World::new(Config {
-            seed,
-            return_after: Some(pause),
-            ..config(3)
-        });
         world.until(World::is_connected);
         world
     }
@@ -423,11 +397,6 @@ impl World {
                 any = true;
             }
         }
-        if let Some(way) = self.looking.take() {
-            let is_there = matches!(way, Way::Member | Way::Mute);
-            self.machine.looked(self.now, is_there);
-            any = true;
-        }
         any
     }
 
@@ -437,10 +406,6 @@ impl World {
                 assert!(self.pipe.is_none(), "one connection at a time");
                 self.connects.push((self.now, host));
                 self.opening = Some(self.ways[host]);
-            }
-            Output::Look { host, .. } => {
-                self.looks.push((self.now, host));
-                self.looking = Some(self.ways[host]);
             }
             Output::Disconnect => {
                 self.carry_to_server();

@@ -48,7 +48,6 @@ pub(crate) fn config() -> Config {
         seed: 7,
         resume: None,
         removals: Avoided::new(),
-        return_after: None,
     }
 }
 

@@ -54,8 +54,6 @@ struct LeaseState {
     over: Option<SessionEnd>,
     /// The number of the connection. `None` if the session began without one.
     connection: Option<u64>,
-    /// The member at the other end of it. `None` if that is not known.
-    member: Option<usize>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
     short: ShortLeases,
@@ -75,7 +73,7 @@ impl LeaseState {
         }
         let count = self.lease.count_lapse(now);
         if count.lapses > last.lapses {
-            self.short.lapsed(now, self.member);
+            self.short.lapsed(now, self.connection);
         }
         count
     }
@@ -149,7 +147,6 @@ impl LiveSession {
             lease,
             over: None,
             connection,
-            member: server.member(),
             answered_at: None,
             short: ShortLeases::new(server.timeout()),
         };
@@ -453,7 +450,6 @@ impl LiveSession {
         let current = server.connection();
         if current.is_some() && !lease_state.knows(current) {
             lease_state.connection = current;
-            lease_state.member = server.member();
             lease_state.lease.connected_anew();
         }
     }
@@ -506,8 +502,8 @@ impl LiveSession {
     /// Notes that a contender whose turn has come waits for the lease.
     fn note_lease_wait(&self) {
         let mut lease_state = lock(&self.lease_state);
-        let member = lease_state.member;
-        lease_state.short.note(self.now(), member);
+        let connection = lease_state.connection;
+        lease_state.short.note(self.now(), connection);
     }
 
     /// Leaves the server if it answers so late that no lease can be kept there.

@@ -1,6 +1,6 @@
-//! Leases that are too short again and again at one member of the ensemble.
+//! Leases that are too short again and again over one connection.
 //!
-//! The member answers so late that no lease can be kept there, so the session leaves it.
+//! The server answers so late that no lease can be kept there, so the session leaves it.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub(crate) struct ShortLeases {
     has_granted: bool,
 }
 
-/// Short leases at one member, over one connection or several, at most the session timeout apart.
+/// Short leases over one connection, at most the session timeout apart.
 #[derive(Clone, Copy, Debug)]
 struct Series {
-    member: Option<usize>,
+    connection: Option<u64>,
     first: Duration,
     last: Duration,
 }
@@ -44,21 +44,21 @@ impl ShortLeases {
     }
 
     /// Notes a lapse. The lease was too short if a hold was granted since the lapse before.
-    pub(crate) fn lapsed(&mut self, now: Duration, member: Option<usize>) {
+    pub(crate) fn lapsed(&mut self, now: Duration, connection: Option<u64>) {
         if std::mem::take(&mut self.has_granted) {
-            self.note(now, member);
+            self.note(now, connection);
         }
     }
 
     /// Notes that the lease is too short for a contender or a holder.
-    pub(crate) fn note(&mut self, now: Duration, member: Option<usize>) {
+    pub(crate) fn note(&mut self, now: Duration, connection: Option<u64>) {
         let before = self.series.filter(|it| now <= it.last + self.timeout);
         if before.is_none() {
             self.servers_left = 0;
         }
-        let before = before.filter(|it| it.member == member);
+        let before = before.filter(|it| it.connection == connection);
         self.series = Some(Series {
-            member,
+            connection,
             first: before.map_or(now, |it| it.first),
             last: now,
         });

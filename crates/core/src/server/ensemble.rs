@@ -166,13 +166,6 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// This changes before any event or reply that comes over a later connection is ready.
     fn connection(&self) -> Option<u64>;
 
-    /// The member of the ensemble at the other end of the current connection, as a number.
-    ///
-    /// By default `None`, for a client that does not say.
-    fn member(&self) -> Option<usize> {
-        None
-    }
-
     /// Sets the `jute.maxbuffer` of the servers, before the first request of a recipe.
     ///
     /// From then on, a longer request is not sent. Its answer is [`Refusal::TooLong`].

@@ -8,14 +8,13 @@ use crate::invalid_input::InvalidInput;
 /// The session timeout that is asked for if the user sets none.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a user sets for the connections of a session: its timeout, credentials, and a move back.
+/// What a user sets for the connections of a session: its timeout and credentials.
 ///
 /// The part of [`ConnectOptions`](crate::ConnectOptions) that the
 /// [`Ensemble`](crate::Ensemble::with_options) applies.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EnsembleOptions {
     pub(crate) session_timeout: Option<Duration>,
-    pub(crate) return_after: Option<Duration>,
     pub(crate) auth: Vec<(String, Vec<u8>)>,
 }
 
@@ -32,7 +31,6 @@ impl EnsembleOptions {
         auth.extend(new.cloned());
         EnsembleOptions {
             session_timeout: others.session_timeout.or(self.session_timeout),
-            return_after: others.return_after.or(self.return_after),
             auth,
         }
     }
@@ -47,8 +45,6 @@ impl EnsembleOptions {
             ("session timeout", format!("{timeout:?}"))
         } else if let Some((scheme, _)) = self.auth.first() {
             ("credentials of the scheme", scheme.clone())
-        } else if let Some(pause) = self.return_after {
-            ("return_after", format!("{pause:?}"))
         } else {
             return Ok(());
         };
@@ -63,7 +59,6 @@ impl fmt::Debug for EnsembleOptions {
         formatter
             .debug_struct("EnsembleOptions")
             .field("session_timeout", &self.session_timeout)
-            .field("return_after", &self.return_after)
             .finish_non_exhaustive()
     }
 }

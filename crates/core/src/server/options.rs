@@ -121,53 +121,6 @@ impl ConnectOptions {
         self
     }
 
-    /// Moves the session back to a member that it has lost, once that member serves again.
-    ///
-    /// Off by default: after the death of a member its sessions stay at the others. With this
-    /// option they return, so that the sessions are spread as before. The session looks for the
-    /// lost member after one to two pauses, at random, and again after each look in vain. The
-    /// pause is at least one second; minutes are usual. `Duration::MAX` never returns.
-    ///
-    /// The session and its holds are kept. The member gets the id and the password of the session,
-    /// as after each reconnect, and nothing expires:
-    ///
-    /// * **No request is in doubt.** The connection to the member is opened first. The session then
-    ///   sends nothing more, and moves when each request that it has sent has its reply. New
-    ///   requests wait for the new connection, in order.
-    /// * **No event is lost, and none comes twice.** The watches that have seen no event are set
-    ///   again, with the latest zxid of a reply. The server sends at once what they have missed.
-    /// * **The lease lasts.** The move confirms all contacts before it, so it renews the
-    ///   [lease](crate::docs::lease). The session goes back to the server that it has left, if the
-    ///   member does not confirm the session within a twentieth of the session timeout, or then
-    ///   sends nothing for as long before it has answered a ping. Requests go out after that.
-    /// * **A member that hangs is visited ever more rarely.** The pause doubles, up to 1024 times its
-    ///   length, with each move to a member that lets the session wait in vain, or that has the
-    ///   session for less than one pause. Once that member has the session for longer, the pause is
-    ///   as it was.
-    ///
-    /// | the session | costs |
-    /// |---|---|
-    /// | looks in vain | 1 connection, opened or refused |
-    /// | moves | 2 to 3 round trips without requests, 1 handshake, 1 ping, 1 request for each 128 KiB of watched paths, 1 probe, 1 transaction that changes nothing |
-    /// | moves in vain | a tenth of the session timeout without requests at most, and a move back to the server that it has left |
-    ///
-    /// During the move each hold is [`Suspended`](crate::HoldState::Suspended), as during each
-    /// reconnect, and each waiter lists its queue afterwards. A try fails at once with
-    /// [`Error::Disconnected`](crate::Error::Disconnected). Do not set the option if your service
-    /// stops its work for that. Do not set it for servers that keep no session over a
-    /// change of the member.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use zookeeper_recipes_core::ConnectOptions;
-    ///
-    /// let options = ConnectOptions::new().return_after(Duration::from_secs(300));
-    /// ```
-    pub fn return_after(mut self, pause: Duration) -> ConnectOptions {
-        self.connections.return_after = Some(pause);
-        self
-    }
-
     /// Adds credentials, for example `("digest", "user:password")`.
     ///
     /// The method may be called several times. Digest credentials without a colon are refused when
@@ -288,7 +241,6 @@ impl fmt::Debug for ConnectOptions {
             .field("connection_timeout", &self.connection_timeout)
             .field("tick", &self.tick)
             .field("owner", &self.owner)
-            .field("return_after", &self.connections.return_after)
             .finish_non_exhaustive()
     }
 }

@@ -172,13 +172,6 @@ impl ServerSession for ZookeeperSession {
         }
     }
 
-    fn member(&self) -> Option<usize> {
-        match self.connection.state() {
-            State::Connected { host, .. } => Some(host),
-            State::Disconnected { .. } | State::Ended(_) => None,
-        }
-    }
-
     fn opened_over(&self) -> Option<u64> {
         self.connection.opened_over()
     }

@@ -144,7 +144,6 @@ impl ZookeeperEnsemble {
             seed: (self.surroundings.random() >> 64) as u64,
             resume: resume.cloned(),
             removals: self.removals.clone(),
-            return_after: self.options.connections.return_after,
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(self.surroundings.task(driver.boxed()));

@@ -33,7 +33,6 @@ mod probes;
 mod refusals;
 mod replaces;
 mod resumed_on_a_server;
-mod returning;
 mod rules;
 mod same_names;
 mod session_states;

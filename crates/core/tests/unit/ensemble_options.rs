@@ -15,17 +15,14 @@ fn credentials(names: &[&str]) -> Vec<(String, Vec<u8>)> {
 fn options_of_a_session_count_before_those_of_its_ensemble_and_credentials_are_added() {
     let ensemble = EnsembleOptions {
         session_timeout: Some(SECOND),
-        return_after: Some(2 * SECOND),
         auth: credentials(&["a:1", "b:2"]),
     };
     let session = EnsembleOptions {
         session_timeout: Some(3 * SECOND),
-        return_after: None,
         auth: credentials(&["b:2", "c:3"]),
     };
     let both = ensemble.and(&session);
     assert_eq!(both.session_timeout, Some(3 * SECOND));
-    assert_eq!(both.return_after, Some(2 * SECOND));
     assert_eq!(both.auth, credentials(&["a:1", "b:2", "c:3"]));
 }
 
@@ -35,10 +32,6 @@ fn ensemble_that_connects_with_options_of_its_own_refuses_each() {
     for options in [
         EnsembleOptions {
             session_timeout: Some(SECOND),
-            ..EnsembleOptions::default()
-        },
-        EnsembleOptions {
-            return_after: Some(SECOND),
             ..EnsembleOptions::default()
         },
         EnsembleOptions {

@@ -7,7 +7,6 @@ use super::*;
 async fn two_connections_have_a_break_between_them() {
     let timeout = Duration::from_secs(10);
     let state = |connection| State::Connected {
-        host: 0,
         session_id: 1,
         timeout,
         connection,

@@ -10,10 +10,10 @@ fn leases() -> ShortLeases {
 }
 
 /// How long leases are too short, each second from `now` on, until the session leaves the server.
-fn leaves_after(leases: &mut ShortLeases, now: &mut Duration, member: usize) -> Duration {
+fn leaves_after(leases: &mut ShortLeases, now: &mut Duration, connection: u64) -> Duration {
     let began = *now;
     loop {
-        leases.note(*now, Some(member));
+        leases.note(*now, Some(connection));
         if leases.leaves() {
             return *now - began;
         }
@@ -27,8 +27,7 @@ fn session_stays_twice_as_long_at_each_further_server() {
     let (mut leases, mut now) = (leases(), Duration::ZERO);
     for server in 0..MOST_DOUBLINGS + 2 {
         let stays = TIMEOUT * 2_u32.pow(server.min(MOST_DOUBLINGS));
-        let member = usize::try_from(server).expect("few");
-        assert_eq!(leaves_after(&mut leases, &mut now, member), stays);
+        assert_eq!(leaves_after(&mut leases, &mut now, server.into()), stays);
     }
 }
 
@@ -65,10 +64,10 @@ fn time_at_a_server_begins_anew_after_a_while_without_short_leases() {
 }
 
 #[test]
-fn series_at_another_member_is_another_one() {
+fn series_over_another_connection_is_another_one() {
     let mut leases = leases();
     for round in 0..10 {
-        leases.note(SECOND * 5 * round, Some((round % 2) as usize));
+        leases.note(SECOND * 5 * round, Some((round % 2).into()));
         assert!(!leases.leaves());
     }
 }

@@ -96,7 +96,6 @@ async fn ensemble_that_cannot_use_an_option_refuses_it_at_once() {
     for (options, named) in [
         (new().session_timeout(SHORT), "session timeout \"4s\""),
         (new().auth("digest", "one:secret"), "digest"),
-        (new().return_after(60 * SECOND), "return_after"),
     ] {
         let fixed = || Arc::new(Fixed(simulation.ensemble("one")));
         let refused = Session::open(fixed(), options.clone()).await;

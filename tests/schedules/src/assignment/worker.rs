@@ -16,7 +16,6 @@ use super::fleet::{Fleet, PATH};
 use crate::contender::{commit, guarded};
 use crate::holding::Holding;
 use crate::process::connect_options;
-use crate::schedule::Schedule;
 
 /// The interval between two looks of the work.
 const LOOK: Duration = Duration::from_millis(100);
@@ -41,21 +40,14 @@ enum Ending {
 /// The process exists from the call on, before any fault can hit it.
 pub(crate) fn run<'a>(
     fleet: &'a Fleet<'a>,
-    schedule: &'a Schedule,
     name: String,
     rng: Rng,
 ) -> impl Future<Output = ()> + use<'a> {
     let process = fleet.simulation.process(&name);
-    live(fleet, schedule, name, process, rng)
+    live(fleet, name, process, rng)
 }
 
-async fn live(
-    fleet: &Fleet<'_>,
-    schedule: &Schedule,
-    name: String,
-    mut process: SimulatedProcess,
-    mut rng: Rng,
-) {
+async fn live(fleet: &Fleet<'_>, name: String, mut process: SimulatedProcess, mut rng: Rng) {
     sleep(Duration::from_millis(rng.u64(0..=1_000))).await;
     for life in 0_u32.. {
         let lasts = Duration::from_millis(rng.u64(1_000..=15_000));
@@ -73,9 +65,6 @@ async fn live(
             true => Ending::Last,
             false => endings[rng.usize(..endings.len())],
         };
-        if let Some(pause) = schedule.returns {
-            process = process.with_return_after(pause);
-        }
         let life = Life {
             fleet,
             who: format!("{name}.{life}"),

@@ -51,16 +51,12 @@ impl Schedule {
             first_number: draw_first_number(&mut rng),
             neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
             leaves: false,
-            returns: None,
             lasting: None,
         };
         if !only_pairs && rng.u8(..3) == 0 {
             schedule.rates.outcome_hidden = 0.05 * rng.f64();
         }
         schedule.leaves = recipe.queues && rng.u8(..4) == 0;
-        if rng.u8(..4) == 0 {
-            schedule.returns = Some(milliseconds(rng.u64(1_000..=4_000)));
-        }
         schedule
     }
 }
