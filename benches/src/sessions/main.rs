@@ -27,7 +27,7 @@ use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
 
 use crate::curator::JAVA_OPTIONS;
 use crate::library::Library;
-use crate::plan::{AFTER, Plan};
+use crate::plan::Plan;
 use crate::report::{Measured, report};
 
 /// The number of servers.
