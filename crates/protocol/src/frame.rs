@@ -1,5 +1,7 @@
 //! Frames: a length of four bytes, then as many bytes.
 
+use std::fmt;
+
 use crate::four_letter_word::FourLetterWord;
 use crate::jute::{self, Output};
 use crate::text::Form;
@@ -48,7 +50,9 @@ pub enum FrameError {
 ///
 /// `feed` does not limit how much is buffered. If the reader takes all frames after each `feed`,
 /// the buffer holds less than one frame of the limit and one read.
-#[derive(Clone, Debug)]
+///
+/// `Debug` leaves the bytes out: a frame can have a password in it.
+#[derive(Clone)]
 pub struct FrameDecoder {
     limit: usize,
     /// Bytes that were fed. Frames in it that were taken end at `taken`.
@@ -160,6 +164,16 @@ impl FrameDecoder {
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
             self.buffer = Vec::new();
         }
+    }
+}
+
+impl fmt::Debug for FrameDecoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FrameDecoder")
+            .field("limit", &self.limit)
+            .field("remaining", &self.remaining().len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -82,8 +82,8 @@ pub use handshake::{ConnectRequest, ConnectResponse, PASSWORD_LENGTH};
 pub use multi::{MultiOperation, MultiResult};
 pub use operation::{
     AddWatchRequest, AuthRequest, CheckRequest, CreateRequest, CreateTtlRequest, DeleteRequest,
-    GetEphemeralsRequest, PathRequest, ReadRequest, ReconfigRequest, SaslRequest, SetAclRequest,
-    SetDataRequest, SetWatches2Request, SetWatchesRequest, WatchesRequest,
+    GetEphemeralsRequest, PathRequest, ReadRequest, ReconfigRequest, SaslRequest, SaslResponse,
+    SetAclRequest, SetDataRequest, SetWatches2Request, SetWatchesRequest, WatchesRequest,
 };
 pub use reply::{Reply, ReplyBody, ReplyHeader, WatcherEvent, xid};
 pub use request::{Request, RequestBody, RequestHeader};

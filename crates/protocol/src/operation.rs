@@ -162,6 +162,12 @@ secret_records! {
         /// The token of the exchange.
         pub token: Option<Vec<u8>>,
     }
+
+    /// The reply to `sasl`.
+    pub struct SaslResponse {
+        /// The token of the exchange.
+        pub token: Option<Vec<u8>>,
+    }
 }
 
 /// Leaves the credentials out.
@@ -180,6 +186,15 @@ impl fmt::Debug for SaslRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("SaslRequest")
+            .finish_non_exhaustive()
+    }
+}
+
+/// Leaves the token out.
+impl fmt::Debug for SaslResponse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SaslResponse")
             .finish_non_exhaustive()
     }
 }

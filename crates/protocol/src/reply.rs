@@ -6,6 +6,7 @@ use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record, records};
 use crate::multi::{self, MultiResult};
+use crate::operation::SaslResponse;
 use crate::text::Form;
 
 /// The xids that are not numbers of requests. Clients use these in requests, too.
@@ -169,10 +170,7 @@ pub enum ReplyBody {
     /// The reply to `multi` and `multiRead`: one result for each operation.
     Multi(Vec<MultiResult>),
     /// The reply to `sasl`.
-    Sasl {
-        /// The token of the exchange.
-        token: Option<Vec<u8>>,
-    },
+    Sasl(SaslResponse),
     /// The reply to `getEphemerals`.
     Ephemerals {
         /// The paths of the session's ephemeral znodes.
@@ -220,7 +218,7 @@ impl ReplyBody {
                 stat.encode(to);
             }
             ReplyBody::Multi(results) => multi::encode_results(results, to),
-            ReplyBody::Sasl { token } => token.encode(to),
+            ReplyBody::Sasl(response) => response.encode(to),
             ReplyBody::Ephemerals { paths } => paths.encode(to),
             ReplyBody::AllChildrenNumber { count } => count.encode(to),
             ReplyBody::AddWatch(error) => error.encode(to),
@@ -268,9 +266,7 @@ impl ReplyBody {
             OpCode::Sync => ReplyBody::Sync {
                 path: Record::decode(from)?,
             },
-            OpCode::Sasl => ReplyBody::Sasl {
-                token: Record::decode(from)?,
-            },
+            OpCode::Sasl => ReplyBody::Sasl(Record::decode(from)?),
             OpCode::GetEphemerals => ReplyBody::Ephemerals {
                 paths: Record::decode(from)?,
             },

@@ -1,5 +1,6 @@
 //! The handle of a process in a simulation.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use crate::engine::tasks;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SimulatedProcess {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: ProcessId,
@@ -172,5 +173,16 @@ impl SimulatedProcess {
                 world.cut(connection);
             }
         });
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for SimulatedProcess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SimulatedProcess")
+            .field("name", &self.name)
+            .field("chroot", &self.chroot)
+            .finish_non_exhaustive()
     }
 }

@@ -190,7 +190,6 @@ pub(crate) enum Link {
 ///
 /// After each input, take what [`transmit`](Self::transmit) and [`poll`](Self::poll) yield, then
 /// wait for bytes, a request or the [`deadline`](Self::deadline).
-#[derive(Debug)]
 pub struct Machine<R, W> {
     pub(crate) config: Config,
     pub(crate) session: Option<Resumable>,
@@ -225,6 +224,29 @@ pub struct Machine<R, W> {
     /// When to give up to close the session at the server.
     pub(crate) closing_until: Option<Duration>,
     outputs: VecDeque<Output<R, W>>,
+}
+
+/// Leaves all bytes out: they can have a password in them.
+impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Machine")
+            .field("session", &self.session)
+            .field("timeout", &self.timeout)
+            .field("timing", &self.timing)
+            .field("hosts", &self.hosts)
+            .field("obstacles", &self.obstacles)
+            .field("link", &self.link)
+            .field("connection", &self.connection)
+            .field("requests", &self.requests)
+            .field("watches", &self.watches)
+            .field("heard_at", &self.heard_at)
+            .field("answered_at", &self.answered_at)
+            .field("said_at", &self.said_at)
+            .field("pinged_at", &self.pinged_at)
+            .field("closing_until", &self.closing_until)
+            .finish_non_exhaustive()
+    }
 }
 
 /// After this many connections in a row that the server closed when watches were set again, the

@@ -4,6 +4,7 @@
 //! oldest request is the one that the next reply belongs to.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::mem;
 use std::time::Duration;
 
@@ -26,7 +27,6 @@ pub(crate) struct Asked<R> {
 }
 
 /// The requests that wait for a connection, and those that wait for a reply.
-#[derive(Debug)]
 pub(crate) struct Requests<R> {
     /// All requests in the order of the calls. Those behind the first `sent` are not sent.
     asked: VecDeque<Asked<R>>,
@@ -36,6 +36,18 @@ pub(crate) struct Requests<R> {
     last_xid: i32,
     /// The longest request that the servers accept.
     pub(crate) limit: usize,
+}
+
+/// Leaves the frames out: a request can have a secret in it.
+impl<R: fmt::Debug> fmt::Debug for Requests<R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Requests")
+            .field("asked", &self.asked)
+            .field("sent", &self.sent)
+            .field("unsent_bytes", &self.frames.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R> Requests<R> {

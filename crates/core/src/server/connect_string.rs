@@ -21,15 +21,17 @@ pub(crate) struct ConnectString {
 impl ConnectString {
     /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
     ///
-    /// A host is refused if its scheme contradicts `is_encrypted`.
+    /// A host is refused if its scheme contradicts `is_encrypted`. What may be credentials is
+    /// refused, and the error does not quote it.
     pub(crate) fn new(given: &str, is_encrypted: bool) -> Result<ConnectString, InvalidInput> {
+        if may_have_credentials(given) {
+            let problem = "may have credentials in it: give them to ConnectOptions::auth, or to zkr \
+                           by --credentials-file. If the @ is the chroot's, put each host into \
+                           brackets: [zk1]:2181";
+            return Err(InvalidInput::new("connect string", "...@...", problem));
+        }
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
-        // Credentials must not be quoted.
-        let quoted = match parts.iter().any(|part| before_chroot(part).contains('@')) {
-            true => "...@...",
-            false => given,
-        };
-        let refuse = |problem: String| InvalidInput::new("connect string", quoted, problem);
+        let refuse = |problem: String| InvalidInput::new("connect string", given, problem);
         let text = parts.join(",");
         let mut hosts = Vec::new();
         let mut chroot = "/";
@@ -73,10 +75,17 @@ fn without_scheme(part: &str, is_encrypted: bool) -> Result<&str, String> {
     Err(format!("has {scheme}:// in it, which {problem}"))
 }
 
-/// The part before the chroot, without the scheme.
-fn before_chroot(part: &str) -> &str {
-    let host = part.split_once("://").map_or(part, |(_, host)| host);
-    host.split('/').next().unwrap_or_default()
+/// True if the text before an `@` can be `user:password`, which may have slashes and commas in it.
+///
+/// It cannot be if a slash and no colon is before the `@`, except for the colons of schemes and of
+/// hosts in brackets.
+fn may_have_credentials(given: &str) -> bool {
+    let Some((before, _)) = given.rsplit_once('@') else {
+        return false;
+    };
+    let before = before.replace("://", "");
+    let mut hosts = before.split(',').map(str::trim);
+    !before.contains('/') || hosts.any(|host| host.contains(':') && !host.starts_with('['))
 }
 
 fn host_of(given: &str) -> Result<Host, String> {
@@ -92,9 +101,6 @@ fn host_of(given: &str) -> Result<Host, String> {
         },
         None => given.rsplit_once(':').unwrap_or((given, "")),
     };
-    if given.contains('@') {
-        return Err("has credentials in it: pass them to ConnectOptions::auth".to_owned());
-    }
     if name.is_empty() {
         return Err("has an empty host in it".to_owned());
     }

@@ -47,10 +47,36 @@ fn credentials_in_a_connect_string_are_refused_and_not_quoted() {
         "tcp://user:secret@zk1",
         "zk1;zk2,user:secret@zk3",
         "zk://user:secret@zk1/app",
+        "user:sec/ret@zk1",
+        "user:2181/secret@zk1:2181/app",
+        "tcp://user:2181/secret@zk1",
+        "user:2181,secret@zk1",
+        "user:2181,zk2/secret@zk1",
+        "user://secret@zk1",
+        "secret@zk1/app",
+        "user:[secret@zk1",
+        "user:secret@",
+        "user:p@ss/secret@zk1",
+        "@:secret",
     ] {
         let error = read(given).expect_err(given);
         let shown = format!("{error} {error:?}");
-        assert!(!shown.contains("secret"), "{shown}");
+        assert!(
+            !shown.contains("ret") && !shown.contains("2181/"),
+            "{shown}"
+        );
+        assert!(shown.contains("ConnectOptions::auth"), "{shown}");
     }
-    assert!(read("zk1/app@home").is_ok());
+}
+
+#[test]
+fn chroot_may_have_an_at_sign_if_the_text_before_it_cannot_be_credentials() {
+    for given in [
+        "zk1/app@home",
+        "tcp://zk1,zk2/app@home",
+        "[zk1]:2181,[::1]:1/app@home",
+    ] {
+        let ensemble = read(given).expect("it is well formed");
+        assert_eq!(ensemble.chroot(), "/app@home", "{given}");
+    }
 }

@@ -352,9 +352,9 @@ fn other_replies() -> Vec<(&'static str, OpCode, i32, ReplyBody)> {
     let sync = Body::Sync {
         path: "/m".to_owned(),
     };
-    let sasl = Body::Sasl {
+    let sasl = Body::Sasl(SaslResponse {
         token: Some(b"tok".to_vec()),
-    };
+    });
     let ephemerals = Body::Ephemerals {
         paths: strings(&["/e1", "/e2"]),
     };

@@ -8,8 +8,8 @@ use zookeeper_recipes_protocol::{
     ConnectResponse, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
     GetEphemeralsRequest, MultiOperation, MultiResult, OpCode, PathRequest, Permission,
     ReadRequest, ReconfigRequest, Reply, ReplyBody, Request, RequestBody, SaslRequest,
-    SetAclRequest, SetDataRequest, SetWatches2Request, SetWatchesRequest, Stat, WatcherEvent,
-    WatchesRequest,
+    SaslResponse, SetAclRequest, SetDataRequest, SetWatches2Request, SetWatchesRequest, Stat,
+    WatcherEvent, WatchesRequest,
 };
 
 /// Numbers that have a meaning, and others.
@@ -307,7 +307,7 @@ fn reply_without_stat() -> BoxedStrategy<(OpCode, ReplyBody)> {
             .prop_map(|children| (OpCode::GetChildren, ReplyBody::Children { children })),
         (multi, vec(result(), 0..5))
             .prop_map(|(opcode, results)| (opcode, ReplyBody::Multi(results))),
-        data().prop_map(|token| (OpCode::Sasl, ReplyBody::Sasl { token })),
+        data().prop_map(|token| (OpCode::Sasl, ReplyBody::Sasl(SaslResponse { token }))),
         vec(text(), 0..4)
             .prop_map(|paths| (OpCode::GetEphemerals, ReplyBody::Ephemerals { paths })),
         any::<i32>().prop_map(|count| {

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use zookeeper_recipes_protocol::{
-    AuthRequest, ConnectRequest, ConnectResponse, Request, RequestBody, SaslRequest,
+    AuthRequest, ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, FrameDecoder, Reply,
+    ReplyBody, Request, RequestBody, SaslRequest, SaslResponse,
 };
 
 const SECRET: &[u8] = b"owner:secret";
@@ -34,11 +35,19 @@ fn debug_of_a_message_leaves_passwords_out() {
     let sasl = request(RequestBody::Sasl(SaslRequest {
         token: Some(SECRET.to_vec()),
     }));
-    let messages: [(&dyn Debug, &str); 4] = [
+    let mut frame = Vec::new();
+    auth.encode_frame(&mut frame);
+    let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT);
+    decoder.feed(&frame);
+    let token = Some(SECRET.to_vec());
+    let challenge = Reply::new(7, 0, ReplyBody::Sasl(SaslResponse { token }));
+    let messages: [(&dyn Debug, &str); 6] = [
         (&connect, "6000"),
         (&connected, "6000"),
         (&auth, "digest"),
         (&sasl, "Sasl"),
+        (&decoder, "FrameDecoder"),
+        (&challenge, "Sasl"),
     ];
     let bytes = format!("{SECRET:?}");
     for (message, shown) in messages {
