@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 use crate::connecting::{Connection, SHORT_SILENCE};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::four_letter::Servers;
+use crate::four_letter::{Room, Servers};
 
 /// How often a time is measured. The median counts.
 const ROUNDS: usize = 5;
@@ -277,8 +277,26 @@ async fn servers(servers: &Servers) -> Vec<Finding> {
             )),
             Err(cause) => Finding::note(format!("{host} cannot be reached: {cause}")),
         });
+        let room = servers.room(place).await;
+        findings.extend(room.map(|room| connections(&host.to_string(), &room)));
     }
     findings
+}
+
+/// How many connections a server accepts from one address, and how many are there.
+fn connections(host: &str, room: &Room) -> Finding {
+    let limit = room.limit;
+    let text = format!("{host}: maxClientCnxns accepts {limit} connections from one address");
+    match &room.busiest {
+        Some((address, number)) if number * 5 >= limit * 4 => Finding::note(format!(
+            "{text}, and {address} has {number}; further ones are closed without a word: raise the \
+             limit, or share one session in each process"
+        )),
+        Some((address, number)) => {
+            Finding::good(format!("{text}; {address} has {number}, the most"))
+        }
+        None => Finding::good(text),
+    }
 }
 
 /// The time for an answer of the server, and for one through the leader.

@@ -70,6 +70,16 @@ impl Servers {
         Ok((!is_refusal).then_some(answer))
     }
 
+    /// The connections that the server at this place accepts. `None` if it has no limit for each
+    /// address, or does not report it.
+    pub(crate) async fn room(&self, place: usize) -> Option<Room> {
+        let configuration = self.ask(place, "conf").await.ok()??;
+        let limit = connection_limit(&configuration)?;
+        let connections = self.ask(place, "cons").await.ok().flatten();
+        let busiest = connections.and_then(|answer| busiest(&answer));
+        Some(Room { limit, busiest })
+    }
+
     /// The address of each session's client, as the servers report it.
     pub(crate) async fn addresses(&self) -> HashMap<i64, String> {
         let places = 0..self.hosts.len();
@@ -77,6 +87,41 @@ impl Servers {
         let answers = answers.into_iter().filter_map(Result::ok).flatten();
         answers.flat_map(|answer| clients(&answer)).collect()
     }
+}
+
+/// How many connections a server accepts from one address.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) limit: usize,
+    /// The address with the most connections, and their number.
+    pub(crate) busiest: Option<(String, usize)>,
+}
+
+/// The limit for each address in an answer to `conf`. `None` if there is none.
+fn connection_limit(answer: &str) -> Option<usize> {
+    let mut lines = answer.lines();
+    let limit = lines.find_map(|line| line.trim().strip_prefix("maxClientCnxns="));
+    limit?.trim().parse().ok().filter(|limit| *limit > 0)
+}
+
+/// The address with the most connections in an answer to `cons`.
+fn busiest(answer: &str) -> Option<(String, usize)> {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for line in answer.lines() {
+        if let Some((address, _)) = client(line).and_then(|(client, _)| client.rsplit_once(':')) {
+            *numbers.entry(address).or_default() += 1;
+        }
+    }
+    let busiest = numbers.into_iter().max_by_key(|(_, number)| *number)?;
+    Some((busiest.0.to_owned(), busiest.1))
+}
+
+/// The address and the facts in a line of an answer to `cons`.
+///
+/// `/10.0.0.7:53904[1](queued=0,sid=0x1)`, and an IPv6 address may have brackets, too.
+fn client(line: &str) -> Option<(&str, &str)> {
+    let (client, facts) = line.trim().strip_prefix('/')?.split_once('(')?;
+    Some((client.rsplit_once('[')?.0, facts))
 }
 
 /// The host of `name:port`, with brackets around an IPv6 address.
@@ -91,10 +136,8 @@ fn host(named: &str) -> Option<Host> {
 
 /// The sessions and addresses in an answer to `cons`.
 fn clients(answer: &str) -> Vec<(i64, String)> {
-    let client = |line: &str| {
-        // `/10.0.0.7:53904[1](queued=0,sid=0x1)`, and an IPv6 address may have brackets, too.
-        let (client, facts) = line.trim().strip_prefix('/')?.split_once('(')?;
-        let (address, _) = client.rsplit_once('[')?;
+    let session = |line| {
+        let (address, facts) = client(line)?;
         let (_, session) = facts.split_once("sid=0x")?;
         let digits = session
             .split(|letter: char| !letter.is_ascii_hexdigit())
@@ -106,7 +149,7 @@ fn clients(answer: &str) -> Vec<(i64, String)> {
             address.to_owned(),
         ))
     };
-    answer.lines().filter_map(client).collect()
+    answer.lines().filter_map(session).collect()
 }
 
 #[cfg(test)]
@@ -130,5 +173,17 @@ mod tests {
             (7, "[0:0:0:0:0:0:0:1]:539".to_owned()),
         ];
         assert_eq!(clients(answer), expected);
+        assert_eq!(busiest(&answer.repeat(2)).expect("clients").1, 2);
+    }
+
+    #[test]
+    fn limit_of_the_connections_of_an_address_is_read_if_there_is_one() {
+        let read = |answer| connection_limit(answer);
+        assert_eq!(
+            read("clientPort=2181\nmaxClientCnxns=60\ntickTime=2000"),
+            Some(60)
+        );
+        assert_eq!(read("maxClientCnxns=0"), None);
+        assert_eq!(read("conf is not executed"), None);
     }
 }

@@ -42,6 +42,10 @@ pub enum Break {
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
+    /// The server closed the connection before it had sent anything, or the connection was reset
+    /// then.
+    #[error("the server closed the connection before it had sent anything")]
+    ClosedUnheard,
     /// The server closed the connection while this request was the oldest without a reply.
     ///
     /// Servers that are not Apache's close the connection if they do not know a request.

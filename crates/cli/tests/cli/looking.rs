@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_suite::{
     administrator, create, eventually, in_time, proxy, server, server_with,
@@ -489,4 +490,34 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
         root.stdout.contains("may create and delete in /;"),
         "{root:?}"
     );
+}
+
+/// A server closes one connection too many of an address before it reads a byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_reached() {
+    let options = ServerOptions::new().configuration("maxClientCnxns", "5");
+    let server = server_with(options).await;
+    let doctor = run(&server.connect_string(), &["doctor"]).await;
+    let limit = "maxClientCnxns accepts 5 connections from one address";
+    assert!(doctor.stdout.contains(limit), "{doctor:?}");
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        let other = TcpStream::connect(("127.0.0.1", server.port())).await;
+        others.push(other.expect("it accepts"));
+    }
+    let refused = run(
+        &server.connect_string(),
+        &["who", "/a", "--connect-timeout", "1s"],
+    )
+    .await;
+    let why = refused.failed_with(69);
+    let place = |cause: &str| why.find(cause).expect(why);
+    assert!(place("maxClientCnxns") < place("quorum"), "{why}");
+    drop(others.split_off(2));
+    eventually("doctor warns of the limit", async || {
+        let doctor = run(&server.connect_string(), &["doctor"]).await;
+        let has = |text: &str| doctor.stdout.contains(text);
+        has("further ones are closed without a word")
+    })
+    .await;
 }

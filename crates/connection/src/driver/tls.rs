@@ -249,8 +249,9 @@ fn explained(error: io::Error) -> io::Error {
     let advice = match (rustls_error(&error), error.kind()) {
         (Some(Error::InvalidMessage(_)), _) => "the port does not speak TLS",
         (None, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
-            "the server closed the connection in the handshake: does this port speak TLS, and \
-             does the server accept the client's certificate?"
+            "the server closed the connection in the handshake: is maxClientCnxns of the server \
+             reached for the address of this client (60 connections by default), does this port \
+             speak TLS, and does the server accept the client's certificate?"
         }
         (Some(Error::InvalidCertificate(problem)), _) => match problem {
             // A root with the name of the issuer and with another key.

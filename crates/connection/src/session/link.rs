@@ -1,5 +1,6 @@
 //! The connections of a session: one after the other, each opened, greeted and watched over time.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
@@ -263,7 +264,7 @@ impl<R, W> Machine<R, W> {
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;
         }
-        let cause = self.at_unknown_request(now, cause);
+        let cause = self.explained(now, cause);
         if let Some(obstacle) = host.and_then(|host| self.obstacles.get_mut(host)) {
             *obstacle = Some(cause.clone());
         }
@@ -281,14 +282,13 @@ impl<R, W> Machine<R, W> {
         self.yields(Output::State(self.disconnected()));
     }
 
-    /// Names the request at which the server closed the connection, if servers may not know it.
-    fn at_unknown_request(&mut self, now: Duration, cause: Break) -> Break {
-        let is_closed = match &cause {
-            Break::Closed => true,
-            Break::Io(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-            _ => false,
-        };
+    /// Says what the server was asked for when it closed the connection, if that may be why.
+    fn explained(&mut self, now: Duration, cause: Break) -> Break {
         let oldest = match &self.link {
+            _ if !is_closed(&cause) => return cause,
+            Link::Greeting { .. } if self.decoder.remaining().is_empty() => {
+                return Break::ClosedUnheard;
+            }
             Link::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
             Link::Up => {
                 let asked = self.requests.oldest_sent();
@@ -296,7 +296,7 @@ impl<R, W> Machine<R, W> {
             }
             _ => None,
         };
-        match oldest.filter(|(opcode, _)| is_closed && may_be_unknown(*opcode)) {
+        match oldest.filter(|(opcode, _)| may_be_unknown(*opcode)) {
             Some((OpCode::RemoveWatches, sent_at)) => {
                 self.config.removals.closed(sent_at.unwrap_or(now), now);
                 Break::ClosedAt(OpCode::RemoveWatches)
@@ -333,5 +333,17 @@ impl<R, W> Machine<R, W> {
         if had_connection {
             self.yields(Output::Disconnect);
         }
+    }
+}
+
+/// True if the server has closed the connection. If it has not read all, the connection is reset.
+fn is_closed(cause: &Break) -> bool {
+    match cause {
+        Break::Closed => true,
+        Break::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+        ),
+        _ => false,
     }
 }

@@ -185,7 +185,7 @@ fn server_that_is_behind_is_left_until_it_has_caught_up() {
     world.close_connection();
     world.pass(T);
     assert!(!world.is_connected() && world.end().is_none());
-    assert!((0..3).any(|host| matches!(world.obstacle(host), Some(Break::Closed))));
+    assert!((0..3).any(|host| matches!(world.obstacle(host), Some(Break::ClosedUnheard))));
     world.ensemble.zxid = seen;
     world.until(World::is_connected);
 }

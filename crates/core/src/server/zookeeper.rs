@@ -247,11 +247,18 @@ impl Unreachable {
         /// The first bytes of an alert of TLS, read as the length of a frame.
         const ALERT: RangeInclusive<usize> = 0x1503_0000..=0x1503_ffff;
         match obstacle {
-            _ if self.is_encrypted => "",
-            Break::Closed => {
-                ", as one without a quorum does, and one that expects TLS at this port"
+            Break::ClosedUnheard if self.is_encrypted => {
+                ". Likely causes: maxClientCnxns of the server is reached for the address of this \
+                 client (60 connections by default), or the server has no quorum"
             }
-            Break::Frame(FrameError::TooLong { length, .. }) if ALERT.contains(length) => {
+            Break::ClosedUnheard => {
+                ". Likely causes: maxClientCnxns of the server is reached for the address of this \
+                 client (60 connections by default), the server has no quorum, or it expects TLS at \
+                 this port"
+            }
+            Break::Frame(FrameError::TooLong { length, .. })
+                if ALERT.contains(length) && !self.is_encrypted =>
+            {
                 ": does this port expect TLS?"
             }
             _ => "",

@@ -74,7 +74,7 @@ async fn server_with_a_secure_port_takes_clients_with_its_certificates() {
     .await;
     assert!(text.contains("speak TLS"), "{text}");
     let text = refusal(&address, plain()).await;
-    assert!(text.contains("expects TLS at this port"), "{text}");
+    assert!(text.contains("it expects TLS at this port"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
