@@ -109,7 +109,6 @@ fn connect(address: &str, runtime: &Runtime) -> Connection {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 0,
-        resume: None,
         removals: Avoided::new(),
     };
     let (connection, driver) = Connection::new(Arc::new(Tcp::new(vec![host])), config);

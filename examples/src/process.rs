@@ -11,7 +11,7 @@ use tokio::io::{
 };
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, DetachedSession, Error, InvalidInput, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, InvalidInput, Session};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,16 +66,6 @@ impl Part {
     /// As there.
     pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
         connect(&self.connect_string, self.session_timeout).await
-    }
-
-    /// Resumes a session that another process has left: [`Session::resume`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Session::resume`].
-    pub async fn resume(&self, detached: &DetachedSession) -> Result<Session, Error> {
-        let options = ConnectOptions::new().session_timeout(self.session_timeout);
-        Session::resume(&self.connect_string, options, detached).await
     }
 
     /// Opens a session in the background: [`Session::connect_in_background`].

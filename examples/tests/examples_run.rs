@@ -40,10 +40,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("leader_service", "was killed, and"),
     ("many_locks", "holds were handed on within the process"),
     ("once_per_slot", "node-1: the report is written"),
-    (
-        "planned_restart",
-        "the old process has left its session and its lock",
-    ),
     ("priorities", "printed: today's paper, a book, a poster"),
     (
         "prometheus",

@@ -10,7 +10,7 @@ use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Event, Exchange, Node, Operation, Outcome,
-    Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch, now,
+    Reply, RequestLimit, ServerSession, SessionId, Stat, TransactionError, Watch, now,
 };
 use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 
@@ -201,10 +201,6 @@ impl ServerSession for ClientSession {
             limit: self.limit.clone(),
             is_closed: Mutex::default(),
         }))
-    }
-
-    fn detach(&self) -> Option<Resumable> {
-        None
     }
 
     fn create<'a>(

@@ -21,9 +21,6 @@ pub enum End {
     /// This process has closed the session.
     #[error("the session is closed")]
     Closed,
-    /// This process has detached the session. It lives on at the server until its timeout.
-    #[error("the session is detached")]
-    Detached,
 }
 
 /// Why a connection broke, or was never opened.

@@ -31,7 +31,6 @@
 //!     auth: Vec::new(),
 //!     reply_limit: 1 << 20,
 //!     seed: 7,
-//!     resume: None,
 //!     removals: Avoided::new(),
 //! };
 //! let mut machine: Machine<&str, ()> = Machine::new(now, config);
@@ -88,6 +87,6 @@ pub use driver::tls::TlsOptions;
 pub use driver::watch::Watch;
 pub use error::{Break, End, RequestError};
 pub use session::avoided::Avoided;
-pub use session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
+pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;
 pub use session::watches::WatchId;

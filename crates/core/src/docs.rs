@@ -14,7 +14,7 @@ macro_rules! pages {
     };
 }
 
-pages! { sharing events failures fencing handoff restarts runtimes lease encryption }
+pages! { sharing events failures fencing handoff runtimes lease encryption }
 
 #[doc = include_str!("docs/connection.md")]
 pub mod connection {}

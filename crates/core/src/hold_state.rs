@@ -14,11 +14,10 @@ use crate::server::error::SessionEnd;
 /// created the znode. If a writer becomes a reader, the token stays that of the writer's znode.
 ///
 /// The [turn](Self::turn) is 0, unless tasks of one process hand their holds on
-/// ([`QueueOptions::local`](crate::QueueOptions::local)), or one process leaves its hold to another
-/// ([`Session::detach`](crate::Session::detach)). These holds share a znode and its number, and
-/// each has a larger turn than the one before. The number alone does not distinguish them: if holds
-/// are handed on, a store must keep and compare both. Tokens compare by the number, then by the
-/// turn.
+/// ([`QueueOptions::local`](crate::QueueOptions::local)). These holds share a znode and its number,
+/// and each has a larger turn than the one before. The number alone does not distinguish them: if
+/// holds are handed on, a store must keep and compare both. Tokens compare by the number, then by
+/// the turn.
 ///
 /// No single number can do that. The token of a hold that was handed on is older than the tokens of
 /// the waiters, and the number of the first waiter may be the very next one.

@@ -107,7 +107,6 @@ pub use server::surroundings::Surroundings;
 #[doc(hidden)]
 pub use server::values;
 pub use server::zookeeper::ZookeeperEnsemble;
-pub use session::detached_session::DetachedSession;
 pub use session::handle::Session;
 pub use session::health::SessionHealth;
 pub use session::state::SessionState;

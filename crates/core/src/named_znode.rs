@@ -37,8 +37,7 @@ use crate::session::handle::Session;
 /// If a `NamedZnode` is dropped, its znode is deleted in the background, unless none exists.
 ///
 /// The server cannot distinguish such a holder from the next one by the path. So the hold has no
-/// [guarded writes](crate::HoldView::transaction), and its session cannot be
-/// [left](Session::detach) to another process while the znode may exist.
+/// [guarded writes](crate::HoldView::transaction).
 pub struct NamedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
@@ -120,8 +119,7 @@ impl NamedZnode {
     ///
     /// # Errors
     ///
-    /// * [`Error::SessionOver`] if the session is over, or is being [left to another
-    ///   process](Session::detach).
+    /// * [`Error::SessionOver`] if the session is over.
     /// * [`Error::MissingChroot`].
     /// * [`Error::Refused`] if the server refuses a request, or if each of eight creates soon broke
     ///   its connection, and no create was ever answered: the server may not know the request.

@@ -115,7 +115,6 @@ impl Group {
     /// # Session loss
     ///
     /// During the call: [`Error::SessionOver`]. After it the membership [joins again](Membership).
-    /// A session with a member cannot be [left to another process](Session::detach).
     pub async fn join(
         &self,
         name: impl AsRef<str>,

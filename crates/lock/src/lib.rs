@@ -84,8 +84,8 @@ pub use single_node::{SingleNodeLock, SingleNodeOptions};
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;
 pub use zookeeper_recipes_core::{
-    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
-    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
-    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
-    SessionHealth, SessionId, SessionState, WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Ended, Error,
+    ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
+    SessionId, SessionState, WaitStrategy,
 };

@@ -76,7 +76,6 @@
 //! * [Holding without a list](common::docs::handoff): what passes between a release and the next
 //!   hold.
 //! * [Fencing](common::docs::fencing): why the first write is a claim, with recipes for stores.
-//! * [Planned restarts](common::docs::restarts): how a process leaves its holds to the next one.
 //! * [Encryption](common::docs::encryption): TLS on both sides, and access control by certificates.
 //! * [Runtimes](common::docs::runtimes): synchronous code, `current_thread`, and work that blocks.
 //! * [The lease](common::docs::lease): why a holder knows of its loss in time.
@@ -113,10 +112,10 @@ pub use zookeeper_recipes_core as common;
 pub use zookeeper_recipes_core::TlsOptions;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, DetachedSession, Directories,
-    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
-    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
-    SessionHealth, SessionId, SessionState, WaitStrategy,
+    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, Directories, Ended, Error,
+    ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
+    SessionId, SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]

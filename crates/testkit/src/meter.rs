@@ -34,7 +34,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, EnsembleOptions, Event, Exchange,
-    Operation, Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, InvalidInput, ServerError};
 
@@ -306,10 +306,6 @@ impl ServerSession for MeteredSession {
         let server = self.server.close()?;
         let meter = self.meter.clone();
         Some(Arc::new(MeteredSession { server, meter }))
-    }
-
-    fn detach(&self) -> Option<Resumable> {
-        self.server.detach()
     }
 
     fn create<'a>(

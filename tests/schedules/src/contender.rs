@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
-use crate::holding::{AtTheEnd, Holding};
+use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
 use crate::neglect::Neglected;
@@ -55,7 +55,6 @@ pub(crate) struct Contender<'a> {
     pub(crate) setting: &'a Setting,
     pub(crate) session: &'a Session,
     pub(crate) shared: &'a Shared,
-    pub(crate) at_the_end: &'a AtTheEnd,
     pub(crate) rng: Rng,
     /// Writes that were made up under a hold that has gone since.
     pub(crate) leftover: Vec<(GuardedTransaction, u64)>,
@@ -189,12 +188,9 @@ impl<'a> Contender<'a> {
                 if let Some(shared) = choice.shared {
                     shared.has_agreed.set(true);
                 }
-                let setting = self.setting;
-                if setting.passes.is_none() && hold.fencing_token().turn() > 0 {
-                    setting.ledger.count(|figures| figures.inherited += 1);
-                }
-                let holding = Holding::new(&setting.ledger, &self.who, choice.weight, hold);
-                self.hold(holding.kept_in(self.at_the_end)).await;
+                let ledger = &self.setting.ledger;
+                let holding = Holding::new(ledger, &self.who, choice.weight, hold);
+                self.hold(holding).await;
             }
             Ok(None) => {}
             Err(error) => self.setting.ledger.failed(&self.who, Some(&asked), &error),

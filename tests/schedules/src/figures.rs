@@ -27,12 +27,6 @@ pub struct Figures {
     pub together: u64,
     /// How often it was changed how much can be held.
     pub resized: u64,
-    /// Sessions that were left to the next process.
-    pub left: u64,
-    /// Sessions that the next process has resumed.
-    pub resumed: u64,
-    /// Holds that the next process has taken over.
-    pub inherited: u64,
     /// Terms that leaders have worked for.
     pub terms: u64,
     /// How often observers were notified of who leads.
@@ -44,7 +38,7 @@ pub struct Figures {
 
 impl Figures {
     /// All figures with their names: what lines, tables and [tallies](crate::Tally) call them.
-    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut u64); 17] {
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut u64); 14] {
         [
             ("holds granted", &mut self.grants),
             ("holds lost", &mut self.losses),
@@ -69,12 +63,6 @@ impl Figures {
                 "times that the number of permits changed",
                 &mut self.resized,
             ),
-            (
-                "sessions that were left to the next process",
-                &mut self.left,
-            ),
-            ("sessions that the next process resumed", &mut self.resumed),
-            ("holds that the next process took over", &mut self.inherited),
             ("terms of leaders", &mut self.terms),
             ("news of who leads", &mut self.news),
             ("longest share of a bound, in %", &mut self.longest_share),
@@ -82,7 +70,7 @@ impl Figures {
     }
 
     /// All figures with their names.
-    pub(crate) fn named(mut self) -> [(&'static str, u64); 17] {
+    pub(crate) fn named(mut self) -> [(&'static str, u64); 14] {
         self.named_mut().map(|(name, number)| (name, *number))
     }
 }

@@ -1,13 +1,8 @@
 //! What a contender holds, as it is reported to the ledger.
 
-use std::cell::RefCell;
-
 use zookeeper_recipes_core::{Hold, HoldView};
 
 use crate::ledger::Ledger;
-
-/// The holds that the contenders of a process had when it ended.
-pub(crate) type AtTheEnd = RefCell<Vec<Hold>>;
 
 /// A hold that its contender has not let go of. Dropped, it lets go.
 pub(crate) struct Holding<'a> {
@@ -15,7 +10,6 @@ pub(crate) struct Holding<'a> {
     number: u64,
     weight: u64,
     hold: Option<Hold>,
-    at_the_end: Option<&'a AtTheEnd>,
 }
 
 impl<'a> Holding<'a> {
@@ -27,14 +21,7 @@ impl<'a> Holding<'a> {
             number,
             weight,
             hold: Some(hold),
-            at_the_end: None,
         }
-    }
-
-    /// Goes there if this is dropped.
-    pub(crate) fn kept_in(mut self, at_the_end: &'a AtTheEnd) -> Holding<'a> {
-        self.at_the_end = Some(at_the_end);
-        self
     }
 
     /// As [`new`](Self::new), if another owner has the hold itself.
@@ -50,7 +37,6 @@ impl<'a> Holding<'a> {
             number,
             weight,
             hold: None,
-            at_the_end: None,
         }
     }
 
@@ -82,8 +68,5 @@ impl<'a> Holding<'a> {
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         self.ledger.letting_go(self.number);
-        if let (Some(at_the_end), Some(hold)) = (self.at_the_end, self.hold.take()) {
-            at_the_end.borrow_mut().push(hold);
-        }
     }
 }

@@ -10,7 +10,7 @@ use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Node, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, Refusal, ServerError};
 
@@ -229,10 +229,6 @@ impl ServerSession for OneSession {
             self.state
                 .send_replace(ConnectionState::Ended(SessionEnd::Closed));
         }
-        None
-    }
-
-    fn detach(&self) -> Option<Resumable> {
         None
     }
 

@@ -21,7 +21,6 @@ fn open() -> (Wire, Arc<Connection>, Driver) {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 7,
-        resume: None,
         removals: Avoided::new(),
     };
     let (connection, driver) = Connection::new(Arc::new(wire.clone()), config);

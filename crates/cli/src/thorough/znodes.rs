@@ -36,7 +36,7 @@ pub(super) const ZXIDS: Promise = Promise {
 
 pub(super) const VERSIONS: Promise = Promise {
     name: "versions-condition",
-    without: "two processes may take over one session, and a resize may be lost",
+    without: "a job may run twice in its slot, and a resize may be lost",
 };
 
 pub(super) const ATOMIC: Promise = Promise {

@@ -14,7 +14,7 @@ use crate::driver::shared::Shared;
 use crate::driver::task::Driver;
 use crate::driver::watch::{AskedWatch, Watch};
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Answer, Config, Machine, Resumable, State, WatchedRead};
+use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
 pub struct Connection {
@@ -134,15 +134,6 @@ impl Connection {
                 return End::Closed;
             }
         }
-    }
-
-    /// Ends this side of the session, and leaves it open at the server for another process.
-    ///
-    /// Requests without an answer end with [`End::Detached`]. The servers may still apply them.
-    ///
-    /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
-    pub fn detach(&self) -> Option<Resumable> {
-        self.shared.input(|machine, _| machine.detach())
     }
 }
 

@@ -243,7 +243,6 @@ mod tests {
             auth: Vec::new(),
             reply_limit: 1 << 20,
             seed: 7,
-            resume: None,
             removals: Avoided::new(),
         };
         let mut listener = listen(&name).await;

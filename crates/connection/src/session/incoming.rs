@@ -9,7 +9,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Answer, Link, Machine, Output, Resumable, To, WatchedRead};
+use crate::session::machine::{Answer, Link, Machine, OpenedSession, Output, To, WatchedRead};
 use crate::session::requests::Asked;
 use crate::session::timing::Timing;
 use crate::session::watches::Kind;
@@ -103,7 +103,7 @@ impl<R, W> Machine<R, W> {
                 return Ok(());
             }
             None if !is_granted => return Err(Break::NotGranted),
-            Some(session) if session.session_id != response.session_id => {
+            Some(session) if session.id != response.session_id => {
                 // Nobody knows the new session, so it must not stay open at the server.
                 self.send_own(1, RequestBody::CloseSession);
                 self.end(End::Expired);
@@ -112,12 +112,9 @@ impl<R, W> Machine<R, W> {
             _ => {}
         }
         self.timeout = Duration::from_millis(granted);
-        let opened_with = self.session.as_ref().map(|session| session.opened_with);
-        self.session = Some(Resumable {
-            session_id: response.session_id,
+        self.session = Some(OpenedSession {
+            id: response.session_id,
             password: response.password,
-            last_zxid: self.last_zxid,
-            opened_with: opened_with.unwrap_or(self.timeout),
         });
         self.opened_over.get_or_insert(self.connection);
         let before = self.shortest.replace(self.timeout);

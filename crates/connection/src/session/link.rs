@@ -25,7 +25,7 @@ impl<R, W> Machine<R, W> {
             protocol_version: 0,
             last_zxid_seen: self.last_zxid,
             timeout: i32::try_from(milliseconds).unwrap_or(i32::MAX),
-            session_id: session.map_or(0, |session| session.session_id),
+            session_id: session.map_or(0, |session| session.id),
             password: session.map_or_else(
                 || vec![0; PASSWORD_LENGTH],
                 |session| session.password.clone(),

@@ -28,8 +28,6 @@ pub struct Config {
     pub reply_limit: usize,
     /// Where the order of the hosts and the pauses are drawn from.
     pub seed: u64,
-    /// A session to resume. `None` opens a new one.
-    pub resume: Option<Resumable>,
     /// Whether the servers know how to remove a watch.
     pub removals: Avoided,
 }
@@ -42,30 +40,20 @@ impl fmt::Debug for Config {
             .field("hosts", &self.hosts)
             .field("session_timeout", &self.session_timeout)
             .field("reply_limit", &self.reply_limit)
-            .field("resume", &self.resume)
             .finish_non_exhaustive()
     }
 }
 
-/// What another process needs to take a session over. Its password is a secret.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Resumable {
-    /// The id of the session.
-    pub session_id: i64,
-    /// The password of the session.
-    pub password: Vec<u8>,
-    /// The latest zxid that the session has seen.
-    pub last_zxid: i64,
-    /// The session timeout with which the session was opened, before any reconnect.
-    ///
-    /// The servers record it, and a leader that is elected later gives the session this time.
-    pub opened_with: Duration,
+/// What a reconnect shows to the servers. The password is a secret.
+pub(crate) struct OpenedSession {
+    pub(crate) id: i64,
+    pub(crate) password: Vec<u8>,
 }
 
 /// Leaves the password out.
-impl fmt::Debug for Resumable {
+impl fmt::Debug for OpenedSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Resumable({:#x})", self.session_id)
+        write!(formatter, "OpenedSession({:#x})", self.id)
     }
 }
 
@@ -192,7 +180,7 @@ pub(crate) enum Link {
 /// wait for bytes, a request or the [`deadline`](Self::deadline).
 pub struct Machine<R, W> {
     pub(crate) config: Config,
-    pub(crate) session: Option<Resumable>,
+    pub(crate) session: Option<OpenedSession>,
     pub(crate) timeout: Duration,
     /// The shortest session timeout that a server has granted.
     pub(crate) shortest: Option<Duration>,
@@ -258,17 +246,17 @@ impl<R, W> Machine<R, W> {
     pub fn new(now: Duration, config: Config) -> Machine<R, W> {
         let hosts = Hosts::new(config.hosts, config.seed);
         let mut machine = Machine {
-            session: config.resume.clone(),
+            session: None,
             timeout: config.session_timeout,
             shortest: None,
             timing: Timing::of(config.session_timeout, config.hosts),
-            last_zxid: config.resume.as_ref().map_or(0, |resume| resume.last_zxid),
+            last_zxid: 0,
             obstacles: vec![None; config.hosts],
             hosts,
             link: Link::Down { until: now },
             connection: 0,
             opened_over: None,
-            confirmed_once: config.resume.is_some(),
+            confirmed_once: false,
             refusals: 0,
             requests: Requests::new(),
             watches: Watches::new(),
@@ -367,22 +355,6 @@ impl<R, W> Machine<R, W> {
             .ask(now, RequestBody::CloseSession, To::Closing);
     }
 
-    /// Ends this side of the session, and leaves it open at the server until its timeout.
-    ///
-    /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
-    pub fn detach(&mut self) -> Option<Resumable> {
-        if self.closing_until.is_some() || self.is_ended() {
-            return None;
-        }
-        let session = self.session.clone()?;
-        let last_zxid = self.last_zxid;
-        self.end(End::Detached);
-        Some(Resumable {
-            last_zxid,
-            ..session
-        })
-    }
-
     /// Appends the bytes to send over the current connection.
     pub fn transmit(&mut self, now: Duration, to: &mut Vec<u8>) {
         if !self.own_frames.is_empty() {
@@ -418,7 +390,7 @@ impl<R, W> Machine<R, W> {
 
     /// The id of the session. `None` if no server has opened it yet.
     pub fn session_id(&self) -> Option<i64> {
-        self.session.as_ref().map(|session| session.session_id)
+        self.session.as_ref().map(|session| session.id)
     }
 
     /// The number of the first connection over which a server has confirmed the session.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Break, End, Resumable, State};
-use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, RequestBody, xid};
+use zookeeper_recipes_connection::{Break, End, State};
+use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, xid};
 
 use crate::world::{T, Way, World, config};
 
@@ -191,41 +191,6 @@ fn server_that_is_behind_is_left_until_it_has_caught_up() {
 }
 
 #[test]
-fn session_is_resumed_with_its_id_its_password_and_its_zxid() {
-    let mut world = World::connected();
-    world.create("/a");
-    world.settle();
-    let resumable = world.machine.detach().expect("a session");
-    world.settle();
-    assert_eq!(world.end(), Some(End::Detached));
-    assert!(world.ensemble.sessions.contains_key(&resumable.session_id));
-    let mut other = config(1);
-    other.resume = Some(resumable.clone());
-    let mut resumed = World::new(other);
-    std::mem::swap(&mut resumed.ensemble, &mut world.ensemble);
-    resumed.until(World::is_connected);
-    assert_eq!(resumed.machine.session_id(), Some(resumable.session_id));
-    assert_eq!(resumed.ensemble.handshakes[1].last_zxid_seen, 1);
-}
-
-#[test]
-fn resuming_a_session_that_has_expired_is_the_end() {
-    let mut config = config(1);
-    let password = vec![1; 16];
-    config.resume = Some(Resumable {
-        session_id: 5,
-        password,
-        last_zxid: 0,
-        opened_with: Duration::from_secs(10),
-    });
-    let mut world = World::new(config);
-    let caller = world.request(RequestBody::WhoAmI);
-    world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Expired));
-    assert!(world.outcome(caller).is_err());
-}
-
-#[test]
 fn server_that_only_reads_is_left_and_its_word_ends_no_session() {
     let mut world = World::connected();
     let session = world.machine.session_id();
@@ -247,21 +212,6 @@ fn server_that_only_reads_is_left_and_its_word_ends_no_session() {
     world.ensemble.conduct.read_only = false;
     world.until(World::is_connected);
     assert_eq!(world.machine.session_id(), session);
-}
-
-#[test]
-fn session_that_is_over_is_not_handed_on() {
-    let mut world = World::connected();
-    world.machine.close(world.now);
-    assert_eq!(world.machine.detach(), None, "it is being closed");
-    world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Closed));
-    assert_eq!(world.machine.detach(), None);
-    let mut world = World::connected();
-    world.ensemble.sessions.clear();
-    world.close_connection();
-    world.until(|world| world.end().is_some());
-    assert_eq!(world.machine.detach(), None);
 }
 
 #[test]

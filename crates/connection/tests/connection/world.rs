@@ -89,7 +89,6 @@ pub(crate) fn config(hosts: usize) -> Config {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 7,
-        resume: None,
         removals: Avoided::new(),
     }
 }

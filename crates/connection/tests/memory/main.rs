@@ -46,7 +46,6 @@ pub(crate) fn config() -> Config {
         auth: Vec::new(),
         reply_limit: 64 << 20,
         seed: 7,
-        resume: None,
         removals: Avoided::new(),
     }
 }

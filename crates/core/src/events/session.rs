@@ -56,20 +56,6 @@ pub(crate) fn answered(round_trip: Duration) {
     meter::record(PROBES, None, round_trip);
 }
 
-pub(crate) fn not_resumed(session: SessionId, reason: SessionEnd) {
-    tracing::warn!(target: TARGET, %session, %reason, "session not resumed");
-}
-
-/// A hold is released, and not left to the next process.
-pub(crate) fn not_left(session: SessionId, znode: &str) {
-    tracing::warn!(target: TARGET, %session, znode, "hold not left");
-}
-
-/// A hold is released, because no recipe has taken it over from the earlier process.
-pub(crate) fn not_taken(session: SessionId, znode: &str) {
-    tracing::warn!(target: TARGET, %session, znode, "hold not taken");
-}
-
 /// A session has ended on this side and stays open, and these znodes may stay with it.
 pub(crate) fn left(session: SessionId, znodes: &[&str]) {
     tracing::warn!(target: TARGET, %session, ?znodes, "znodes left");

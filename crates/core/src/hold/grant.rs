@@ -308,7 +308,6 @@ impl RegisteredGrant {
             // The deletion is this process's own. The fate only spares the owner another one.
             ZnodeLoss::Deleted if self.znode.is_being_deleted() => LossReason::Deleted,
             ZnodeLoss::Deleted => {
-                self.znode.note_gone();
                 self.fate.set_and_report(Fate::Gone, at);
                 self.explain().await
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::FutureExt;
 
-use crate::contender::{Contender, Identity};
+use crate::contender::Identity;
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{Deletions, Found};
@@ -15,7 +15,7 @@ use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::live::live_session::{LiveSession, SessionUse};
-use crate::path::{NodePath, last_segment};
+use crate::path::NodePath;
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
@@ -60,8 +60,6 @@ pub(crate) enum Writers {
     Any,
     /// Only this process, by the credentials that it has drawn.
     Owner,
-    /// Only the process that left this session.
-    EarlierProcess,
 }
 
 #[derive(Clone)]
@@ -102,18 +100,6 @@ impl SessionZnodes {
         self.add(Kind::Numbered(path.into()), Writers::Any)
     }
 
-    /// The znode of a hold that an earlier process has left.
-    ///
-    /// Only the process that created the znode can mark its release.
-    pub(crate) fn inherited(self: &Arc<Self>, path: &str) -> Znode {
-        let contender = Contender::parse(last_segment(path), |_| true);
-        let writers = match contender.is_some_and(|it| it.is_closed_to_others()) {
-            true => Writers::EarlierProcess,
-            false => Writers::Any,
-        };
-        self.add(Kind::Numbered(path.into()), writers)
-    }
-
     /// A contender's znode of this identity, whose create may be sent. Its number is not known.
     pub(crate) fn unnumbered(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
         self.add(Kind::Unnumbered(directory.clone(), identity), Writers::Any)
@@ -151,25 +137,11 @@ impl SessionZnodes {
         self.registry.lock().frozen_by.get_or_insert(end);
     }
 
-    /// [Freezes](Self::freeze) the entries of a session that is left to another process.
-    ///
-    /// # Errors
-    ///
-    /// A znode that a recipe deletes in its own way, if one may exist. Nothing is frozen then.
-    pub(crate) fn freeze_to_leave(&self) -> Result<(), Arc<Named>> {
-        let mut registered = self.registry.lock();
-        if let Some(named) = registered.all_named().next() {
-            return Err(named.clone());
-        }
-        registered.frozen_by.get_or_insert(SessionEnd::Detached);
-        Ok(())
-    }
-
     /// Notes that this znode may exist from now on: a recipe is about to create it.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if the session is over, or is being left to another process.
+    /// [`ServerError::SessionOver`] if the session is over.
     pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
         let registered = self.registry.lock();
         if let Some(end) = registered.frozen_by {
@@ -274,7 +246,7 @@ impl Znode {
 
     /// Makes the deletion a marked release, if only this process can write to the znode.
     pub(crate) fn mark_on_release(&self) {
-        let marks = self.0.writers == Writers::Owner;
+        let marks = self.is_closed_to_others();
         self.0.marks_release.store(marks, Ordering::Relaxed);
     }
 
@@ -285,23 +257,16 @@ impl Znode {
         }
     }
 
-    /// Of a named znode: notes that the znode does not exist.
-    pub(crate) fn note_gone(&self) {
-        if let Kind::Named(named) = &self.0.kind {
-            named.note_gone();
-        }
-    }
-
     /// True if the recipe has chosen the znode's whole name, so that others create the same.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.0.kind, Kind::Named(_))
     }
 
-    /// True if only one process can write to the znode, beside the super user.
+    /// True if only this process can write to the znode, beside the super user.
     ///
     /// The waiters take a write for a release.
     pub(crate) fn is_closed_to_others(&self) -> bool {
-        self.0.writers != Writers::Any
+        self.0.writers == Writers::Owner
     }
 
     /// True once this process deletes the znode.
@@ -470,7 +435,7 @@ impl ZnodeOwner {
 
     /// Leaves the znode when this is dropped.
     ///
-    /// The znode is deleted, does not exist, or is left to another process.
+    /// The znode is deleted or does not exist.
     pub(crate) fn disown(&mut self) {
         self.deletes_on_drop = false;
     }

@@ -99,9 +99,6 @@ impl Terms {
 pub(crate) enum SessionOrigin {
     /// The session was opened, by a request that was sent at this time or later.
     Opened(Duration),
-    /// The session was taken over from another process, by a request that was sent at this time or
-    /// later.
-    Resumed(Duration),
     /// The session was opened at an unknown time.
     Earlier,
 }
@@ -157,11 +154,9 @@ impl Lease {
     ///
     /// Only the lease of an opened session begins to run at once, over a proven connection.
     pub(crate) fn new(origin: SessionOrigin, terms: Terms) -> Lease {
-        let until = |asked_at| asked_at + terms.timeout - terms.margin;
-        let (valid_until, if_proven) = match origin {
-            SessionOrigin::Opened(asked_at) => (until(asked_at), until(asked_at)),
-            SessionOrigin::Resumed(asked_at) => (Duration::ZERO, until(asked_at)),
-            SessionOrigin::Earlier => (Duration::ZERO, Duration::ZERO),
+        let valid_until = match origin {
+            SessionOrigin::Opened(asked_at) => asked_at + terms.timeout - terms.margin,
+            SessionOrigin::Earlier => Duration::ZERO,
         };
         Lease {
             terms,
@@ -171,8 +166,8 @@ impl Lease {
             lapsed_at: Duration::ZERO,
             unconfirmed: VecDeque::new(),
             proven: matches!(origin, SessionOrigin::Opened(_)),
-            if_proven,
-            carried_over: if_proven,
+            if_proven: valid_until,
+            carried_over: valid_until,
         }
     }
 

@@ -80,19 +80,19 @@ impl LeaseState {
 }
 
 /// A use of the session. Once none exists, the supervisor closes the session.
-pub(crate) struct SessionUse(watch::Sender<Option<SessionEnd>>);
+pub(crate) struct SessionUse(watch::Sender<bool>);
 
 impl SessionUse {
     /// The first use, and what the supervisor waits for.
-    pub(crate) fn begin() -> (Arc<SessionUse>, watch::Receiver<Option<SessionEnd>>) {
-        let (end, asked_to_end) = watch::channel(None);
-        (Arc::new(SessionUse(end)), asked_to_end)
+    pub(crate) fn begin() -> (Arc<SessionUse>, watch::Receiver<bool>) {
+        let (close, asked_to_close) = watch::channel(false);
+        (Arc::new(SessionUse(close)), asked_to_close)
     }
 
-    /// Asks the supervisor to end the current ZooKeeper session on this side, and to open no other.
-    pub(crate) fn ask_to_end(&self, end: SessionEnd) {
+    /// Asks the supervisor to close the current ZooKeeper session, and to open no other.
+    pub(crate) fn ask_to_close(&self) {
         // An error means that the supervisor has ended already.
-        let _ = self.0.send(Some(end));
+        let _ = self.0.send(true);
     }
 }
 

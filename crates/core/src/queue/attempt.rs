@@ -19,8 +19,7 @@ use crate::queue::own_wait::OwnWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::unknown_creates::UnknownCreates;
 use crate::queue::wait::{
-    Look, Predecessors, WaitResult, Watches, deleted, look, wait_for_predecessors,
-    would_hold_at_once,
+    Look, Predecessors, WaitResult, Watches, look, wait_for_predecessors, would_hold_at_once,
 };
 use crate::retry::Backoff;
 use crate::rule::WaitStrategy;
@@ -157,19 +156,12 @@ async fn wait_by_strategy(
 }
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
-///
-/// A contender that an earlier process has left is taken over without the first question.
 pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
-    let (entered, mut listing) = match inherit(queue).await? {
-        Some(inherited) => inherited,
-        None => {
-            queue.open.znodes.abandoned.until_answered(queue.live).await;
-            if !would_hold_at_once(queue).await? {
-                return Ok(None);
-            }
-            enter_anew(queue).await?
-        }
-    };
+    queue.open.znodes.abandoned.until_answered(queue.live).await;
+    if !would_hold_at_once(queue).await? {
+        return Ok(None);
+    }
+    let (entered, mut listing) = enter_at_once(queue).await?;
     let mut watches = Watches::default();
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
@@ -189,25 +181,20 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     renewed.await.map_err(|error| queue.failed(error))
 }
 
-/// Takes a contender over, or enters the queue anew.
-///
-/// If the queue's options limit the entries, the attempt waits for a permit first.
+/// Enters the queue, after a wait for a permit if the queue's options limit the entries.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
         None => None,
     };
-    match inherit(queue).await? {
-        Some(inherited) => Ok(inherited),
-        None => enter_anew(queue).await,
-    }
+    enter_at_once(queue).await
 }
 
 /// Creates the contender's znode, and lists the queue after that.
 ///
 /// If the last contender was known to be alone, only the create is sent, and the list only if the
 /// number of the znode proves nothing. Otherwise both are sent together.
-async fn enter_anew(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
+async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let last_alone = &queue.open.znodes.last_alone;
@@ -286,32 +273,6 @@ async fn create_contender<'q>(
         };
         owner.set_path(&node.path, writers);
         return Ok((owner, node, asked));
-    }
-}
-
-/// The contender of a hold that an earlier process has left to this one, and the queue.
-async fn inherit(queue: &SessionQueue<'_>) -> Result<Option<(Entered, Listing)>, Error> {
-    let (inherited, label) = (&queue.open.inherited, queue.shared.label()?);
-    let Some(hold) = inherited.take(&queue.shared.directory, label) else {
-        return Ok(None);
-    };
-    let path = hold.znode.path().to_owned();
-    let owner = ZnodeOwner::new(queue.shared.session.session_use(), hold.znode);
-    // No create precedes these reads, so a sync makes them current.
-    queue
-        .ask_until_answered(|| queue.server.sync(queue.directory()))
-        .await?;
-    match queue.read(&path).await? {
-        Some((_, stat)) if stat.ephemeral_owner == queue.live.id.0 => {
-            let entered = Entered {
-                owner,
-                czxid: stat.czxid,
-                token: hold.token,
-                known_alone: false,
-            };
-            Ok(Some((entered, queue.list().await?)))
-        }
-        _ => Err(deleted(queue, &path).await),
     }
 }
 

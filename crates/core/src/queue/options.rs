@@ -189,8 +189,7 @@ impl QueueOptions {
     /// contender holds. By default there is no limit.
     ///
     /// Each hold has its own time, even if tasks of one process hand a hold on. A writer that
-    /// becomes a reader keeps the time that it has left. A hold that is left to another process
-    /// ([`Session::detach`](crate::Session::detach)) gets the time of the recipe that takes it.
+    /// becomes a reader keeps the time that it has left.
     ///
     /// The limit does not stop the work. The work must stop when the hold is lost, as for every
     /// other loss: see [`Hold::run_until_lost`](crate::Hold::run_until_lost). Work that blocks its

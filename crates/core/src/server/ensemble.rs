@@ -23,16 +23,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 pub use crate::server::ensemble_options::EnsembleOptions;
+use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
-use crate::server::error::{Refusal, ServerError};
 pub use crate::server::request_limit::RequestLimit;
-pub use zookeeper_recipes_connection::{Resumable, now};
+pub use zookeeper_recipes_connection::now;
 pub use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Permission, Stat};
 
 /// The answer to a request that has already been sent.
@@ -66,21 +66,6 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
         options: &EnsembleOptions,
     ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
         options.refuse().map(|()| None)
-    }
-
-    /// Takes over a session that another process has [left open](ServerSession::detach).
-    ///
-    /// The future resolves once a server has confirmed the session. If the future is dropped
-    /// before, the session stays open. Two processes may do so: [`Session::resume`] claims the
-    /// session after that. By default, the session is refused.
-    ///
-    /// # Errors
-    ///
-    /// [`ServerError::SessionOver`] if the session has expired.
-    ///
-    /// [`Session::resume`]: crate::Session::resume
-    fn resume(&self, _: Resumable) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed()
     }
 
     /// True if [`connect`](Self::connect) opens a new session, as it does by default.
@@ -197,18 +182,12 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
-    /// or left to another process stays as it is.
+    /// stays as it is.
     ///
     /// A session of an ensemble that [opens none](Ensemble::opens_sessions) stays open at the server,
     /// because its user closes it. The first call then returns the session, so that the caller can
     /// delete the znodes that are left.
     fn close(&self) -> Option<Arc<dyn ServerSession>>;
-
-    /// Ends this side of the session, and leaves it open at the server until its timeout.
-    ///
-    /// No later request is sent, and a drop does not close the session. `None` if the session is
-    /// over, or cannot be resumed by another process.
-    fn detach(&self) -> Option<Resumable>;
 
     /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
     ///

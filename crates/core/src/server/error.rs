@@ -24,17 +24,13 @@ pub enum SessionEnd {
     /// This process has closed the session, or the runtime of the session has shut down.
     #[error("closed")]
     Closed,
-    /// This process has left the session to another process, or another process has resumed the
-    /// session: see [`Session::detach`](crate::Session::detach).
-    #[error("left to another process")]
-    Detached,
     /// An option does not fit the servers, so no session was ever opened. A warning says which.
     #[error("an option does not fit the servers")]
     InvalidOptions,
 }
 
 impl SessionEnd {
-    /// True if the server does not know of the end yet, and no other process has the session.
+    /// True if the server does not know of the end yet.
     pub(crate) fn is_closed_here(self) -> bool {
         matches!(self, SessionEnd::Closed | SessionEnd::TimeoutShortened)
     }

@@ -15,7 +15,7 @@ use zookeeper_recipes_protocol::{
 
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Exchange, Node, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::server::request_limit::RequestLimit;
@@ -196,10 +196,6 @@ impl ServerSession for ZookeeperSession {
     fn close(&self) -> Option<Arc<dyn ServerSession>> {
         self.connection.begin_close();
         None
-    }
-
-    fn detach(&self) -> Option<Resumable> {
-        self.connection.detach()
     }
 
     fn create<'a>(

@@ -77,7 +77,6 @@ pub(crate) fn session_end(end: End) -> SessionEnd {
     match end {
         End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
         End::Closed => SessionEnd::Closed,
-        End::Detached => SessionEnd::Detached,
         _ => SessionEnd::Expired,
     }
 }

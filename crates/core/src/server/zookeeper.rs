@@ -15,9 +15,7 @@ use zookeeper_recipes_protocol::FrameError;
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
-use crate::server::ensemble::{
-    AuthId, Ensemble, EnsembleOptions, Resumable, ServerSession, SessionId,
-};
+use crate::server::ensemble::{AuthId, Ensemble, EnsembleOptions, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::scope::Scope;
@@ -106,17 +104,14 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Opens or resumes a session, with the library's own identity if the servers accept that.
-    async fn open_identified(
-        &self,
-        resume: Option<&Resumable>,
-    ) -> Result<ZookeeperSession, ServerError> {
+    /// Opens a session, with the library's own identity if the servers accept that.
+    async fn open_identified(&self) -> Result<ZookeeperSession, ServerError> {
         *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
-        match self.open(resume, identified).await {
+        match self.open(identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
             Err(ServerError::SessionOver(SessionEnd::AuthenticationFailed)) if identified => {
-                let session = self.open(resume, false).await?;
+                let session = self.open(false).await?;
                 self.identity_refused.store(true, Ordering::Relaxed);
                 Ok(session)
             }
@@ -124,12 +119,8 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Opens or resumes a session, with or without the library's own identity.
-    async fn open(
-        &self,
-        resume: Option<&Resumable>,
-        identified: bool,
-    ) -> Result<ZookeeperSession, ServerError> {
+    /// Opens a session, with or without the library's own identity.
+    async fn open(&self, identified: bool) -> Result<ZookeeperSession, ServerError> {
         let [user, password] = &self.own_credentials;
         let mut auth = self.options.credentials().to_vec();
         if identified {
@@ -142,19 +133,15 @@ impl ZookeeperEnsemble {
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
-            resume: resume.cloned(),
             removals: self.removals.clone(),
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(self.surroundings.task(driver.boxed()));
         let mut opening = Opening {
             ensemble: self,
-            resumes: resume.is_some(),
             connection: Some(connection),
         };
-        let (session_id, granted) = opening.session().await?;
-        // A leader that is elected later gives the session the time that it was opened with.
-        let timeout = resume.map_or(granted, |resume| granted.min(resume.opened_with));
+        let (session_id, timeout) = opening.session().await?;
         let connection = opening.connection.take();
         Ok(ZookeeperSession {
             connection: connection.ok_or(CLOSED)?,
@@ -180,8 +167,6 @@ const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
 /// A connection whose session is not open yet. If dropped, the obstacles are noted.
 struct Opening<'a> {
     ensemble: &'a ZookeeperEnsemble,
-    /// True if the session is another process's, and stays open.
-    resumes: bool,
     connection: Option<Connection>,
 }
 
@@ -221,9 +206,6 @@ impl Drop for Opening<'_> {
         if let Some(connection) = &self.connection {
             let unreachable = self.ensemble.unreachable(connection.obstacles());
             *lock(&self.ensemble.obstacle) = Some(unreachable);
-            if self.resumes {
-                connection.detach();
-            }
         }
     }
 }
@@ -327,14 +309,7 @@ impl Ensemble for ZookeeperEnsemble {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move { Ok(Arc::new(self.open_identified(None).await?) as _) }.boxed()
-    }
-
-    fn resume(
-        &self,
-        session: Resumable,
-    ) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move { Ok(Arc::new(self.open_identified(Some(&session)).await?) as _) }.boxed()
+        async move { Ok(Arc::new(self.open_identified().await?) as _) }.boxed()
     }
 
     fn now(&self) -> Duration {

@@ -15,8 +15,6 @@ use crate::retry::Backoff;
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
-use crate::session::claim::claim;
-use crate::session::detached_session::DetachedSession;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {
@@ -71,11 +69,8 @@ impl Opener {
         })
     }
 
-    /// Opens a session within the connection timeout, or resumes one that was left open.
-    pub(crate) async fn open(
-        &self,
-        resumed: Option<&DetachedSession>,
-    ) -> Result<Arc<OpenSession>, NotOpened> {
+    /// Opens a session within the connection timeout.
+    pub(crate) async fn open(&self) -> Result<Arc<OpenSession>, NotOpened> {
         let Opener {
             ensemble, options, ..
         } = self;
@@ -93,7 +88,7 @@ impl Opener {
             final_end,
         };
         let mut seen = ServerError::outcome_unknown("no server answered");
-        let connecting = self.connect(resumed, &mut seen);
+        let connecting = self.connect(&mut seen);
         let connected = timeout(options.connection_timeout, connecting).await;
         let (origin, server, terms) = match connected {
             Ok(Ok(connected)) => connected,
@@ -104,8 +99,7 @@ impl Opener {
                 return Err(error.into());
             }
             Ok(Err(Failure::Server(ServerError::SessionOver(end)))) => {
-                let is_final = end != SessionEnd::Expired || resumed.is_some();
-                let final_end = is_final.then_some(end);
+                let final_end = (end != SessionEnd::Expired).then_some(end);
                 return Err(failed(ServerError::SessionOver(end), final_end));
             }
             Ok(Err(Failure::Server(error))) => return Err(failed(error, None)),
@@ -123,55 +117,29 @@ impl Opener {
         Ok(OpenSession::new(Arc::new(live)))
     }
 
-    /// Opens a session, or resumes and claims one that was left open.
+    /// Opens a session, and returns the terms of its lease.
     async fn connect(
         &self,
-        resumed: Option<&DetachedSession>,
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
-        let (origin, server) = self.ask(resumed, seen).await?;
-        let opened_with = resumed.map(|resumed| resumed.session.opened_with);
-        let terms = terms(
-            &*self.ensemble,
-            &self.options,
-            server.timeout(),
-            opened_with,
-        );
-        let Some(resumed) = resumed else {
-            return Ok((origin, server, terms?));
-        };
-        if terms.is_err() {
-            // Another call, with other options, may resume the session.
-            server.detach();
-        }
-        let terms = terms?;
-        let claimant = resumed.claimant.take(&*self.ensemble);
-        let server = claim(server, &resumed.ticket, &claimant.name).await?;
-        claimant.use_up();
+        let (origin, server) = self.ask(seen).await?;
+        let terms = terms(&*self.ensemble, &self.options, server.timeout())?;
         Ok((origin, server, terms))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
     async fn ask(
         &self,
-        resumed: Option<&DetachedSession>,
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>), ServerError> {
         let ensemble = &self.ensemble;
         let mut backoff = Backoff::default();
         loop {
-            let asked_at = ensemble.now();
-            let (origin, connecting) = match resumed {
-                Some(resumed) => (
-                    SessionOrigin::Resumed(asked_at),
-                    ensemble.resume(resumed.session.clone()),
-                ),
-                None if ensemble.opens_sessions() => {
-                    (SessionOrigin::Opened(asked_at), ensemble.connect())
-                }
-                None => (SessionOrigin::Earlier, ensemble.connect()),
+            let origin = match ensemble.opens_sessions() {
+                true => SessionOrigin::Opened(ensemble.now()),
+                false => SessionOrigin::Earlier,
             };
-            match connecting.await {
+            match ensemble.connect().await {
                 Ok(server) => return Ok((origin, server)),
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
                 Err(error) => return Err(error),
@@ -186,7 +154,6 @@ fn terms(
     ensemble: &dyn Ensemble,
     options: &ConnectOptions,
     granted: Duration,
-    opened_with: Option<Duration>,
 ) -> Result<Terms, Failure> {
     if granted < SHORTEST_TIMEOUT {
         let problem = format!(
@@ -197,9 +164,7 @@ fn terms(
     }
     let Some(tick) = options.tick else {
         let asked = options.connections.asked_timeout();
-        // What the process that opened the session asked for is not known here.
-        let is_of_opening = opened_with.is_some_and(|opened_with| opened_with < asked);
-        let may_be_raised = !ensemble.opens_sessions() || granted > asked || is_of_opening;
+        let may_be_raised = !ensemble.opens_sessions() || granted > asked;
         return Ok(Terms::without_tick(granted, may_be_raised));
     };
     let terms = Terms::with_tick(granted, tick);

@@ -178,7 +178,7 @@ impl Session {
         options: ConnectOptions,
     ) -> Result<Session, Error> {
         let opener = Opener::new(ensemble, options)?;
-        let open = opener.open(None).await;
+        let open = opener.open().await;
         let open = open.map_err(|not_opened| not_opened.error)?;
         if let Ok(server) = open.live.server() {
             let check = open.live.refuse_missing_chroot(&*server, "/");
@@ -195,13 +195,13 @@ impl Session {
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
         let (sender, current) = watch::channel(Current::new(opened.clone()));
-        let (session_use, asked_to_end) = SessionUse::begin();
+        let (session_use, asked_to_close) = SessionUse::begin();
         let owner = owner::of_this_process(options.owner.as_deref());
         let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
             opener,
             current: sender,
-            asked_to_end,
+            asked_to_close,
         };
         tokio::spawn(ensemble.task(supervisor.run(opened).boxed()));
         Session {
@@ -325,7 +325,7 @@ impl Session {
     ///
     /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
-        self.shared.session_use.ask_to_end(SessionEnd::Closed);
+        self.shared.session_use.ask_to_close();
         let mut current = self.shared.current.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
         while current.changed().await.is_ok() {}

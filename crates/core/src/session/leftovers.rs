@@ -1,4 +1,4 @@
-//! The znodes that a process may leave in a session, and their deletion.
+//! The znodes that a process may leave in a session that stays open, and their deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::retry::Backoff;
 use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, if_there};
 
-/// Znodes of a session that is being left.
+/// Znodes of a session that this process has closed, and that its user keeps open.
 #[derive(Default)]
 pub(crate) struct Leftovers {
     /// A path that ends with `-` is a prefix: the server has appended a number.
@@ -114,12 +114,9 @@ async fn paths_left<T>(
 ///
 /// For the root, `directory` is the empty text.
 ///
-/// Unlike [`Searches`](crate::hold::search::Searches), this function sends no commit before the list:
-///
-/// * A session that is resumed was claimed by a commit over this connection.
-/// * A session that is detached passes these paths on to the next process.
-/// * If a session is closed here and stays open at the server, it is that of a client. The adapter
-///   commits a znode after each reconnect of the client.
+/// Unlike [`Searches`](crate::hold::search::Searches), this function sends no commit before the
+/// list. A session that is closed here and stays open at the server is that of a client. The
+/// adapter commits a znode after each reconnect of the client.
 async fn delete_unnumbered(
     server: &dyn ServerSession,
     directory: &str,

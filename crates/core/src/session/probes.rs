@@ -133,7 +133,6 @@ impl Prober {
         self.probe();
         if let Some(server) = self.server.upgrade() {
             self.open.granted.watch_each(&self.live, &server);
-            self.open.inherited.delete_overdue(&self.live);
         }
     }
 

@@ -39,7 +39,7 @@ impl Current {
 pub(crate) struct Supervisor {
     pub(crate) opener: Opener,
     pub(crate) current: watch::Sender<Current>,
-    pub(crate) asked_to_end: watch::Receiver<Option<SessionEnd>>,
+    pub(crate) asked_to_close: watch::Receiver<bool>,
 }
 
 impl Supervisor {
@@ -71,7 +71,7 @@ impl Supervisor {
             events::over(open.live.id, end);
             // `AuthenticationFailed` is not final here: the servers may accept a session without
             // the library's own identity.
-            if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
+            if end == SessionEnd::Closed {
                 return end;
             }
             self.current.send_replace(Current::new(None));
@@ -87,7 +87,7 @@ impl Supervisor {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
-                let opened = self.opener.open(None).await;
+                let opened = self.opener.open().await;
                 if opened.is_err() {
                     backoff.wait().await;
                 }
@@ -95,7 +95,7 @@ impl Supervisor {
             };
             let opened = tokio::select! {
                 biased;
-                end = until_asked(&mut self.asked_to_end) => return Err(end),
+                () = until_asked(&mut self.asked_to_close) => return Err(SessionEnd::Closed),
                 opened = attempt => opened,
             };
             let NotOpened { error, final_end } = match opened {
@@ -138,7 +138,7 @@ impl Supervisor {
         let end = loop {
             tokio::select! {
                 biased;
-                end = until_asked(&mut self.asked_to_end) => break end,
+                () = until_asked(&mut self.asked_to_close) => break SessionEnd::Closed,
                 end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Ended(end)) => break end,
@@ -267,13 +267,10 @@ async fn until_lapse(live: &LiveSession, known: Lapses) {
     }
 }
 
-/// Resolves if the user asks for the end of the session, or drops the last handle.
-async fn until_asked(to_end: &mut watch::Receiver<Option<SessionEnd>>) -> SessionEnd {
-    let asked = to_end.wait_for(Option::is_some).await;
+/// Resolves if the user closes the session, or drops the last handle.
+async fn until_asked(asked_to_close: &mut watch::Receiver<bool>) {
     // An error means that the last handle was dropped.
-    asked
-        .map_or(None, |asked| *asked)
-        .unwrap_or(SessionEnd::Closed)
+    let _ = asked_to_close.wait_for(|asked| *asked).await;
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 
@@ -262,10 +262,6 @@ impl ServerSession for AlteredSession {
             writes: self.writes.clone(),
             is_closed: AtomicBool::new(false),
         }))
-    }
-
-    fn detach(&self) -> Option<Resumable> {
-        self.server.detach()
     }
 
     fn create<'a>(

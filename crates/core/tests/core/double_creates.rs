@@ -137,29 +137,3 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
         assert_eq!(left(&simulation), created(&simulation)[..1], "{closes}");
     }
 }
-
-/// A session that is left to another process deletes the znodes of an attempt that is not polled.
-#[tokio::test(start_paused = true)]
-async fn znode_of_the_same_identity_that_another_owns_stays_as_a_session_is_left() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let administrator = simulation.administrator();
-    for path in ["/lock", "/held"] {
-        let made = administrator.create(path, b"", CreateMode::Persistent);
-        made.expect("an empty tree takes it");
-    }
-    let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
-    let session = queue.session().clone();
-    let held = Queue::new(&session, "/held", First).expect("a good path");
-    let waiting = tokio::spawn(async move { held.acquire().await });
-    sleep(TIME).await;
-    let first = administrator.children("/held").into_iter().min();
-    let first = format!("/held/{}", first.expect("another is before it"));
-    administrator.delete(&first).expect("it exists");
-    let hold = timeout(TIME, waiting).await.expect("in time");
-    let hold = hold.expect("no panic").expect("its turn");
-
-    let mut attempt = Box::pin(queue.acquire());
-    begin(&simulation, attempt.as_mut()).await;
-    session.detach([hold]).await.expect("the session lasts");
-    assert_eq!(left(&simulation), created(&simulation)[..1]);
-}

@@ -191,19 +191,6 @@ async fn replacement_without_permission_names_the_directory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_that_may_create_no_ticket_names_the_directory() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (session, hold) = hold(&simulation).await;
-    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
-    for path in ["/", "/locks", "/locks/a"] {
-        let set = simulation.administrator().set_acl(path, &read_only);
-        set.expect("it exists");
-    }
-    let refused = session.detach([hold]).await.expect_err("no permission");
-    assert_eq!(missing(&refused), ("/locks/a", Permission::CREATE));
-}
-
-#[tokio::test(start_paused = true)]
 async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;

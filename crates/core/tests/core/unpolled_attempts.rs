@@ -287,28 +287,3 @@ async fn session_that_ends_for_a_shortened_timeout_bars_nobody_though_an_attempt
     assert!(next.is_held(), "{:?}", next.state());
     drop((attempt, busy));
 }
-
-/// The process has a deadline for its end, and gives up to leave the session.
-#[tokio::test(start_paused = true)]
-async fn session_is_closed_if_its_detach_is_dropped_though_an_attempt_is_not_polled() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
-    let queue =
-        |session: &Session, path| Queue::new(session, path, support::First).expect("a good path");
-    let others = simulated_session(&simulation, "other").await;
-    let busy = queue(&others, "/locks/busy").acquire().await.expect("free");
-    let session = simulated_session(&simulation, "one").await;
-    let hold = queue(&session, "/locks/a").acquire().await.expect("free");
-    let waits = queue(&session, "/locks/busy");
-    let mut attempt = waits.acquire().boxed();
-    assert!(timeout(TIMEOUT, &mut attempt).await.is_err(), "it waits");
-    simulation.process("one").partition(TIMEOUT / 10);
-    let left = timeout(TIMEOUT / 20, session.detach([hold])).await;
-    assert!(left.is_err(), "{left:?}");
-    let next = timeout(TIMEOUT * 30, queue(&others, "/locks/a").acquire()).await;
-    let next = next.expect("in time").expect("free");
-    assert!(next.is_held(), "{:?}", next.state());
-    drop((attempt, busy));
-}

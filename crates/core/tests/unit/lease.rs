@@ -40,18 +40,6 @@ fn lease_lapses_once_its_time_has_come() {
 }
 
 #[test]
-fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
-    let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
-    let mut lease = Lease::new(SessionOrigin::Resumed(SECOND), terms);
-    assert_eq!(lease.count_lapse(2 * SECOND), compared(1, true));
-    assert!(!lease.may_grant(2 * SECOND), "it is not proven");
-    lease.connected_anew();
-    lease.note_proof(3 * SECOND);
-    assert_eq!(lease.count_lapse(3 * SECOND), compared(1, false));
-    assert_eq!(lease.valid_until, seconds(9.75));
-}
-
-#[test]
 fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
     let mut lease = Lease::new(
         SessionOrigin::Earlier,

@@ -40,7 +40,7 @@ async fn session_that_a_request_found_over_has_ended() {
 async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let work = async {
-        live.set_status(Status::Ended(SessionEnd::Detached));
+        live.set_status(Status::Ended(SessionEnd::Expired));
         Err::<(), _>(Error::ContenderDeleted {
             path: "/lock/1".to_owned(),
             session: live.id,
@@ -50,7 +50,7 @@ async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
     assert!(matches!(
         failed,
         Err(Error::SessionOver {
-            reason: SessionEnd::Detached,
+            reason: SessionEnd::Expired,
             ..
         })
     ));

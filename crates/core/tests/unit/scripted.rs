@@ -18,7 +18,7 @@ use crate::live::live_session::{LiveSession, ServerFeatures};
 use crate::path::NodePath;
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
@@ -227,10 +227,6 @@ impl ServerSession for Scripted {
     }
 
     fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        None
-    }
-
-    fn detach(&self) -> Option<Resumable> {
         None
     }
 

@@ -30,7 +30,6 @@ fn event_of_a_watch_says_what_has_changed_or_why_there_is_none() {
     let ends = [
         (End::AuthenticationFailed, SessionEnd::AuthenticationFailed),
         (End::Closed, SessionEnd::Closed),
-        (End::Detached, SessionEnd::Detached),
         (End::Expired, SessionEnd::Expired),
     ];
     for (end, expected) in ends {

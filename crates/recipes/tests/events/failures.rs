@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tracing::Level;
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
@@ -149,84 +149,6 @@ async fn reconnect_is_proven_below_a_chroot_that_is_gone() {
     sleep(5 * SECOND).await;
     assert!(session.is_connected());
     assert!(named(&log, "the reconnect is not proven yet").is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn hold_that_cannot_be_left_is_named() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let other = ExclusiveLock::new(&session, "/locks/b").expect("a good path");
-    let holds = [hold(&session).await, other.acquire().await.expect("free")];
-    let gone = holds[0].node_path().to_owned();
-    let deleted = simulation.administrator().delete(&gone);
-    deleted.expect("it is there");
-    holds[0].lost().await;
-    session.detach(holds).await.expect("one is held");
-    assert_says(&log, Level::WARN, "hold not left", "znode", &gone);
-}
-
-#[tokio::test(start_paused = true)]
-async fn hold_that_nobody_takes_over_is_named() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
-    let znode = hold.node_path().to_owned();
-    let left = session.detach([hold]).await.expect("it is held");
-    let process = simulation.process("two");
-    let next = Session::resume_in(process.ensemble(), ConnectOptions::new(), &left).await;
-    let next = next.expect("it is resumed");
-    assert_eq!(next.id(), Some(left.session_id()));
-    sleep(2 * TIMEOUT).await;
-    assert_says(&log, Level::WARN, "hold not taken", "znode", &znode);
-    assert_eq!(simulation.administrator().children(PATH), [""; 0]);
-}
-
-/// The next process deletes it, and does not wait for long.
-#[tokio::test(start_paused = true)]
-async fn znode_that_cannot_be_deleted_as_a_session_is_left_is_reported() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let other = open(&simulation.process("other")).await;
-    let before = hold(&other).await;
-    let session = open(&simulation.process("one")).await;
-    let waiter = lock(&session);
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
-    let kept = ExclusiveLock::new(&session, "/locks/b").expect("a good path");
-    let kept = kept.acquire().await.expect("free");
-    sleep(SECOND).await;
-    let creates = [Acl::new(
-        Permission::CREATE | Permission::READ,
-        AuthId::anyone(),
-    )];
-    let administrator = simulation.administrator();
-    administrator.set_acl(PATH, &creates).expect("it exists");
-    let began = Instant::now();
-    session.detach([kept]).await.expect("it is held");
-    assert!(began.elapsed() < TIMEOUT / 2, "{:?}", began.elapsed());
-    waiting
-        .await
-        .expect("no panic")
-        .expect_err("its session is left");
-    let name = "a znode was not deleted when its session was closed";
-    assert!(!named(&log, name).is_empty(), "{:?}", log.lines());
-    drop(before);
-}
-
-#[tokio::test(start_paused = true)]
-async fn session_that_is_over_before_the_next_process_resumes_it_is_named() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
-    let left = session.detach([hold]).await.expect("it is held");
-    simulation.administrator().expire(left.session_id());
-    let process = simulation.process("two");
-    let next = Session::resume_in(process.ensemble(), ConnectOptions::new(), &left).await;
-    next.expect("another session opens");
-    let over = left.session_id().to_string();
-    assert_says(&log, Level::WARN, "session not resumed", "session", &over);
 }
 
 #[tokio::test(start_paused = true)]

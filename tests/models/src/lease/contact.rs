@@ -71,20 +71,6 @@ impl Contact {
         })
     }
 
-    /// The request for the session of a process that resumes it, sent now.
-    ///
-    /// That process knows of no earlier contact, and its first reconnect answers this one.
-    pub(super) fn resume(&self, model: &LeaseModel) -> Option<Contact> {
-        let is_new = *self == Contact::None && !model.rule.only_while_it_runs;
-        is_new.then_some(Contact::Pending {
-            sent: Some(0),
-            waited: model.rule.wait,
-            requests: [Request::Answered, Request::Unsent, Request::Unsent],
-            runs_for: 0,
-            after_silence: true,
-        })
-    }
-
     /// Whether the lease runs.
     pub(super) fn holds(&self, lease: Age) -> bool {
         matches!(self, Contact::Counted { sent: Some(sent), .. } if *sent <= lease)

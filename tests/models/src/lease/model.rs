@@ -29,10 +29,6 @@ pub enum Action {
     CutOff,
     /// The client loses its connection.
     Disconnect,
-    /// A process that resumes the session sends its request for it, which is a contact.
-    ///
-    /// The server gets the request with a later [`Reconnect`](Self::Reconnect).
-    Resume,
     /// The client connects to a server, which passes the session to its leader.
     Reconnect(Connection),
     /// The request that proves the reconnect goes through the leader.
@@ -114,7 +110,6 @@ impl LeaseModel {
             }
         }
         if state.connection == Connection::None {
-            actions.extend(contact.resume(self).map(|_| Action::Resume));
             self.reconnects(state, actions);
             return;
         }
@@ -360,7 +355,6 @@ impl LeaseModel {
                 state.proven = Proven::No;
                 state.contact.disconnect(self);
             }
-            Action::Resume => state.contact = state.contact.resume(self).unwrap_or(state.contact),
             Action::Reconnect(connection) => self.reconnect(state, connection),
             Action::ServeProof => {
                 self.reach(state);
@@ -453,16 +447,6 @@ impl Model for LeaseModel {
                     }
                 )
             }),
-            Property::sometimes(Self::RESUMED, |_, state: &State| {
-                matches!(
-                    state.contact,
-                    Contact::Counted {
-                        by_reconnect: true,
-                        after_silence: true,
-                        ..
-                    }
-                )
-            }),
         ]
     }
 }
@@ -471,18 +455,16 @@ impl LeaseModel {
     /// The lease has run out before a leader expires the session.
     pub const SAFE: &str = "the lease has run out before a leader expires the session";
     /// What is seen if the rule is clean, lest the model leave it out.
-    pub const SEEN: [&str; 5] = [
+    pub const SEEN: [&str; 4] = [
         Self::AFTER_SILENCE,
         Self::WHILE_CUT_OFF,
         Self::ISOLATED,
         Self::BY_RECONNECT,
-        Self::RESUMED,
     ];
     const AFTER_SILENCE: &str = "a lease is renewed after a silence as long as a lease";
     const WHILE_CUT_OFF: &str = "the session expires while its client is cut off";
     const ISOLATED: &str = "an isolated leader answers after the election of another";
     const BY_RECONNECT: &str = "a reconnect confirms a contact";
-    const RESUMED: &str = "a lease counts from the request of a process that resumes the session";
 
     /// An age in ticks.
     pub(super) fn ticks(&self, age: Age) -> f64 {

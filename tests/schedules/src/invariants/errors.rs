@@ -57,8 +57,7 @@ pub(crate) fn at_failure(
             matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
         }
         Error::DeadlineElapsed { .. } | Error::NoSession { .. } => true,
-        // The latter of a session that leaves none of its holds.
-        Error::Lost { .. } | Error::Released { .. } => true,
+        Error::Lost { .. } => true,
         Error::Connect { .. } | Error::Disconnected { .. } => true,
         Error::Refused { refusal, .. } => is_said(state, refusal),
         Error::InvalidInput(_) if state.recipe.resizes => {

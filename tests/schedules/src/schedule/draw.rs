@@ -50,13 +50,11 @@ impl Schedule {
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: draw_first_number(&mut rng),
             neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
-            leaves: false,
             lasting: None,
         };
         if !only_pairs && rng.u8(..3) == 0 {
             schedule.rates.outcome_hidden = 0.05 * rng.f64();
         }
-        schedule.leaves = recipe.queues && rng.u8(..4) == 0;
         schedule
     }
 }
