@@ -229,6 +229,8 @@ impl NamedZnode {
         let mut unknown = UnknownCreates::default();
         let mut pause_if_missing = Backoff::without_first(1);
         loop {
+            // A call that is dropped before there is a connection leaves no create behind.
+            live.until_connected().await;
             self.until_may_hold().await?;
             // No answer came to an earlier create, whose future may be dropped.
             let may_exist = self.named.may_exist();

@@ -50,7 +50,8 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the request back.
+    /// A dropped future takes a read or a `sync` back if it is not sent yet. A write is sent all the
+    /// same.
     pub fn request(&self, body: RequestBody) -> Pending {
         let (to, reply) = oneshot::channel();
         self.shared
@@ -62,7 +63,8 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the read back. If the read sets a watch, that is removed.
+    /// A dropped future takes the read back if it is not sent yet. If a read that was sent sets a
+    /// watch, the watch is removed.
     pub fn watch(&self, read: WatchedRead, path: &str) -> PendingWatch {
         let (to, reply) = oneshot::channel();
         let (fired, event) = oneshot::channel();

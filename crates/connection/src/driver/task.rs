@@ -75,6 +75,7 @@ impl Driver {
         let deadline = {
             let mut inner = self.shared.lock();
             if self.unwritten.is_empty() {
+                inner.machine.drop_unwanted(|to| !to.is_closed());
                 inner.machine.transmit(now, &mut self.unwritten);
             }
             while let Some(output) = inner.machine.poll() {

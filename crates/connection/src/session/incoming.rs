@@ -9,7 +9,9 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Answer, Link, Machine, OpenedSession, Output, To, WatchedRead};
+use crate::session::machine::{
+    Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
+};
 use crate::session::requests::Asked;
 use crate::session::timing::Timing;
 use crate::session::watches::Kind;
@@ -300,20 +302,6 @@ impl WatchedRead {
             WatchedRead::Children => OpCode::GetChildren,
         }
     }
-}
-
-/// True if a request of this kind changes nothing.
-fn only_reads(opcode: OpCode) -> bool {
-    matches!(
-        opcode,
-        OpCode::GetData
-            | OpCode::Exists
-            | OpCode::GetChildren
-            | OpCode::GetChildren2
-            | OpCode::GetAcl
-            | OpCode::MultiRead
-            | OpCode::GetEphemerals
-    )
 }
 
 /// The watch that a read has set, by its operation and the error code of its reply.

@@ -367,6 +367,27 @@ impl<R, W> Machine<R, W> {
         }
     }
 
+    /// Drops the reads that are not sent and whose callers have gone.
+    ///
+    /// Call it before each [`transmit`](Self::transmit). It looks at the requests if they are sent
+    /// next, or if their number has doubled since it last looked. A write without a caller is kept.
+    pub fn drop_unwanted(&mut self, is_wanted: impl Fn(&R) -> bool) {
+        if !self.sends_requests() && !self.requests.have_doubled() {
+            return;
+        }
+        let unwanted = self.requests.take_unwanted(|asked| match &asked.to {
+            To::Caller(caller) | To::Watcher { caller, .. } => {
+                !serves_its_caller_only(asked.opcode) || is_wanted(caller)
+            }
+            To::Nobody | To::Closing => true,
+        });
+        for asked in unwanted {
+            if let To::Watcher { path, id, .. } = asked.to {
+                self.watches.answered(&path, id, None);
+            }
+        }
+    }
+
     fn sends_requests(&self) -> bool {
         matches!(self.link, Link::Up) && self.requests.has_unsent()
     }
@@ -484,6 +505,25 @@ fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
     );
     let is_callers = matches!(to, To::Caller(_) | To::Watcher { .. });
     (is_reserved && is_callers).then_some(RequestError::Reserved(opcode))
+}
+
+/// True if a request of this kind changes nothing.
+pub(crate) fn only_reads(opcode: OpCode) -> bool {
+    matches!(
+        opcode,
+        OpCode::GetData
+            | OpCode::Exists
+            | OpCode::GetChildren
+            | OpCode::GetChildren2
+            | OpCode::GetAcl
+            | OpCode::MultiRead
+            | OpCode::GetEphemerals
+    )
+}
+
+/// True if a request of this kind is worth nothing to anybody but its caller.
+fn serves_its_caller_only(opcode: OpCode) -> bool {
+    only_reads(opcode) || opcode == OpCode::Sync
 }
 
 /// True if some servers close the connection because they do not know the request.

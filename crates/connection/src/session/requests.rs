@@ -18,6 +18,8 @@ use crate::session::request_limit::append;
 pub(crate) struct Asked<R> {
     pub(crate) xid: i32,
     pub(crate) opcode: OpCode,
+    /// The bytes of its frame, until it is sent.
+    length: usize,
     /// Where the reply goes.
     pub(crate) to: R,
     /// When the caller asked.
@@ -33,6 +35,8 @@ pub(crate) struct Requests<R> {
     sent: usize,
     /// The frames of the requests that are not sent.
     frames: Vec<u8>,
+    /// Once so many requests are unsent, those that nobody wants are dropped.
+    look_at: usize,
     last_xid: i32,
     /// The longest request that the servers accept.
     pub(crate) limit: usize,
@@ -56,6 +60,7 @@ impl<R> Requests<R> {
             asked: VecDeque::new(),
             sent: 0,
             frames: Vec::new(),
+            look_at: KEPT,
             last_xid: 0,
             limit: usize::MAX,
         }
@@ -70,12 +75,14 @@ impl<R> Requests<R> {
     ) -> Result<(), (R, RequestError)> {
         let xid = self.next_xid();
         let request = Request { xid, body };
+        let before = self.frames.len();
         if let Err(error) = append(&request, self.limit, &mut self.frames) {
             return Err((to, error));
         }
         self.asked.push_back(Asked {
             xid,
             opcode: request.body.opcode(),
+            length: self.frames.len() - before,
             to,
             asked_at: now,
             sent_at: None,
@@ -109,6 +116,36 @@ impl<R> Requests<R> {
             true => mem::swap(to, &mut self.frames),
             false => to.append(&mut self.frames),
         }
+    }
+
+    /// True if the number of unsent requests has doubled since the last
+    /// [`take_unwanted`](Self::take_unwanted).
+    pub(crate) fn have_doubled(&self) -> bool {
+        self.asked.len() - self.sent >= self.look_at
+    }
+
+    /// Takes the requests that are not sent and that nobody wants.
+    pub(crate) fn take_unwanted(&mut self, is_wanted: impl Fn(&Asked<R>) -> bool) -> Vec<Asked<R>> {
+        let mut unwanted = Vec::new();
+        if !self.asked.range(self.sent..).all(&is_wanted) {
+            let unsent = self.asked.split_off(self.sent);
+            let frames = mem::take(&mut self.frames);
+            let mut rest = &frames[..];
+            for asked in unsent {
+                let (frame, behind) = rest.split_at(asked.length);
+                rest = behind;
+                match is_wanted(&asked) {
+                    true => {
+                        self.frames.extend_from_slice(frame);
+                        self.asked.push_back(asked);
+                    }
+                    false => unwanted.push(asked),
+                }
+            }
+            self.asked.shrink_to(KEPT);
+        }
+        self.look_at = KEPT.max(2 * (self.asked.len() - self.sent));
+        unwanted
     }
 
     /// Takes the oldest request that was sent: its reply has come.
@@ -182,6 +219,24 @@ mod tests {
         assert_eq!(broken, ["sent"]);
         assert!(requests.oldest_sent().is_none());
         assert_eq!(sent(&mut requests), ["/waits"]);
+    }
+
+    #[test]
+    fn memory_of_unsent_requests_is_that_of_the_wanted() {
+        let mut requests = Requests::new();
+        ask(&mut requests, "/first", "wanted");
+        for _ in 0..100_000 {
+            ask(&mut requests, "/dropped", "dropped");
+            if requests.have_doubled() {
+                let dropped = requests.take_unwanted(|asked| asked.to == "wanted");
+                assert!(dropped.iter().all(|asked| asked.to == "dropped"));
+            }
+            assert!(requests.asked.capacity() <= 4 * KEPT);
+            assert!(requests.frames.capacity() <= 4 * KEPT * 64);
+        }
+        ask(&mut requests, "/last", "wanted");
+        requests.take_unwanted(|asked| asked.to == "wanted");
+        assert_eq!(sent(&mut requests), ["/first", "/last"]);
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::io;
 
 use zookeeper_recipes_connection::{Break, RequestError, WatchedRead};
 use zookeeper_recipes_protocol::{
-    AddWatchMode, AddWatchRequest, OpCode, RequestBody, WatcherType, WatchesRequest,
+    AddWatchMode, AddWatchRequest, EventType, OpCode, PathRequest, ReadRequest, RequestBody,
+    WatcherType, WatchesRequest,
 };
 
-use crate::world::{T, Way, World, config};
+use crate::world::{Seen, T, Way, World, config};
 
 #[test]
 fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
@@ -25,6 +26,73 @@ fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_
     world.check();
     assert!(world.answers.values().flatten().all(Result::is_ok));
     assert!(world.order.iter().copied().eq(0..10_000));
+}
+
+#[test]
+fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
+    let mut world = World::connected();
+    world.ways.fill(Way::Refused);
+    world.close_connection();
+    world.settle();
+    let get = |path: &str| read(path, RequestBody::GetData);
+    let sync = |path: String| RequestBody::Sync(PathRequest { path });
+    let mut gone = Vec::new();
+    for number in 0..1000 {
+        gone.push(world.request(get("/")));
+        gone.push(world.request(read("/", RequestBody::GetChildren)));
+        gone.push(world.request(RequestBody::MultiRead(Vec::new())));
+        gone.push(world.request(sync("/".to_owned())));
+        gone.push(world.watch(WatchedRead::Children, "/"));
+        gone.push(world.create(&format!("/{number}")));
+        world.settle();
+        for caller in gone.drain(..) {
+            world.leave(caller);
+        }
+    }
+    let kept = [
+        world.request(get("/")),
+        world.request(sync("/kept".to_owned())),
+    ];
+    world.ways.fill(Way::Member);
+    world.until(World::all_answered);
+    let writes = vec![OpCode::Create; 1000];
+    let opcodes: Vec<_> = writes
+        .into_iter()
+        .chain([OpCode::GetData, OpCode::Sync])
+        .collect();
+    assert_eq!(received(&world), opcodes);
+    assert!(kept.into_iter().all(|caller| world.outcome(caller).is_ok()));
+    assert_eq!(world.watched_by_server(), 0);
+    world.check();
+}
+
+/// The first read of a path has gone, and the second sets the watch.
+#[test]
+fn watch_that_is_wanted_is_set_though_another_one_of_its_path_is_dropped() {
+    let mut world = World::connected();
+    world.close_connection();
+    world.settle();
+    let gone = world.watch(WatchedRead::Children, "/");
+    let kept = world.watch(WatchedRead::Children, "/");
+    world.leave(gone);
+    world.until(World::all_answered);
+    assert_eq!(received(&world), [OpCode::GetChildren]);
+    world.other(|ensemble, served| ensemble.create(served, "/child").expect("it is new"));
+    world.settle();
+    let seen = [Seen::Fired(EventType::NodeChildrenChanged)];
+    assert_eq!(world.seen[&kept], seen);
+}
+
+fn received(world: &World) -> Vec<OpCode> {
+    let requests = world.ensemble.requests.iter();
+    requests.map(|request| request.body.opcode()).collect()
+}
+
+fn read(path: &str, of: impl FnOnce(ReadRequest) -> RequestBody) -> RequestBody {
+    of(ReadRequest {
+        path: path.to_owned(),
+        watch: false,
+    })
 }
 
 #[test]

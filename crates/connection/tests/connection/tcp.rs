@@ -378,6 +378,7 @@ async fn dropped_futures_leave_the_session_as_it_is() {
     // Before the driver runs, before the reply, and after it.
     drop(connection.request(create("/a")));
     drop(connection.watch(WatchedRead::Data, "/"));
+    assert_eq!(created(&connection, "/y").await.unwrap(), ErrorCode::Ok);
     for polls in 0..4 {
         let pending = connection.request(create(&format!("/{polls}")));
         let watch = connection.watch(WatchedRead::Children, "/");
@@ -407,6 +408,7 @@ async fn dropped_futures_leave_the_session_as_it_is() {
         kinds.collect::<Vec<_>>()
     });
     assert!(kinds.contains(&OpCode::RemoveWatches), "{kinds:?}");
+    assert!(!kinds.contains(&OpCode::GetData), "{kinds:?}");
     {
         let mut close = std::pin::pin!(connection.close());
         let once = std::future::poll_fn(|context| {

@@ -71,6 +71,8 @@ pub(crate) struct World {
     /// The paths of the requests, by caller.
     pub(crate) paths: BTreeMap<usize, String>,
     pub(crate) answers: BTreeMap<usize, Vec<Result<Answer, RequestError>>>,
+    /// The callers that do not wait for their answers any more.
+    pub(crate) gone: BTreeSet<usize>,
     /// The callers in the order of their answers.
     pub(crate) order: Vec<usize>,
     pub(crate) watches: BTreeMap<usize, (WatchedRead, String, WatchId)>,
@@ -112,6 +114,7 @@ impl World {
             asked: 0,
             paths: BTreeMap::new(),
             answers: BTreeMap::new(),
+            gone: BTreeSet::new(),
             order: Vec::new(),
             watches: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -155,6 +158,12 @@ impl World {
         let id = self.machine.watch(self.now, read, path, caller, caller);
         self.watches.insert(caller, (read, path.to_owned(), id));
         caller
+    }
+
+    /// A caller drops the future of its request, and with it the watch if it has asked for one.
+    pub(crate) fn leave(&mut self, caller: usize) {
+        self.gone.insert(caller);
+        self.unwatch(caller);
     }
 
     pub(crate) fn unwatch(&mut self, watch: usize) {
@@ -315,7 +324,8 @@ impl World {
     }
 
     pub(crate) fn all_answered(&self) -> bool {
-        (0..self.asked).all(|caller| self.is_answered(caller))
+        let mut awaited = (0..self.asked).filter(|caller| !self.gone.contains(caller));
+        awaited.all(|caller| self.is_answered(caller))
     }
 
     pub(crate) fn obstacle(&self, host: usize) -> Option<Break> {
@@ -429,6 +439,8 @@ impl World {
     }
 
     fn carry_to_server(&mut self) -> bool {
+        let gone = &self.gone;
+        self.machine.drop_unwanted(|caller| !gone.contains(caller));
         let Some(pipe) = &mut self.pipe else {
             return false;
         };

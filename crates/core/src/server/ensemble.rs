@@ -8,7 +8,8 @@
 //! # What an implementation promises
 //!
 //! * **Eager.** A method sends its request when it is *called*. The future only waits for the
-//!   reply. Dropping the future does not take the request back.
+//!   reply. A dropped future does not take a write back. It may take a read or a `sync` back that
+//!   is not sent yet.
 //! * **In order.** The server gets the requests in the order of the calls, and answers them in that
 //!   order. The caller need not wait between two calls: a list that is called right after a create
 //!   sees the new znode.
