@@ -157,7 +157,12 @@ impl Administrator {
         self.write(&delete, &Writer::Administrator).map(drop)
     }
 
-    /// Ends a session, as the leader expires it.
+    /// Ends a session from outside, at once, however alive its client is.
+    ///
+    /// The next contender may hold at once, before the holder learns that its session is over. So
+    /// two contenders can hold for a moment, as after a znode that is deleted by hand. A leader
+    /// expires a session only when the lease of the holder has run out: to see that,
+    /// [cut the process off](crate::SimulatedProcess::partition).
     pub fn expire(&self, session: SessionId) {
         self.servers(|servers| {
             servers.expire(session.0);

@@ -1,5 +1,7 @@
 //! The handle by which a test breaks servers, sessions and requests.
 
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use crate::chance::rates::FaultRates;
 use crate::client::world::Action;
 use crate::engine::shared::Shared;
 use crate::options::ServerSettings;
+use crate::server::data::Data;
 
 /// Breaks the servers, sessions and requests of a simulation.
 ///
@@ -44,6 +47,16 @@ use crate::options::ServerSettings;
 #[derive(Clone, Debug)]
 pub struct Faults {
     pub(crate) shared: Arc<Shared>,
+}
+
+/// The data of the servers at one time: see [`Faults::back_up`].
+#[derive(Clone)]
+pub struct Backup(Arc<Data>);
+
+impl fmt::Debug for Backup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Backup").finish_non_exhaustive()
+    }
 }
 
 impl Faults {
@@ -190,6 +203,38 @@ impl Faults {
             .with(|world| world.servers.members[server].lag = by);
     }
 
+    /// Makes a server answer each request for a session later, by a time in this range, for a while.
+    ///
+    /// A client that gives such a handshake up has still touched its session: the server looks at
+    /// the session after a random part of this time, whether or not the client waits. So a session
+    /// whose client always gives up too early never expires. `by..=by` is a fixed time. Another call
+    /// replaces this one; `Duration::ZERO..=Duration::ZERO` ends it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+    ///
+    /// let simulation = Simulation::new(SimulationOptions::default());
+    /// let late = Duration::from_millis(300);
+    /// simulation.faults().slow_handshakes(0, late..=late, Duration::from_secs(60));
+    ///
+    /// let began = simulation.now();
+    /// let session = simulation.ensemble("worker").connect().await?;
+    /// assert!(simulation.now() - began >= late);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn slow_handshakes(&self, server: usize, by: RangeInclusive<Duration>, duration: Duration) {
+        self.shared
+            .with(|world| world.servers.slow_handshakes(server, by, duration));
+    }
+
     /// Stops all commits for this time, as if all servers waited for their disks.
     ///
     /// The servers answer reads and pings. They answer a sync if no write before it waits for its
@@ -214,6 +259,63 @@ impl Faults {
             let server = world.servers.leader;
             world.servers.elect(server, duration);
             world.servers.restart = Some(settings);
+        });
+    }
+
+    /// Keeps the data of the servers as they are now: all that has been committed.
+    pub fn back_up(&self) -> Backup {
+        let data = self.shared.with(|world| world.servers.back_up());
+        Backup(Arc::new(data))
+    }
+
+    /// Restarts all servers with the data of a backup. Every connection breaks. After `duration` one
+    /// of them leads.
+    ///
+    /// The znodes, the sessions and the count of transactions are those of the backup. A majority
+    /// that comes back with it has the same effect, because the other servers take over its data.
+    ///
+    /// - A client that has seen a later transaction than a server has is refused: the server closes
+    ///   the connection in the handshake, as Apache's does. Several servers begin a new epoch at
+    ///   the election, so they admit the client after the next write, if no election has followed the
+    ///   backup. A single server admits it after as many writes as were lost.
+    /// - If the client is admitted, a session of the backup continues, with the ephemeral znodes that
+    ///   it had then. Another session is over.
+    ///
+    /// After it no recipe can keep the promises that it has made before: another contender can hold
+    /// while the lease of an earlier holder lasts, and fencing tokens can repeat.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_core::ensemble::CreateMode;
+    /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+    ///
+    /// let simulation = Simulation::new(SimulationOptions::default());
+    /// let administrator = simulation.administrator();
+    /// administrator.create("/kept", b"", CreateMode::Persistent).expect("a new path");
+    /// let backup = simulation.faults().back_up();
+    /// administrator.create("/lost", b"", CreateMode::Persistent).expect("a new path");
+    ///
+    /// simulation.faults().restore(&backup, Duration::from_secs(1));
+    /// assert_eq!(administrator.children("/"), ["kept", "zookeeper"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn restore(&self, backup: &Backup, duration: Duration) {
+        self.shared
+            .with(|world| world.servers.restore(&backup.0, duration));
+    }
+
+    /// Restarts all servers without data, as if each was new. Otherwise as
+    /// [`restore`](Self::restore).
+    ///
+    /// A client is refused until the servers have committed as many transactions as it has seen. Its
+    /// session is over then.
+    pub fn lose_data(&self, duration: Duration) {
+        self.shared.with(|world| {
+            let servers = world.servers.members.len();
+            world.servers.restore(&Data::empty(servers), duration);
         });
     }
 

@@ -127,9 +127,13 @@
 //!
 //! | handle | what it does |
 //! |---|---|
-//! | [`SimulatedProcess`] | sleeps, wakes, is killed, is cut off one way or both, has its runtime blocked |
-//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions. Most of these also [by chance](FaultRates) |
-//! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions, lists watches |
+//! | [`SimulatedProcess`] | is cut off one way or both, sleeps, wakes, is killed, has its runtime blocked, has a long round trip to the servers |
+//! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
+//! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
+//!
+//! To have a holder lose its hold as most do, [cut its process off](SimulatedProcess::partition): the
+//! holder learns of the loss before another can hold. [`Administrator::expire`] ends a session while
+//! its client still relies on it: the next contender may hold at once.
 //! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
 //! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to judge, in numbers |
 //!
@@ -170,7 +174,7 @@ pub use chance::rates::FaultRates;
 #[cfg(feature = "embedded")]
 pub use embedded::{EmbeddedOptions, EmbeddedServer, StartError};
 pub use engine::limits::Limits;
-pub use faults::Faults;
+pub use faults::{Backup, Faults};
 pub use options::Opcode;
 pub use options::{ServerSettings, SimulationOptions};
 pub use record::counters::Counters;

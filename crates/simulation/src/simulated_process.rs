@@ -166,6 +166,16 @@ impl SimulatedProcess {
             .with(|world| world.partition(self.id, way, duration));
     }
 
+    /// Makes each message between it and the servers take this much longer for a while, both ways.
+    ///
+    /// A connection then opens later by a round trip, which is twice `by`. A network with a long
+    /// round trip is one whose `duration` is longer than the test. Another call replaces this one;
+    /// a `by` of zero ends it.
+    pub fn lengthen_path(&self, by: Duration, duration: Duration) {
+        self.shared
+            .with(|world| world.lengthen_path(self.id, by, duration));
+    }
+
     /// Breaks the connections of all its sessions. Messages in flight may or may not arrive.
     pub fn disconnect(&self) {
         self.shared.with(|world| {

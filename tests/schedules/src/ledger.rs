@@ -377,7 +377,7 @@ impl Ledger {
             Change::DataSet { path, data } => {
                 room::at_data(&mut state, committed.at, path, data);
             }
-            Change::SessionOpened { .. } => {}
+            Change::SessionOpened { .. } | Change::DataReplaced => {}
         }
         if state.recipe.elects {
             let leader = state.queue().first().map(|(place, _, _)| *place);

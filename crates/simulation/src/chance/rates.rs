@@ -67,6 +67,22 @@ pub struct FaultRates {
     pub paused: f64,
     /// How long a server can pause.
     pub paused_for: Duration,
+    /// Per second: the servers have too much to do, and answer requests for a session later, by up to
+    /// [`handshakes_late_by`](Self::handshakes_late_by), for up to
+    /// [`overloaded_for`](Self::overloaded_for). Half the time it is one server, and half the time
+    /// all.
+    pub overloaded: f64,
+    /// The longest delay of an answer to a request for a session.
+    pub handshakes_late_by: Duration,
+    /// How long the servers can have too much to do.
+    pub overloaded_for: Duration,
+    /// Per second and process: each of its messages takes longer, both ways, by up to
+    /// [`path_longer_by`](Self::path_longer_by), for up to [`path_long_for`](Self::path_long_for).
+    pub path_long: f64,
+    /// The longest delay of each message, each way.
+    pub path_longer_by: Duration,
+    /// How long the path of a process can be long.
+    pub path_long_for: Duration,
     /// Per second: the leader falls and another is elected.
     pub elected: f64,
     /// How long an election can take.
@@ -86,6 +102,8 @@ impl FaultRates {
             self.isolated,
             self.stalled,
             self.paused,
+            self.overloaded,
+            self.path_long,
             self.elected,
         ]
         .iter()

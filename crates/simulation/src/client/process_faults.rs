@@ -6,6 +6,7 @@ use super::process::ProcessId;
 use super::world::{Action, World};
 use crate::chance::fault::Way;
 use crate::record::trace::TraceKind;
+use crate::wire::long_path::LongPath;
 
 impl World {
     pub(crate) fn fall_asleep(&mut self, process: ProcessId, duration: Duration) {
@@ -82,6 +83,17 @@ impl World {
         for waker in wakers {
             self.kernel().effect(move || waker.wake());
         }
+    }
+
+    /// Makes each message between a process and the servers take longer for a while, both ways.
+    pub(crate) fn lengthen_path(&mut self, process: ProcessId, by: Duration, duration: Duration) {
+        let until = self.now() + duration;
+        self.trace_process(TraceKind::Fault, process, || {
+            format!("its messages take {by:?} longer, each way, for {duration:?}")
+        });
+        self.servers.meets("path long", |_, it| it.host == process);
+        let path = LongPath::new(by, until);
+        self.servers.paths.insert(process, path);
     }
 
     /// Cuts a process off from the servers for a while, one way or both.

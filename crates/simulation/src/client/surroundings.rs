@@ -28,14 +28,19 @@ impl Network for SimulatedSurroundings {
         let (shared, process) = (Arc::clone(&self.shared), self.process);
         Box::pin(async move {
             let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
-            match shared.with(|world| world.knock(process, host)) {
+            let (knock, path) = shared.with(|world| {
+                let path = world.servers.path_delay_of(process);
+                (world.knock(process, host), path)
+            });
+            let round_trip = path * 2;
+            match knock {
                 Knock::Lost => std::future::pending().await,
                 Knock::Refused(after) => {
-                    tokio::time::sleep(after).await;
+                    tokio::time::sleep(after + round_trip).await;
                     Err(refused().into())
                 }
                 Knock::Accepted { server, after } => {
-                    tokio::time::sleep(after).await;
+                    tokio::time::sleep(after + round_trip).await;
                     let stream = SimulatedStream::open(&shared, process, server);
                     let stream = stream.ok_or_else(refused)?;
                     Ok(Box::new(stream) as Box<dyn Stream>)

@@ -114,6 +114,7 @@ impl World {
     }
 
     pub(super) fn send_up(&mut self, id: ConnectionId, message: Upward, extra: Duration) {
+        let extra = extra + self.servers.path_delay(id);
         let Servers {
             kernel, network, ..
         } = &mut self.servers;

@@ -55,6 +55,10 @@ impl World {
                 let way = self.draw_way();
                 self.partition(process, way, duration);
             }
+            if let Some(duration) = self.happens_for(rates.path_long, rates.path_long_for) {
+                let by = self.kernel().draw_up_to(rates.path_longer_by);
+                self.lengthen_path(process, by, duration);
+            }
         }
     }
 
@@ -70,6 +74,28 @@ impl World {
             if self.happens(rates.expired) {
                 self.servers.expire(session);
             }
+        }
+    }
+
+    /// One server or all answer requests for a session late, by the same time or by random times.
+    fn overload(&mut self, longest: Duration, duration: Duration) {
+        let count = self.servers.members.len();
+        let kernel = self.kernel();
+        let by = kernel.draw_up_to(longest);
+        let least = if kernel.rng.bool() {
+            by
+        } else {
+            Duration::ZERO
+        };
+        let servers = match kernel.rng.bool() {
+            true => 0..count,
+            false => {
+                let one = kernel.rng.usize(0..count);
+                one..one + 1
+            }
+        };
+        for server in servers {
+            self.servers.slow_handshakes(server, least..=by, duration);
         }
     }
 
@@ -89,6 +115,9 @@ impl World {
         }
         if let Some(duration) = self.happens_for(rates.isolated, rates.isolated_for) {
             self.servers.isolate(duration);
+        }
+        if let Some(duration) = self.happens_for(rates.overloaded, rates.overloaded_for) {
+            self.overload(rates.handshakes_late_by, duration);
         }
         if self.happens(rates.elected) && count > 1 {
             let server = self.kernel().rng.usize(0..count);

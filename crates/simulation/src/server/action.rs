@@ -11,6 +11,8 @@ use crate::wire::network::ConnectionId;
 pub(crate) enum Action {
     /// A message of a client arrives.
     Arrive(ConnectionId, Upward),
+    /// A slow server takes a client's request for a session, in this term.
+    Greet(u64, usize, ConnectionId, ConnectRequest),
     /// A message of a member reaches the leader of a term.
     ToLeader(u64, usize, ToLeader),
     /// A message of the leader of a term reaches a member.

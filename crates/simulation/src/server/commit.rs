@@ -74,16 +74,21 @@ impl Servers {
                 session: (session != 0).then_some(SessionId(session)),
                 change,
             };
-            if let Some(observer) = self.commit_observer.clone() {
-                let committed = committed.clone();
-                self.kernel.effect(move || observer(&committed));
-            }
-            if self.keeps_history {
-                self.history.push(committed);
-                self.kernel.gauge.committed(self.history.len());
-            }
+            self.note(committed);
         }
         self.kernel.counters.transactions += 1;
+    }
+
+    /// Notes a change in the history, and reports it.
+    pub(super) fn note(&mut self, committed: Committed) {
+        if let Some(observer) = self.commit_observer.clone() {
+            let committed = committed.clone();
+            self.kernel.effect(move || observer(&committed));
+        }
+        if self.keeps_history {
+            self.history.push(committed);
+            self.kernel.gauge.committed(self.history.len());
+        }
     }
 }
 

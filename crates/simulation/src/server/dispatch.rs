@@ -13,6 +13,9 @@ impl Servers {
         };
         match action {
             Action::Arrive(connection, message) => self.arrive(connection, message),
+            Action::Greet(term, server, connection, greeting) => {
+                self.greet_late(term, server, connection, greeting);
+            }
             Action::ToLeader(term, server, message) => self.reach_leader(term, server, message),
             Action::FromLeader(term, server, message) => self.reach_follower(term, server, message),
             Action::Commit { index } => self.commit(index),
@@ -37,6 +40,7 @@ impl Servers {
         }
         let server = match &action {
             Action::Arrive(connection, _) => self.network.server_of(*connection),
+            Action::Greet(_, server, ..) => Some(*server),
             Action::ToLeader(_, server, _)
                 if self.members[*server].state == MemberState::Isolated =>
             {

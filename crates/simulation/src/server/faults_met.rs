@@ -30,6 +30,25 @@ impl Servers {
         }
     }
 
+    /// Reports a slow handshake on a connection, of this session or of a new one.
+    pub(super) fn handshake_meets(&self, id: ConnectionId, session: i64) {
+        let Some(observer) = &self.fault_observer else {
+            return;
+        };
+        if self
+            .network
+            .connections
+            .get(&id)
+            .is_some_and(|it| it.client_open)
+        {
+            observer(&FaultMet {
+                fault: "handshake slow",
+                session: (session != 0).then_some(SessionId(session)),
+                asked: Vec::new(),
+            });
+        }
+    }
+
     /// Reports a fault of this request.
     pub(crate) fn request_meets(&self, id: ConnectionId, kind: RequestKind, fault: FaultKind) {
         let Some(observer) = &self.fault_observer else {

@@ -1,6 +1,7 @@
 //! One server of the ensemble.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::action::{Action, FromLeader, ToLeader};
@@ -23,6 +24,13 @@ pub(crate) enum MemberState {
     Down,
 }
 
+/// How late a server answers requests for a session, and until when.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowHandshakes {
+    pub(crate) by: RangeInclusive<Duration>,
+    pub(crate) until: Duration,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Member {
     pub(crate) tree: Tree,
@@ -34,6 +42,8 @@ pub(crate) struct Member {
     pub(crate) stopped: bool,
     /// How much later it applies a transaction, beyond the lag of all followers.
     pub(crate) lag: Duration,
+    /// How late it answers requests for a session.
+    pub(crate) slow: Option<SlowHandshakes>,
     /// The number of this cut. The end of an earlier cut does not end it.
     pub(crate) cut: u64,
     /// The term whose leader it followed as it was cut off.

@@ -8,10 +8,12 @@
 pub(crate) mod access;
 pub(crate) mod action;
 mod commit;
+pub(crate) mod data;
 mod dispatch;
 mod expiry;
 mod faults_met;
 mod follower;
+mod handshakes;
 mod isolation;
 mod leader;
 mod member;

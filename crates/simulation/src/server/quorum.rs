@@ -125,13 +125,18 @@ impl Servers {
     pub(crate) fn elect(&mut self, server: usize, duration: Duration) {
         self.trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));
         self.meets("election", |_, _| true);
+        self.fall();
+        self.elect_after(duration, server);
+    }
+
+    /// All servers stop serving, and can reach each other again.
+    pub(super) fn fall(&mut self) {
         self.forget_isolated();
         for each in 0..self.members.len() {
             self.stop(each);
             self.members[each].linked = !self.members[each].stopped;
             self.members[each].cut += 1;
         }
-        self.elect_after(duration, server);
     }
 
     /// Begins an election, which `server` wins after this time.
@@ -153,8 +158,11 @@ impl Servers {
         }
         let server = self.winner(server);
         self.leader = server;
-        self.epoch += 1;
-        self.proposals = 0;
+        // A single server elects nobody: it counts on after its last transaction.
+        if self.members.len() > 1 {
+            self.epoch += 1;
+            self.proposals = 0;
+        }
         self.syncs.clear();
         self.trace_fault(|| format!("server {server} leads"));
         if let Some(settings) = self.restart.take() {

@@ -20,8 +20,9 @@ impl Servers {
     /// Answers a client's first frame: with the session that is served, or that it is over.
     pub(super) fn answer_greeting(&mut self, id: ConnectionId, session: Option<i64>) {
         let end = self.ends.get(&id);
-        let found = end.and_then(|end| Some((end.greeting.as_ref()?, end.reads_only)));
-        let Some((greeting, reads_only)) = found else {
+        let found =
+            end.and_then(|end| Some((end.greeting.as_ref()?, end.reads_only, end.answered_late)));
+        let Some((greeting, reads_only, late)) = found else {
             return;
         };
         let negotiate = |_| self.options.negotiate(greeting.timeout);
@@ -39,7 +40,7 @@ impl Servers {
         });
         let mut bytes = Vec::new();
         response.encode_frame(&mut bytes);
-        self.send_down(id, Downward::Bytes(bytes, note), Duration::ZERO);
+        self.send_down(id, Downward::Bytes(bytes, note), late);
         if session.is_none() {
             self.close_at_server(id, true);
         }

@@ -46,7 +46,7 @@ impl Servers {
             } else {
                 let greeting = ConnectRequest::decode(frame);
                 end.greeting = greeting.as_ref().ok().cloned();
-                greeting.map(|it| self.greet(id, server, it))
+                greeting.map(|it| self.take_greeting(id, server, it))
             };
             if let Err(error) = taken {
                 self.close_for(id, server, || error.to_string());
@@ -85,7 +85,7 @@ impl Servers {
     }
 
     /// A client asks for a new session, or resumes one.
-    fn greet(&mut self, id: ConnectionId, server: usize, greeting: ConnectRequest) {
+    pub(super) fn greet(&mut self, id: ConnectionId, server: usize, greeting: ConnectRequest) {
         if self.is_down(server) {
             return self.greet_reader(id, server, &greeting);
         }

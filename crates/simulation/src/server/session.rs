@@ -27,6 +27,8 @@ pub(crate) struct ServerEnd {
     pub(super) frames: FrameDecoder,
     /// The first frame.
     pub(super) greeting: Option<ConnectRequest>,
+    /// The answer to the first frame comes so much later.
+    pub(super) answered_late: Duration,
     /// How many requests have come.
     pub(super) requests: u64,
     /// The session that the server serves on it, once that is settled.
@@ -45,6 +47,7 @@ impl ServerEnd {
         ServerEnd {
             frames: FrameDecoder::new(largest_request),
             greeting: None,
+            answered_late: Duration::ZERO,
             requests: 0,
             session: None,
             reads_only: false,

@@ -18,8 +18,9 @@ use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::fault_met::FaultObserver;
 use crate::record::history::Committed;
 use crate::record::trace::TraceKind;
+use crate::wire::long_path::LongPath;
 use crate::wire::message::Downward;
-use crate::wire::network::{ConnectionId, Network};
+use crate::wire::network::{ConnectionId, HostId, Network};
 
 /// The wall clock's time at which every simulation begins, in milliseconds since 1970.
 const EPOCH: i64 = 1_700_000_000_000;
@@ -34,6 +35,8 @@ pub(crate) struct Servers {
     pub(crate) options: SimulationOptions,
     pub(crate) agenda: Agenda<Action>,
 
+    /// The hosts to which the way is long.
+    pub(crate) paths: BTreeMap<HostId, LongPath>,
     pub(crate) members: Vec<Member>,
     /// The servers' ends of the connections.
     pub(crate) ends: BTreeMap<ConnectionId, ServerEnd>,
@@ -94,6 +97,7 @@ impl Servers {
             network: Network::new(options.network_delay.clone()),
             options,
             agenda: Agenda::new(),
+            paths: BTreeMap::new(),
             members: (0..count).map(member).collect(),
             ends: BTreeMap::new(),
             leader: 0,
@@ -160,7 +164,20 @@ impl Servers {
     }
 
     pub(crate) fn send_down(&mut self, id: ConnectionId, message: Downward, extra: Duration) {
+        let extra = extra + self.path_delay(id);
         self.network.send_down(&mut self.kernel, id, message, extra);
+    }
+
+    /// How much longer each message takes on this connection, because its host is far away.
+    pub(crate) fn path_delay(&self, id: ConnectionId) -> Duration {
+        let connection = self.network.connections.get(&id);
+        connection.map_or(Duration::ZERO, |it| self.path_delay_of(it.host))
+    }
+
+    /// How much longer each message of a host takes, each way.
+    pub(crate) fn path_delay_of(&self, host: HostId) -> Duration {
+        let path = self.paths.get(&host);
+        path.map_or(Duration::ZERO, |path| path.delay(self.kernel.now))
     }
 
     /// Closes the server's end of a connection, and if `notify` reports it to the client.

@@ -1,5 +1,6 @@
 //! The wire between clients and servers: bytes, and the network that carries them.
 
+pub(crate) mod long_path;
 pub(crate) mod message;
 pub(crate) mod network;
 pub(crate) mod request;

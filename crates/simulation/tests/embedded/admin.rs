@@ -226,8 +226,69 @@ fn request_that_is_dropped_creates_nothing_and_faults_that_wait_can_be_dropped()
     );
 }
 
+#[test]
+fn handshakes_of_a_member_are_slow() {
+    let place = place(2);
+    let late = Duration::from_millis(300);
+    let opens_after = |member| {
+        let began = Instant::now();
+        place.client(member);
+        began.elapsed()
+    };
+    let path = "POST /members/1/slow-handshakes";
+    place.done(path, &json!({ "milliseconds": 300 }));
+    assert!(opens_after(1) >= late);
+    assert!(opens_after(0) < late);
+    place.done(path, &json!({ "milliseconds": 0 }));
+    assert!(opens_after(1) < late);
+}
+
+#[test]
+fn path_to_all_clients_is_long() {
+    let place = place(1);
+    let mut client = place.client(0);
+    let way = Duration::from_millis(200);
+    let mut answered_after = || {
+        let began = Instant::now();
+        client.done(RequestBody::Exists(at("/", false)));
+        began.elapsed()
+    };
+    place.done("POST /faults/long-path", &json!({ "milliseconds": 200 }));
+    assert!(answered_after() >= way * 2);
+    place.done("POST /faults/long-path", &json!({ "milliseconds": 0 }));
+    assert!(answered_after() < way);
+}
+
+#[test]
+fn data_are_restored_and_lost() {
+    let place = place(3);
+    let names = || place.ensemble.administrator().children("/");
+    let mut client = place.client(1);
+    client.done(create("/kept", CreateMode::Persistent));
+    place.done("POST /data/back-up", &json!({}));
+    client.done(create("/later", CreateMode::Persistent));
+    let first = client.connected.clone();
+
+    place.done("POST /data/restore", &json!({}));
+    assert!(client.is_closed());
+    assert_eq!(names(), ["kept", "zookeeper"]);
+    let again = || {
+        while place.done("GET /members", &json!({}))["members"][0]["state"] == "without a leader" {}
+        Raw::resume(
+            &place.ensemble.member(0),
+            first.session_id,
+            first.password.clone(),
+        )
+    };
+    assert_eq!(again().connected.session_id, first.session_id);
+
+    place.done("POST /data/lose", &json!({ "milliseconds": 1 }));
+    assert_eq!(names(), ["zookeeper"]);
+    assert_eq!(again().connected.session_id, 0, "the session is over");
+}
+
 /// A request with its body, the status of the answer, and a part of its sentence.
-const BAD_INPUT: [(&str, &str, u16, &str); 18] = [
+const BAD_INPUT: [(&str, &str, u16, &str); 21] = [
     ("POST /faults/expire", "{", 400, "The body"),
     ("POST /faults/expire", "", 400, "session"),
     (
@@ -284,6 +345,9 @@ const BAD_INPUT: [(&str, &str, u16, &str); 18] = [
         "one",
     ),
     ("POST /members/1/lag", "", 400, "milliseconds"),
+    ("POST /members/1/slow-handshakes", "", 400, "milliseconds"),
+    ("POST /data/restore", "", 409, "back-up"),
+    ("POST /data/lose", r#"{"milliseconds": "1"}"#, 400, "string"),
     ("GET /nothing", "", 404, "GET /nothing"),
     ("GET /faults/cut", "", 404, "GET /faults/cut"),
 ];

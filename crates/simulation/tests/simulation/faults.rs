@@ -154,6 +154,12 @@ fn rates() -> FaultRates {
         stalled_for: seconds(6),
         paused: 0.02,
         paused_for: seconds(6),
+        overloaded: 0.01,
+        handshakes_late_by: seconds(1),
+        overloaded_for: seconds(3),
+        path_long: 0.01,
+        path_longer_by: milliseconds(200),
+        path_long_for: seconds(9),
         elected: 0.02,
         elected_within: seconds(3),
     }
@@ -204,7 +210,8 @@ async fn by_chance_leave_an_ensemble_that_works_once_they_stop() {
         for task in tasks {
             let done = tokio::time::timeout(seconds(60), task).await;
             let done = done.unwrap_or_else(|_| panic!("seed {seed} hangs\n{}", simulation.trace()));
-            assert!(done.unwrap() > 20, "seed {seed}");
+            let done = done.unwrap();
+            assert!(done > 20, "seed {seed}: {done}");
         }
         tokio::time::sleep(seconds(60)).await;
         let tree = simulation.administrator().tree();

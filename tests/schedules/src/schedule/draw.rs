@@ -136,7 +136,7 @@ fn draw_rates(options: &SimulationOptions, rng: &mut Rng) -> FaultRates {
         elected: rate(0.05),
         elected_within: options.tick,
         // The interference ends sessions, so that the test knows which.
-        expired: 0.0,
+        ..FaultRates::default()
     }
 }
 

@@ -38,9 +38,18 @@ pub(super) struct Cut {
     pub(super) member: Option<usize>,
 }
 
+/// How much longer it takes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Lag {
+pub(super) struct Time {
+    pub(super) milliseconds: Milliseconds,
+}
+
+/// When the members serve again. With no field it is at once.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Within {
+    #[serde(default)]
     pub(super) milliseconds: Milliseconds,
 }
 
@@ -116,7 +125,7 @@ fn fault(
 }
 
 /// A time that the clock of the simulation can count: a day at most.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(try_from = "u64")]
 pub(super) struct Milliseconds(pub(super) Duration);
 

@@ -8,7 +8,7 @@ mod routes;
 mod views;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use admission::Admission;
 use views::Administered;
@@ -33,6 +33,7 @@ pub(super) fn start(
     let administered = Arc::new(Administered {
         simulation,
         members,
+        backup: Mutex::new(None),
     });
     let router = routes::router(administered, Admission { port });
     tokio::spawn(connections::serve(listener, router));

@@ -1,6 +1,7 @@
 //! The routes of the admin port.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,13 +15,14 @@ use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::admission::{Admission, LARGEST_BODY, admit};
-use super::bodies::{Cut, Delay, Lag, Lost, OfSession, Session, read};
+use super::bodies::{Cut, Delay, Lost, OfSession, Session, Time, Within, read};
 use super::response::{Refused, json_response};
 use super::views;
 use super::views::Administered;
 use crate::chance::fault::{Fault, FaultKind};
+use crate::client::connections::PEERS;
 use crate::embedded::member::Member;
-use crate::faults::Faults;
+use crate::faults::{Backup, Faults};
 
 /// Each route, the fields of its body, and what it does.
 const ROUTES: &str = "\
@@ -30,6 +32,12 @@ POST /members/{member}/stop | | stops a member: its connections break, its port 
 POST /members/{member}/start | | starts a member again, on the same port, with its data
 POST /members/{member}/lag | milliseconds | \
     makes a follower apply each transaction later by this time; 0 ends it
+POST /members/{member}/slow-handshakes | milliseconds | \
+    makes a member answer each request for a session later by this time; 0 ends it
+POST /data/back-up | | keeps the data of all members as a backup, in place of the one before
+POST /data/restore | milliseconds | \
+    restarts all members with the data of the backup; they serve after this time
+POST /data/lose | milliseconds | restarts all members without data; they serve after this time
 GET /sessions | | lists the sessions
 GET /faults | | counts the faults that wait for their request
 DELETE /faults | | drops the faults that wait for their request
@@ -40,10 +48,15 @@ POST /faults/new-session-at-reconnect | session | \
 POST /faults/delay | \
     milliseconds; what (\"request\" or \"reply\"); session, request, under, nth | \
     delays one request or its reply, and all after it on the connection
+POST /faults/long-path | milliseconds | \
+    makes each message to and from all clients take longer by this time; 0 ends it
 POST /faults/drop-request | session, request, under, nth | \
     breaks the connection before one request arrives
 POST /faults/drop-reply | session, request, under, nth | \
     applies one request, then breaks the connection before the reply";
+
+/// Longer than any server runs.
+const FOR_GOOD: Duration = Duration::from_secs(1_000_000_000);
 
 /// The most faults that wait for their request.
 const MOST_FAULTS: usize = 1_000;
@@ -61,12 +74,17 @@ pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> R
         .route("/members/{member}/stop", post(stop))
         .route("/members/{member}/start", post(start))
         .route("/members/{member}/lag", post(lag))
+        .route("/members/{member}/slow-handshakes", post(slow_handshakes))
+        .route("/data/back-up", post(back_up))
+        .route("/data/restore", post(restore))
+        .route("/data/lose", post(lose_data))
         .route("/sessions", get(sessions))
         .route("/faults", get(faults).delete(drop_faults))
         .route("/faults/cut", post(cut))
         .route("/faults/expire", post(expire))
         .route("/faults/new-session-at-reconnect", post(forget))
         .route("/faults/delay", post(delay))
+        .route("/faults/long-path", post(lengthen_path))
         .route("/faults/drop-request", post(drop_request))
         .route("/faults/drop-reply", post(drop_reply))
         .fallback(unknown)
@@ -108,6 +126,10 @@ async fn routes() -> Answered {
 impl Administered {
     fn faults(&self) -> Faults {
         self.simulation.faults()
+    }
+
+    fn backup(&self) -> MutexGuard<'_, Option<Backup>> {
+        self.backup.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn member(&self, number: &str) -> Result<&Member, Refused> {
@@ -167,9 +189,47 @@ async fn start(State(known): Known, Path(member): Path<String>) -> Answered {
 
 async fn lag(State(known): Known, Path(member): Path<String>, body: Body) -> Answered {
     let member = known.member(&member)?;
-    let Lag { milliseconds } = read(body)?;
+    let Time { milliseconds } = read(body)?;
     known.faults().lag(member.server, milliseconds.0);
     ok(&views::member(member))
+}
+
+async fn slow_handshakes(State(known): Known, Path(member): Path<String>, body: Body) -> Answered {
+    let member = known.member(&member)?;
+    let Time { milliseconds } = read(body)?;
+    let by = milliseconds.0;
+    let faults = known.faults();
+    faults.slow_handshakes(member.server, by..=by, FOR_GOOD);
+    ok(&views::member(member))
+}
+
+async fn lengthen_path(State(known): Known, body: Body) -> Answered {
+    let Time { milliseconds } = read(body)?;
+    let clients = known.simulation.process(PEERS);
+    clients.lengthen_path(milliseconds.0, FOR_GOOD);
+    ok(&json!({}))
+}
+
+async fn back_up(State(known): Known) -> Answered {
+    let backup = known.faults().back_up();
+    *known.backup() = Some(backup);
+    ok(&json!({}))
+}
+
+async fn restore(State(known): Known, body: Body) -> Answered {
+    let Within { milliseconds } = read(body)?;
+    let Some(backup) = known.backup().clone() else {
+        let why = "There is no backup: POST /data/back-up makes one.";
+        return Err(Refused::new(StatusCode::CONFLICT, why.to_owned()));
+    };
+    known.faults().restore(&backup, milliseconds.0);
+    members(State(known)).await
+}
+
+async fn lose_data(State(known): Known, body: Body) -> Answered {
+    let Within { milliseconds } = read(body)?;
+    known.faults().lose_data(milliseconds.0);
+    members(State(known)).await
 }
 
 async fn sessions(State(known): Known) -> Answered {

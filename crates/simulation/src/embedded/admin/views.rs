@@ -1,13 +1,14 @@
 //! Members and sessions, as the admin port shows them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use crate::embedded::member::Member;
 use crate::embedded::words;
+use crate::faults::Backup;
 use crate::simulation::Simulation;
 
 /// What the admin port changes and shows.
@@ -15,6 +16,7 @@ use crate::simulation::Simulation;
 pub(super) struct Administered {
     pub(super) simulation: Simulation,
     pub(super) members: Vec<Arc<Member>>,
+    pub(super) backup: Mutex<Option<Backup>>,
 }
 
 /// A session id, as the four-letter words write it.
