@@ -7,6 +7,7 @@ mod install;
 mod jepsen;
 mod kazoo;
 mod licences;
+mod mutants;
 mod python;
 mod simulate;
 mod soak;
