@@ -268,22 +268,33 @@ mod group {
 
 /// Copies the files of the workspace.
 fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name == "target" || name == ".git" {
-            continue;
-        }
-        let (source, copy) = (entry.path(), to.join(&name));
-        if entry.file_type()?.is_dir() {
-            copy_tree(&source, &copy)?;
-        } else {
-            fs::copy(&source, &copy)
-                .with_context(|| format!("cannot copy {}", source.display()))?;
-        }
+    for file in tree(from)? {
+        let (source, copy) = (from.join(&file), to.join(&file));
+        fs::create_dir_all(copy.parent().unwrap_or(to))?;
+        fs::copy(&source, &copy).with_context(|| format!("cannot copy {}", source.display()))?;
     }
     Ok(())
+}
+
+/// The files of a workspace, without what is built, by their paths in it.
+fn tree(workspace: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut directories = vec![PathBuf::new()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(workspace.join(&directory))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == "target" || name == ".git" {
+                continue;
+            }
+            let to = match entry.file_type()?.is_dir() {
+                true => &mut directories,
+                false => &mut files,
+            };
+            to.push(directory.join(name));
+        }
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -329,6 +340,24 @@ mod tests {
         let mutants = mutant::read(&root()).expect("the mutants can be read");
         if let Err(error) = all_texts(&mutants, &root()) {
             panic!("{error}");
+        }
+    }
+
+    #[test]
+    fn every_test_that_finds_a_mutant_exists() {
+        let sources = tree(&root()).expect("the workspace can be listed");
+        let sources = sources
+            .iter()
+            .filter(|file| file.extension() == Some("rs".as_ref()));
+        let sources: Vec<String> = sources
+            .map(|file| fs::read_to_string(root().join(file)).expect("it can be read"))
+            .collect();
+        let mutants = mutant::read(&root()).expect("the mutants can be read");
+        for test in each_once(mutants.iter().map(|it| &it.detector)).0 {
+            let name = test.split([' ', ':']).rfind(|part| !part.is_empty());
+            let name = name.unwrap_or_default();
+            let exists = sources.iter().any(|source| source.contains(name));
+            assert!(exists, "no source has {name}, of {test}");
         }
     }
 }

@@ -46,3 +46,7 @@ impl UnansweredWrites {
         lock(&self.number).take_if(|number| *number == 0).is_some()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/unanswered_writes.rs"]
+mod tests;
