@@ -1,3 +1,5 @@
+//! The count of the writes that the server has not answered.
+
 use super::*;
 
 #[test]
