@@ -12,6 +12,7 @@ mod least;
 mod memory;
 mod ownership;
 mod phases;
+mod planner;
 mod report;
 mod restart;
 mod size;
@@ -34,6 +35,9 @@ const BESIDE_KAZOO: Size = Size {
     workers: 10,
 };
 
+/// The partitions whose plans are timed.
+const PLANNED: usize = 100_000;
+
 /// The longest grace of a rolling restart. No worker is away for so long.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -54,6 +58,10 @@ struct Arguments {
     /// The session timeout, in seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(4..=40))]
     session_timeout: u64,
+
+    /// Only compute plans, without a server.
+    #[arg(long, conflicts_with_all = ["partitions", "workers", "session_timeout", "quick"])]
+    plans: bool,
 
     /// Only to see that it works: 40 partitions, 4 workers.
     #[arg(long, conflicts_with_all = ["partitions", "workers", "session_timeout"])]
@@ -115,6 +123,13 @@ impl Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments.plans {
+        println!(
+            "{}",
+            planner::table(&planner::measure(PLANNED)).to_markdown()
+        );
+        return Ok(());
+    }
     let plan = arguments.plan();
     let most = plan.sizes.iter().map(|size| size.workers).max();
     // A session has a connection, and the proxy both ends of another one.
@@ -143,6 +158,7 @@ async fn main() -> anyhow::Result<()> {
     let memory = memory::measure(server, plan.memory, plan.times).await?;
     progress.finish();
     let found = Found {
+        plans: planner::measure(if arguments.quick { 40 } else { PLANNED }),
         measured,
         memory,
         kazoo,

@@ -1,10 +1,11 @@
 //! The leader: it plans which worker should own which partition.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::future::pending;
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError, Session};
 use zookeeper_recipes_election::Term;
@@ -13,13 +14,15 @@ use zookeeper_recipes_group::{Group, GroupState};
 use crate::children::{Children, ChildrenOf};
 use crate::events::Reporter;
 use crate::kept::{Kept, keep};
-use crate::layout::{FREEZE, Layout};
-use crate::member::MemberData;
-use crate::next_plans::{OWN, View};
+use crate::layout::Layout;
 use crate::options::AssignmentOptions;
-use crate::owned;
-use crate::plans::{NotRead, Plans};
+use crate::planner::{Looked, Planner, State};
+use crate::plans::{self, NotRead, Plans};
 use crate::recorded::{RecordAt, Recorded};
+
+/// From this number of partitions on, the plans are computed on a thread of their own. For fewer,
+/// that takes less than a millisecond or two.
+const MANY: usize = 2_000;
 
 /// A look at the state is followed by a rest, which is so many times longer at least, unless moves
 /// wait for their turn.
@@ -30,9 +33,6 @@ const REST: u32 = 4;
 
 /// The longest rest. If the process was paused during a look, the look has taken long, too.
 const LONGEST_REST: Duration = Duration::from_secs(5);
-
-/// 100 years. A longer grace is this one, because no clock may overflow by it.
-const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What a worker needs to lead.
 #[derive(Clone, Debug)]
@@ -54,27 +54,21 @@ struct Watched {
     partitions: Kept<Recorded>,
 }
 
-/// What a look at the state has found.
+/// What a leader needs for a look at the state.
 #[derive(Default)]
-struct Look {
-    /// When the first grace ends.
-    grace_ends: Option<Instant>,
-    /// True if a partition is not where it should be.
-    unsettled: bool,
-    /// True if moves wait, because enough partitions move already.
-    has_deferred: bool,
-    /// How long the computation took, without the writes.
+struct Desk {
+    planner: Planner,
+    /// `None` if the plans must be read.
+    plans: Option<Plans>,
+    /// How long the last computation took.
     took: Duration,
 }
 
-impl Look {
-    /// How long the leader rests before its next look.
-    fn rest(&self, least: Duration) -> Duration {
-        match self.has_deferred {
-            true => least,
-            false => least.max((self.took * REST).min(LONGEST_REST)),
-        }
-    }
+/// What must happen before the next look, and when.
+struct Next {
+    grace_ends: Option<Instant>,
+    unsettled: bool,
+    rest: Duration,
 }
 
 /// Why a look at the state led to no plan.
@@ -89,15 +83,14 @@ impl Leader {
     /// Plans until the leadership is lost. Returns if another worker should try.
     pub(crate) async fn lead(&self, term: Term) -> Result<(), Error> {
         let mut watched = self.watch();
-        let mut gone: BTreeMap<String, Instant> = BTreeMap::new();
-        let mut plans: Option<Plans> = None;
+        let mut desk = Desk::default();
         let mut backoff = Backoff::default();
         loop {
-            let look = match self.plan(&term, &mut watched, &mut plans, &mut gone).await {
-                Ok(look) => look,
+            let next = match self.plan(&term, &mut watched, &mut desk).await {
+                Ok(next) => next,
                 Err(NoPlan::Again(error)) => {
                     self.reporter.planning_again(&error);
-                    plans = None;
+                    desk.plans = None;
                     backoff.wait().await;
                     continue;
                 }
@@ -107,11 +100,11 @@ impl Leader {
                 }
             };
             backoff = Backoff::default();
-            sleep(look.rest(self.options.plan_interval)).await;
-            let ends = look.grace_ends;
+            sleep(next.rest).await;
+            let ends = next.grace_ends;
             let until = ends.map(|end| end.saturating_duration_since(Instant::now()));
             // Somebody may have deleted a plan that a worker has not read yet.
-            let recheck = self.session.timeout().filter(|_| look.unsettled);
+            let recheck = self.session.timeout().filter(|_| next.unsettled);
             let wait = [until, recheck].into_iter().flatten().min();
             let changed = watched.changed();
             let waited = match wait {
@@ -121,7 +114,7 @@ impl Leader {
             match waited {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                Err(_) => plans = None,
+                Err(_) => desk.plans = None,
             }
         }
     }
@@ -144,29 +137,22 @@ impl Leader {
         &self,
         term: &Term,
         watched: &mut Watched,
-        plans: &mut Option<Plans>,
-        gone: &mut BTreeMap<String, Instant>,
-    ) -> Result<Look, NoPlan> {
-        let present = match plans {
-            Some(present) => present,
-            None => plans.insert(self.read().await?),
+        desk: &mut Desk,
+    ) -> Result<Next, NoPlan> {
+        if desk.plans.is_none() {
+            desk.plans = Some(self.read().await?);
+        }
+        let least = self.options.plan_interval;
+        let Some(looked) = self.look(watched, desk).await else {
+            return Ok(Next {
+                grace_ends: None,
+                unsettled: false,
+                rest: least,
+            });
         };
-        let began = Instant::now();
-        let Some(mut view) = watched.view() else {
-            return Ok(Look::default());
-        };
-        view.plans = present.lines();
-        view.max_moves = self.options.max_moves;
-        let grace_ends = self.await_the_gone(&mut view, gone);
-        let next = view.next();
-        let look = Look {
-            grace_ends,
-            unsettled: next.unsettled > 0,
-            has_deferred: next.deferred > 0,
-            took: began.elapsed(),
-        };
-        let written = present.write(term, &self.options.acl, next.plans).await;
-        let written = written.map_err(|error| match error {
+        let has_written = !looked.operations.is_empty();
+        let written = plans::write(term, looked.operations).await;
+        written.map_err(|error| match error {
             Error::OutcomeUnknown { .. } => NoPlan::Again(error),
             Error::Refused {
                 refusal:
@@ -175,10 +161,43 @@ impl Leader {
             } => NoPlan::Again(error),
             error => NoPlan::Resign(error),
         })?;
-        if written > 0 {
-            self.reporter.planned(&next.moves, next.deferred);
+        if has_written {
+            self.reporter.planned(&looked.moves, looked.deferred);
         }
-        Ok(look)
+        Ok(Next {
+            grace_ends: looked.grace_ends,
+            unsettled: looked.unsettled,
+            rest: rest(least, desk.took, looked.deferred > 0),
+        })
+    }
+
+    /// Computes the next plans, away from the thread of this task if that takes long. `None` if a
+    /// part of the state is not known.
+    async fn look(&self, watched: &mut Watched, desk: &mut Desk) -> Option<Looked> {
+        let state = watched.state()?;
+        let mut plans = desk.plans.take()?;
+        let mut planner = std::mem::take(&mut desk.planner);
+        let (options, now) = (self.options.clone(), Instant::now());
+        let is_short = state.partitions.len() < MANY;
+        let look = move || {
+            let looked = planner.look(&state, &mut plans, &options, now);
+            (looked, planner, plans)
+        };
+        let (looked, planner, plans) = match is_short {
+            true => look(),
+            false => match spawn_blocking(look).await {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    // The runtime shuts down, and drops this future.
+                    Err(_) => pending().await,
+                },
+            },
+        };
+        desk.took = now.elapsed();
+        desk.planner = planner;
+        desk.plans = Some(plans);
+        Some(looked)
     }
 
     async fn read(&self) -> Result<Plans, NoPlan> {
@@ -202,70 +221,37 @@ impl Leader {
                 }
             })
     }
+}
 
-    /// Notes the workers that have vanished, and lets them keep their partitions for the grace.
-    ///
-    /// Returns when the first grace ends.
-    fn await_the_gone(
-        &self,
-        view: &mut View,
-        gone: &mut BTreeMap<String, Instant>,
-    ) -> Option<Instant> {
-        let has_left = |worker: &str| !view.workers.contains_key(worker);
-        let planned = view
-            .plans
-            .iter()
-            .filter(|(worker, lines)| has_left(worker) && lines.values().any(|word| word == OWN));
-        let left: BTreeSet<String> = planned.map(|(worker, _)| worker.clone()).collect();
-        let now = Instant::now();
-        gone.retain(|worker, _| left.contains(worker));
-        for worker in left {
-            let grace = self.options.grace.min(LONGEST_GRACE);
-            gone.entry(worker).or_insert(now + grace);
-        }
-        let awaited = gone.iter().filter(|(_, end)| **end > now);
-        view.awaited = awaited.clone().map(|(worker, _)| worker.clone()).collect();
-        awaited.map(|(_, end)| *end).min()
+/// How long the leader rests before its next look.
+fn rest(least: Duration, took: Duration, has_deferred: bool) -> Duration {
+    match has_deferred {
+        true => least,
+        false => least.max((took * REST).min(LONGEST_REST)),
     }
 }
 
 impl Watched {
     /// The state now. `None` if a part of it is not known yet.
-    fn view(&mut self) -> Option<View> {
+    fn state(&mut self) -> Option<State> {
         let workers = self.workers.borrow_and_update().clone();
         let owned = self.owned.borrow_and_update().clone()?;
         let orders = self.orders.borrow_and_update().clone()?;
         let drains = self.drains.borrow_and_update().clone()?;
         let pins = self.pins.borrow_and_update().clone()?;
-        let partitions = self.partitions.borrow_and_update().clone()?;
-        let GroupState::Members(members) = workers else {
+        let recorded = self.partitions.borrow_and_update().clone()?;
+        let (GroupState::Members(members), Recorded::Partitions(partitions)) =
+            (workers, &*recorded)
+        else {
             return None;
         };
-        let Recorded::Partitions(partitions) = &*partitions else {
-            return None;
-        };
-        let workers = members.into_iter().map(|member| {
-            let is_drained = drains.contains_key(&member.name);
-            let planned = MemberData::parse(&member.data).planned(is_drained);
-            (member.name, planned)
-        });
-        let pin = |(partition, worker): (&String, &Arc<[u8]>)| {
-            (
-                partition.clone(),
-                String::from_utf8_lossy(worker).trim().to_owned(),
-            )
-        };
-        let owners = owned::owners(&owned).into_iter();
-        let owner = |(partition, owner): (String, owned::Owner)| {
-            (partition, (owner.worker, owner.fencing_token.get()))
-        };
-        Some(View {
-            partitions: partitions.planned().clone(),
-            workers: workers.collect(),
-            owned: owners.map(owner).collect(),
-            pins: pins.iter().map(pin).collect(),
-            frozen: orders.contains_key(FREEZE),
-            ..View::default()
+        Some(State {
+            members,
+            owned,
+            orders,
+            drains,
+            pins,
+            partitions: partitions.clone(),
         })
     }
 
@@ -292,19 +278,10 @@ mod tests {
 
     #[test]
     fn leader_computes_for_at_most_a_fifth_of_its_time_unless_moves_wait() {
-        let look = |took| Look {
-            took,
-            ..Look::default()
-        };
-        let long = look(Duration::from_secs(1));
-        assert_eq!(long.rest(INTERVAL), Duration::from_secs(4));
-        assert_eq!(look(Duration::from_millis(1)).rest(INTERVAL), INTERVAL);
-        let moving = Look {
-            has_deferred: true,
-            ..long
-        };
-        assert_eq!(moving.rest(INTERVAL), INTERVAL, "moves wait for it");
-        let paused = look(Duration::from_secs(40));
-        assert_eq!(paused.rest(INTERVAL), LONGEST_REST);
+        let second = Duration::from_secs(1);
+        assert_eq!(rest(INTERVAL, second, false), second * 4);
+        assert_eq!(rest(INTERVAL, second / 1000, false), INTERVAL);
+        assert_eq!(rest(INTERVAL, second, true), INTERVAL, "moves wait for it");
+        assert_eq!(rest(INTERVAL, second * 40, false), LONGEST_REST);
     }
 }

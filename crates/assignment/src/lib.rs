@@ -44,8 +44,9 @@
 //!
 //! 1. Each worker is a member of a group, campaigns in an election, and watches its own plan.
 //! 2. The worker that leads looks at the workers, at what each owns, at the partitions and at the
-//!    orders. From these it computes the plan of each worker. The plan is sticky: the fewest moves
-//!    that balance it, to within one partition, or by weights and capacities.
+//!    orders. From these it computes the plan of each worker. The plan is sticky: few moves balance
+//!    it, to within one partition, or by weights and capacities. Each move lowers a potential, so
+//!    the moves [come to rest](docs::balance).
 //! 3. The leader writes the plans in a transaction that checks its own znode. So the servers refuse
 //!    the plan of a former leader.
 //! 4. A worker acquires the lock of each partition that its plan gives to it. Under the hold it
@@ -100,7 +101,7 @@
 //! * It does not notice a worker that is there and does not acquire: whose runtime is blocked while
 //!   its session lives, or that has no permission for a lock. Its partitions wait for it.
 //! * The [routing](Assignment::routing) is no proof. It shows what the workers have published.
-//! * It does not find the best balance for unequal weights. No single move improves the plan.
+//! * It does not find the best balance for unequal weights: see [`docs::balance`].
 //! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
 //!   that dies between two of them leaves a plan of which a part is old, and the next leader
 //!   completes it.
@@ -108,11 +109,10 @@
 //! # Limits
 //!
 //! 100,000 partitions. Names and ids of at most 200 bytes. For each plan the leader reads all that
-//! is owned from its memory. With 100,000 partitions and 10 workers a plan takes its thread
-//! for about 1 s, and the leader then rests for four times as long, at most 5 s, unless moves wait
-//! for their turn. The session of the leader has the same thread if the runtime has only one, so its timeout
-//! should be much longer. A [rollout](AssignmentOptions::max_moves) of thousands of partitions needs
-//! a plan for each few of them: raise the number of moves at once.
+//! is owned from its memory, on a thread of its own if there are 2,000 partitions or more. It then
+//! rests for four times as long, at most 5 s, unless moves wait for their turn. A
+//! [rollout](AssignmentOptions::max_moves) of thousands of partitions needs a plan for each few of
+//! them: raise the number of moves at once.
 //!
 //! # Costs
 //!
@@ -128,7 +128,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod assignment;
+mod balance;
 mod children;
+pub mod docs;
 mod events;
 mod kept;
 mod layout;
@@ -145,6 +147,7 @@ mod partition;
 mod partitions;
 mod pieces;
 mod plan;
+mod planner;
 mod plans;
 mod publisher;
 mod recorded;

@@ -1,9 +1,11 @@
 //! The plans of all workers, as the leader should write them: a pure function of the state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crate::balance::{Candidate, Place, Target, target};
 use crate::pieces::Lines;
-use crate::plan::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+use crate::plan::{Numbers, PlannedPartition, PlannedWorker};
 
 /// The worker should own the partition.
 pub(crate) const OWN: &str = "own";
@@ -13,7 +15,7 @@ pub(crate) const GIVE: &str = "give";
 /// What the leader knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    pub(crate) partitions: BTreeMap<String, PlannedPartition>,
+    pub(crate) partitions: Arc<BTreeMap<String, PlannedPartition>>,
     /// The members of the group.
     pub(crate) workers: BTreeMap<String, PlannedWorker>,
     /// The workers that have vanished and keep their partitions for a grace.
@@ -73,166 +75,266 @@ impl Reason {
     }
 }
 
-type Planned<'a> = BTreeMap<&'a str, Vec<(&'a String, &'a String)>>;
+/// The target that a leader works towards. It stays until the input changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Goal {
+    input: Input,
+    target: Target,
+    /// When each partition moves: the place in the order of the steps.
+    turns: Vec<u32>,
+}
+
+/// What the target follows from, beside where the partitions are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Input {
+    partitions: Arc<BTreeMap<String, PlannedPartition>>,
+    workers: BTreeMap<String, PlannedWorker>,
+    awaited: BTreeSet<String>,
+    pins: BTreeMap<String, String>,
+    frozen: bool,
+}
+
+/// A partition, as a look at the state finds it. Workers are numbers.
+#[derive(Debug, Default)]
+struct Found {
+    /// Who owns it, and by which token.
+    owner: Option<(Place, i64)>,
+    /// The workers whose plans name it, and whether as the owner.
+    named: Vec<(Place, bool)>,
+    /// The worker that it is planned with, of those that are there or are awaited.
+    present: Option<Place>,
+}
+
+/// A look at the state. The members of the group have the first numbers, and then the awaited.
+struct Look<'a> {
+    view: &'a View,
+    workers: Vec<&'a str>,
+    members: Place,
+    found: Vec<Found>,
+}
 
 impl View {
-    /// The next plans. The same state gives the same plans.
-    pub(crate) fn next(&self) -> Next {
-        let present = self.present();
-        let targets = self.targets(&present);
-        let planned = self.planned();
-        let mut next = Next {
-            plans: self
-                .workers
-                .keys()
-                .map(|it| (it.clone(), Lines::new()))
-                .collect(),
-            ..Next::default()
+    /// The next plans. The same state and the same goal give the same plans.
+    pub(crate) fn next(&self, goal: &mut Goal) -> Next {
+        let look = Look::new(self);
+        goal.follow(&look);
+        look.next(goal)
+    }
+}
+
+impl Goal {
+    /// Computes the target anew if the input has changed.
+    fn follow(&mut self, look: &Look<'_>) {
+        let view = look.view;
+        let is_same = self.input.frozen == view.frozen
+            && self.input.workers == view.workers
+            && self.input.awaited == view.awaited
+            && self.input.pins == view.pins
+            && self.input.partitions == view.partitions;
+        if is_same && !self.turns.is_empty() {
+            return;
+        }
+        self.input = Input {
+            partitions: view.partitions.clone(),
+            workers: view.workers.clone(),
+            awaited: view.awaited.clone(),
+            pins: view.pins.clone(),
+            frozen: view.frozen,
         };
-        let under_way = targets
-            .keys()
-            .filter(|it| self.is_moving(it, &present, &planned));
-        let mut room = self.max_moves.saturating_sub(under_way.count());
-        for (partition, to) in &targets {
-            let from = present.get(partition);
-            if from == Some(to) {
-                self.own(&mut next, &planned, partition, to);
+        self.target = look.target();
+        self.turns = vec![u32::MAX; look.found.len()];
+        for (turn, step) in (0..).zip(&self.target.steps) {
+            self.turns[*step as usize] = turn;
+        }
+    }
+}
+
+impl<'a> Look<'a> {
+    fn new(view: &'a View) -> Look<'a> {
+        // The numbers of the target are those of its input.
+        let mut workers: Vec<&str> = view.workers.keys().map(String::as_str).collect();
+        let members = workers.len() as Place;
+        workers.extend(view.awaited.iter().map(String::as_str));
+        let mut numbers = Numbers::new(workers.iter().copied());
+        let partitions = Numbers::new(view.partitions.keys().map(String::as_str));
+        let mut found: Vec<Found> = Vec::new();
+        found.resize_with(view.partitions.len(), Found::default);
+        let mut number = |worker: &'a str| {
+            let number = numbers.add(worker);
+            if number as usize == workers.len() {
+                workers.push(worker);
+            }
+            number
+        };
+        for (worker, lines) in &view.plans {
+            let worker = number(worker);
+            for (partition, word) in lines {
+                if let Some(partition) = partitions.get(partition) {
+                    found[partition as usize].named.push((worker, word == OWN));
+                }
+            }
+        }
+        for (partition, (worker, token)) in &view.owned {
+            if let Some(partition) = partitions.get(partition) {
+                found[partition as usize].owner = Some((number(worker), *token));
+            }
+        }
+        let mut look = Look {
+            view,
+            workers,
+            members,
+            found,
+        };
+        for partition in 0..look.found.len() {
+            look.found[partition].present = look.present(&look.found[partition]);
+        }
+        look
+    }
+
+    fn is_there(&self, worker: Place) -> bool {
+        worker < self.members
+    }
+
+    /// The worker that the partition is planned with, of those that are there or are awaited.
+    fn present(&self, found: &Found) -> Option<Place> {
+        let counts = |worker: &Place| {
+            self.is_there(*worker) || self.view.awaited.contains(self.workers[*worker as usize])
+        };
+        let owner = found.owner.map(|(worker, _)| worker);
+        let owns = found.named.iter().filter(|(_, owns)| *owns);
+        let mut planned = owns.map(|(worker, _)| *worker).filter(counts);
+        // Two workers are planned if a leader has died between two writes.
+        let first = planned.clone().next();
+        let planned = planned.find(|it| Some(*it) == owner).or(first);
+        // A worker that has vanished before the end of a move is not awaited: its partition has an
+        // owner, which keeps it.
+        let owner = owner.filter(|it| self.is_there(*it));
+        planned
+            .filter(|it| self.is_there(*it))
+            .or(owner)
+            .or(planned)
+    }
+
+    /// The worker that each partition should be with in the end. A partition of an awaited worker
+    /// stays with it.
+    fn target(&self) -> Target {
+        let mut zones = Numbers::default();
+        let workers = self.view.workers.values();
+        let candidates: Vec<Candidate> = workers.map(|it| it.candidate(&mut zones)).collect();
+        let members = Numbers::new(self.workers[..self.members as usize].iter().copied());
+        let (mut items, mut numbers) = (Vec::new(), Vec::new());
+        for (number, (name, about)) in self.view.partitions.iter().enumerate() {
+            let Found { owner, present, .. } = &self.found[number];
+            if present.is_some_and(|it| !self.is_there(it)) {
                 continue;
             }
-            if self.owner(partition).is_some() {
-                if room == 0 {
-                    next.deferred += 1;
-                    if let Some(from) = from {
-                        self.own(&mut next, &planned, partition, from);
-                    }
-                    continue;
-                }
-                room -= 1;
+            // Of a worker's partitions, one that it does not own yet moves first, and then the one
+            // that it has owned for the shortest time. So a worker that comes back gets what it had.
+            let token = owner.filter(|(owner, _)| Some(*owner) == *present);
+            let rank = token.map_or(u64::MAX, |(_, token)| token.unsigned_abs());
+            let pin = self.view.pins.get(name).and_then(|it| members.get(it));
+            items.push(about.item(&mut zones, pin, *present, rank));
+            numbers.push(number as u32);
+        }
+        let target = target(&candidates, &items, self.view.frozen);
+        let mut places: Vec<_> = self.found.iter().map(|found| found.present).collect();
+        for (number, place) in numbers.iter().zip(target.places) {
+            places[*number as usize] = place;
+        }
+        let steps = target.steps.iter().map(|step| numbers[*step as usize]);
+        Target {
+            places,
+            steps: steps.collect(),
+        }
+    }
+
+    /// True if the partition is on its way to the worker that it is planned with.
+    fn is_moving(&self, found: &Found) -> bool {
+        let owner = found.owner.map(|(worker, _)| worker);
+        let is_given = found.named.iter().any(|(_, owns)| !owns);
+        found.present.is_some() && owner != found.present && (owner.is_some() || is_given)
+    }
+
+    fn next(&self, goal: &Goal) -> Next {
+        let mut next = Next::default();
+        let names: Vec<&String> = self.view.partitions.keys().collect();
+        for member in &self.workers[..self.members as usize] {
+            next.plans.insert((*member).to_owned(), Lines::new());
+        }
+        let mut waiting: Vec<(u32, u32)> = Vec::new();
+        let mut under_way = 0;
+        for (number, found) in self.found.iter().enumerate() {
+            let is_moving = self.is_moving(found);
+            under_way += usize::from(is_moving);
+            let target = goal.target.places[number];
+            // A partition that is planned with a worker that has come back may have none.
+            let Some(to) = target.or(found.present) else {
+                continue;
+            };
+            // A move that is under way gets another end at once.
+            if found.present != Some(to) && found.owner.is_some() && !is_moving {
+                waiting.push((goal.turns[number], number as u32));
+                continue;
             }
-            self.own(&mut next, &planned, partition, to);
-            next.moves.push(Move {
-                partition: partition.clone(),
-                from: from.cloned(),
-                to: to.clone(),
-                reason: self.reason(partition, from, to),
-            });
+            if found.present != Some(to) {
+                next.moves.push(self.moved(names[number], found, to));
+            }
+            self.own(&mut next, names[number], found, to);
+        }
+        waiting.sort_unstable();
+        let room = self.view.max_moves.saturating_sub(under_way);
+        next.deferred = waiting.len().saturating_sub(room);
+        for (index, (_, number)) in waiting.into_iter().enumerate() {
+            let (name, found) = (names[number as usize], &self.found[number as usize]);
+            let to = goal.target.places[number as usize].filter(|_| index < room);
+            if let Some(to) = to {
+                next.moves.push(self.moved(name, found, to));
+            }
+            if let Some(to) = to.or(found.present) {
+                self.own(&mut next, name, found, to);
+            }
         }
         next
     }
 
-    fn owner(&self, partition: &str) -> Option<&String> {
-        self.owned.get(partition).map(|(worker, _)| worker)
-    }
-
-    /// The worker that each partition is planned with, of those that are there or are awaited.
-    fn present(&self) -> Plan {
-        let mut present = Plan::new();
-        for (worker, lines) in &self.plans {
-            if !self.workers.contains_key(worker) && !self.awaited.contains(worker) {
-                continue;
-            }
-            for (partition, word) in lines {
-                // Two workers are planned if a leader has died between two writes.
-                let is_owner = self.owner(partition) == Some(worker);
-                if word == OWN && (is_owner || !present.contains_key(partition)) {
-                    present.insert(partition.clone(), worker.clone());
-                }
-            }
-        }
-        let is_there = |worker: &String| self.workers.contains_key(worker);
-        for (partition, (worker, _)) in &self.owned {
-            // A worker that has vanished before the end of a move is not awaited: its partition has
-            // an owner, which keeps it.
-            let is_planned = present.get(partition).is_some_and(is_there);
-            if is_there(worker) && !is_planned {
-                present.insert(partition.clone(), worker.clone());
-            }
-        }
-        present.retain(|partition, _| self.partitions.contains_key(partition));
-        present
-    }
-
-    /// The worker that each partition should be with in the end.
-    fn targets(&self, present: &Plan) -> Plan {
-        let (mut targets, mut ranks) = (Plan::new(), BTreeMap::new());
-        let mut planned = BTreeMap::new();
-        for (partition, about) in &self.partitions {
-            let worker = present.get(partition);
-            if let Some(awaited) = worker.filter(|it| !self.workers.contains_key(*it)) {
-                targets.insert(partition.clone(), awaited.clone());
-                continue;
-            }
-            // `plan` moves the last of equal names. By rank that is a partition that its worker does
-            // not own yet, or the one whose owner is the newest. So a worker that comes back gets
-            // what it had.
-            let owned = self.owned.get(partition);
-            let owned = owned.filter(|(owner, _)| Some(owner) == worker);
-            let token = owned.map_or(i64::MAX, |(_, token)| *token);
-            let rank = format!("{token:020}/{partition}");
-            let about = PlannedPartition {
-                worker: self.pins.get(partition).cloned(),
-                ..about.clone()
-            };
-            planned.insert(rank.clone(), about);
-            if let Some(worker) = worker {
-                ranks.insert(rank, worker.clone());
-            }
-        }
-        let moves = match self.frozen {
-            true => Moves::Frozen,
-            false => Moves::Allowed,
-        };
-        for (rank, worker) in plan(&planned, &self.workers, &ranks, moves) {
-            if let Some((_, partition)) = rank.split_once('/') {
-                targets.insert(partition.to_owned(), worker);
-            }
-        }
-        targets
-    }
-
-    /// The words of each partition in the present plans, with the workers.
-    fn planned(&self) -> Planned<'_> {
-        let mut planned = Planned::new();
-        for (worker, lines) in &self.plans {
-            for (partition, word) in lines {
-                let words: &mut Vec<_> = planned.entry(partition).or_default();
-                words.push((worker, word));
-            }
-        }
-        planned
-    }
-
-    /// True if the partition is on its way to the worker that it is planned with.
-    fn is_moving(&self, partition: &str, present: &Plan, planned: &Planned<'_>) -> bool {
-        let Some(to) = present.get(partition) else {
-            return false;
-        };
-        let owner = self.owner(partition);
-        let mut words = planned.get(partition).into_iter().flatten();
-        owner != Some(to) && (owner.is_some() || words.any(|(_, word)| *word == GIVE))
-    }
-
     /// Plans a worker as the owner, and each other worker that may own the partition as its giver.
-    fn own(&self, next: &mut Next, planned: &Planned<'_>, partition: &str, to: &str) {
-        let owner = self.owner(partition);
-        let lines = next.plans.entry(to.to_owned()).or_default();
-        lines.insert(partition.to_owned(), OWN.to_owned());
-        if owner.is_some_and(|owner| owner == to) {
+    fn own(&self, next: &mut Next, partition: &String, found: &Found, to: Place) {
+        let mut line = |worker: Place, word: &str| {
+            let worker = self.workers[worker as usize];
+            let lines = match next.plans.get_mut(worker) {
+                Some(lines) => lines,
+                None => next.plans.entry(worker.to_owned()).or_default(),
+            };
+            lines.insert(partition.clone(), word.to_owned());
+        };
+        line(to, OWN);
+        let owner = found.owner.map(|(worker, _)| worker);
+        if owner == Some(to) {
             return;
         }
+        let others = found.named.iter().map(|(worker, _)| *worker).chain(owner);
+        for other in others.filter(|it| *it != to && self.is_there(*it)) {
+            line(other, GIVE);
+        }
         next.unsettled += 1;
-        let words = planned.get(partition).into_iter().flatten();
-        let others = words.map(|(worker, _)| *worker).chain(owner);
-        for other in others.filter(|it| *it != to && self.workers.contains_key(*it)) {
-            let lines = next.plans.entry(other.clone()).or_default();
-            lines.insert(partition.to_owned(), GIVE.to_owned());
+    }
+
+    fn moved(&self, partition: &str, found: &Found, to: Place) -> Move {
+        let name = |worker: Place| self.workers[worker as usize].to_owned();
+        let from = found.present.map(name);
+        let to = name(to);
+        Move {
+            reason: self.reason(partition, from.as_ref(), &to),
+            partition: partition.to_owned(),
+            from,
+            to,
         }
     }
 
     fn reason(&self, partition: &str, from: Option<&String>, to: &String) -> Reason {
-        let worker = from.and_then(|from| self.workers.get(from));
+        let worker = from.and_then(|from| self.view.workers.get(from));
         match worker {
-            _ if self.pins.get(partition) == Some(to) => Reason::Pinned,
+            _ if self.view.pins.get(partition) == Some(to) => Reason::Pinned,
             None => Reason::Unowned,
             Some(worker) if worker.drained => Reason::Drained,
             Some(_) => Reason::Balance,
@@ -241,92 +343,9 @@ impl View {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+#[path = "../tests/unit/next_plans.rs"]
+mod tests;
 
-    /// The words of a worker's plan, by partition.
-    type Words<'a> = (&'a str, &'a [(&'a str, &'a str)]);
-
-    /// Workers that are there, with their present plans, and who owns which partition.
-    fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
-        let mut view = View {
-            max_moves: 1,
-            ..View::default()
-        };
-        for (worker, words) in plans {
-            let lines = words.iter().map(|(partition, word)| {
-                let partition = partition.to_string();
-                view.partitions
-                    .insert(partition.clone(), Default::default());
-                (partition, word.to_string())
-            });
-            view.plans.insert(worker.to_string(), lines.collect());
-            view.workers.insert(worker.to_string(), Default::default());
-        }
-        for (partition, worker, token) in owned {
-            let owner = (worker.to_string(), *token);
-            view.owned.insert(partition.to_string(), owner);
-        }
-        view
-    }
-
-    fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
-        let word = next.plans.get(worker)?.get(partition);
-        word.map(String::as_str)
-    }
-
-    #[test]
-    fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
-        let mut view = view(
-            &[("a", &[("p", GIVE)]), ("b", &[("p", OWN)])],
-            &[("p", "a", 7)],
-        );
-        view.workers.remove("b");
-        view.awaited.insert("b".to_owned());
-        let next = view.next();
-        assert_eq!(word(&next, "a", "p"), Some(OWN));
-        assert_eq!(word(&next, "b", "p"), None);
-    }
-
-    #[test]
-    fn awaited_worker_keeps_a_partition_that_nobody_owns() {
-        let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
-        view.workers.remove("b");
-        view.awaited.insert("b".to_owned());
-        assert_eq!(word(&view.next(), "b", "p"), Some(OWN));
-    }
-
-    #[test]
-    fn worker_that_comes_back_at_once_gets_the_partition_that_nobody_owns_yet() {
-        let of_b = [("p", OWN), ("q", OWN)];
-        let view = view(&[("a", &[]), ("b", &of_b)], &[("q", "b", 7)]);
-        let next = view.next();
-        assert_eq!(word(&next, "a", "p"), Some(OWN));
-        assert_eq!(word(&next, "b", "q"), Some(OWN));
-        assert_eq!(word(&next, "a", "q"), None);
-    }
-
-    /// As at a start, when the first worker is planned with all partitions before the others come.
-    #[test]
-    fn partitions_that_nobody_owns_yet_go_to_a_worker_that_comes_all_at_once() {
-        let of_a = [("p", OWN), ("q", OWN), ("r", OWN), ("s", OWN)];
-        let view = view(&[("a", &of_a), ("b", &[])], &[]);
-        assert_eq!(view.max_moves, 1);
-        let next = view.next();
-        let of_b = next.plans["b"].values().filter(|word| *word == OWN);
-        assert_eq!((of_b.count(), next.deferred), (2, 0));
-        // The first worker may hold the lock by now.
-        let given = next.plans["a"].values().filter(|word| *word == GIVE);
-        assert_eq!(given.count(), 2);
-    }
-
-    #[test]
-    fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
-        let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN), ("q", OWN)])];
-        let mut view = view(&plans, &[("p", "a", 3), ("q", "b", 7)]);
-        view.max_moves = 2;
-        let next = view.next();
-        assert_eq!(word(&next, "a", "p"), Some(OWN));
-        assert_eq!(word(&next, "b", "q"), Some(OWN));
-    }
-}
+#[cfg(test)]
+#[path = "../tests/unit/sequences.rs"]
+mod sequences;

@@ -1,6 +1,7 @@
 //! The partitions of an assignment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use zookeeper_recipes_core::{InvalidInput, NodePath};
 
@@ -33,7 +34,7 @@ const LONGEST: usize = 200;
 /// * a zone that is empty, or has a space or a control character in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partitions {
-    all: BTreeMap<String, PlannedPartition>,
+    all: Arc<BTreeMap<String, PlannedPartition>>,
     /// The first mistake.
     mistake: Option<InvalidInput>,
 }
@@ -67,7 +68,10 @@ impl Partitions {
         if all.is_empty() && mistake.is_none() {
             mistake = Some(InvalidInput::new("number of partitions", "0", "is too few"));
         }
-        Partitions { all, mistake }
+        Partitions {
+            all: Arc::new(all),
+            mistake,
+        }
     }
 
     /// Sets the share of the load that a partition is. 1 by default.
@@ -90,7 +94,7 @@ impl Partitions {
         problem: Option<String>,
         set: impl FnOnce(&mut PlannedPartition),
     ) -> Partitions {
-        let problem = match self.all.get_mut(partition) {
+        let problem = match Arc::make_mut(&mut self.all).get_mut(partition) {
             Some(found) => {
                 set(found);
                 problem
@@ -124,7 +128,7 @@ impl Partitions {
         self.all.keys().map(String::as_str)
     }
 
-    pub(crate) fn planned(&self) -> &BTreeMap<String, PlannedPartition> {
+    pub(crate) fn planned(&self) -> &Arc<BTreeMap<String, PlannedPartition>> {
         &self.all
     }
 
@@ -136,7 +140,7 @@ impl Partitions {
     /// The lines of the record, in pieces of at most so many bytes.
     pub(crate) fn pieces(&self, bytes: usize) -> Vec<String> {
         let mut pieces = vec![String::new()];
-        for (name, partition) in &self.all {
+        for (name, partition) in &*self.all {
             let zone = partition.zone.as_deref().unwrap_or(NO_ZONE);
             let line = format!("{} {zone} {name}\n", partition.weight);
             match pieces.last_mut() {
@@ -162,9 +166,9 @@ impl Partitions {
             };
             Some((words.next()?.to_owned(), partition))
         };
-        let all: Option<_> = lines.into_iter().map(line).collect();
+        let all: Option<BTreeMap<_, _>> = lines.into_iter().map(line).collect();
         Ok(Partitions {
-            all: all.ok_or(pieces::Unreadable::Other)?,
+            all: Arc::new(all.ok_or(pieces::Unreadable::Other)?),
             mistake: None,
         })
     }

@@ -78,37 +78,8 @@ impl Plans {
             .collect()
     }
 
-    /// Writes these plans in place of the present ones, under the leader's hold.
-    ///
-    /// After an error the plans must be read again.
-    pub(crate) async fn write(
-        &mut self,
-        term: &Term,
-        acl: &[Acl],
-        plans: BTreeMap<String, Lines>,
-    ) -> Result<usize, Error> {
-        let operations = self.change(acl, plans);
-        let count = operations.len();
-        let mut operations = operations.into_iter().peekable();
-        while operations.peek().is_some() {
-            let (mut transaction, mut bytes, mut number) = (term.transaction(), 0, 0);
-            while let Some(next) = operations.peek() {
-                bytes += size(next);
-                number += 1;
-                if number > 1 && (bytes > MOST_BYTES || number > MOST_OPERATIONS) {
-                    break;
-                }
-                if let Some(next) = operations.next() {
-                    transaction = transaction.operation(next);
-                }
-            }
-            transaction.commit().await?;
-        }
-        Ok(count)
-    }
-
     /// Notes these plans, and returns the operations that write them.
-    fn change(&mut self, acl: &[Acl], plans: BTreeMap<String, Lines>) -> Vec<Operation> {
+    pub(crate) fn change(&mut self, acl: &[Acl], plans: BTreeMap<String, Lines>) -> Vec<Operation> {
         let mut operations = Vec::new();
         let is_over = |name: &String| {
             let owner = parse_name(name).map(|(owner, _)| owner);
@@ -145,6 +116,28 @@ impl Plans {
         }
         operations
     }
+}
+
+/// Writes changes of the plans, under the leader's hold.
+///
+/// After an error the plans must be read again.
+pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<(), Error> {
+    let mut operations = operations.into_iter().peekable();
+    while operations.peek().is_some() {
+        let (mut transaction, mut bytes, mut number) = (term.transaction(), 0, 0);
+        while let Some(next) = operations.peek() {
+            bytes += size(next);
+            number += 1;
+            if number > 1 && (bytes > MOST_BYTES || number > MOST_OPERATIONS) {
+                break;
+            }
+            if let Some(next) = operations.next() {
+                transaction = transaction.operation(next);
+            }
+        }
+        transaction.commit().await?;
+    }
+    Ok(())
 }
 
 /// The plan of each worker, of the plans that are complete and can be read.

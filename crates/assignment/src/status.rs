@@ -1,6 +1,7 @@
 //! The state of an assignment at one moment, for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError};
@@ -87,12 +88,12 @@ pub(crate) async fn read_status(
     let partitions = match recorded::read(server, &layout.partitions).await {
         Ok(record) => match record.recorded {
             Recorded::Partitions(partitions) => partitions.planned().clone(),
-            Recorded::Nothing => BTreeMap::new(),
+            Recorded::Nothing => Arc::default(),
             Recorded::Unreadable(problem) => {
                 return Err(unreadable(layout.partitions.as_str(), &problem));
             }
         },
-        Err(error) if error.is(Refusal::NoNode) => BTreeMap::new(),
+        Err(error) if error.is(Refusal::NoNode) => Arc::default(),
         Err(error) => return Err(failed(error)),
     };
     let plans = match Plans::read(server, &layout.plan).await {

@@ -201,6 +201,34 @@ async fn no_more_partitions_move_at_once_than_may() {
     assert_eq!(most, 3);
 }
 
+/// Partitions of these weights, of which one moves at a time.
+fn weighted(weights: &[u32]) -> Fleet {
+    let mut fleet = fleet(weights.len());
+    fleet.options = AssignmentOptions::new().max_moves(1);
+    for (number, weight) in weights.iter().enumerate() {
+        let number = number.to_string();
+        fleet.partitions = fleet.partitions.clone().weight(&number, *weight);
+    }
+    fleet
+}
+
+#[tokio::test(start_paused = true)]
+async fn weighted_partitions_come_to_rest_one_move_at_a_time() {
+    let mut fleet = weighted(&[1, 2, 2, 5, 7, 2]);
+    for worker in ["a", "b", "c", "d"] {
+        fleet.start(worker).await;
+        sleep(SECOND * 3).await;
+    }
+    sleep(SECOND * 10).await;
+    let (before, owners) = (fleet.judge.grants(), fleet.judge.owners());
+    sleep(SECOND * 60).await;
+    assert_eq!(fleet.judge.grants(), before, "moves go on: {owners:?}");
+    assert_eq!(owners.len(), 6);
+    // An owner for each worker that came, after the first.
+    assert!(before.values().all(|grants| *grants <= 4), "{before:?}");
+    assert_eq!(fleet.judge.counts().len(), 4, "a worker owns nothing");
+}
+
 #[tokio::test(start_paused = true)]
 async fn drained_worker_gives_all_it_has_and_gets_its_share_again_after_that() {
     let mut fleet = fleet(6);

@@ -1,0 +1,130 @@
+//! What the leader computes from a look at the state. It asks nobody, and may take a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zookeeper_recipes_core::ensemble::Operation;
+use zookeeper_recipes_group::Member;
+
+use crate::children::Children;
+use crate::layout::FREEZE;
+use crate::member::MemberData;
+use crate::next_plans::{Goal, Move, OWN, View};
+use crate::options::AssignmentOptions;
+use crate::owned::{self, Owner};
+use crate::partitions::Partitions;
+use crate::plans::Plans;
+
+/// 100 years. A longer grace is this one, because no clock may overflow by it.
+const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The state as the leader has read it last.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) members: Vec<Member>,
+    pub(crate) owned: Arc<Children>,
+    pub(crate) orders: Arc<Children>,
+    pub(crate) drains: Arc<Children>,
+    pub(crate) pins: Arc<Children>,
+    pub(crate) partitions: Partitions,
+}
+
+/// What a leader remembers from one look to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Planner {
+    goal: Goal,
+    /// The workers that have vanished, and when their grace ends.
+    gone: BTreeMap<String, Instant>,
+}
+
+/// What follows from a look at the state.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// The writes that make the plans the next ones.
+    pub(crate) operations: Vec<Operation>,
+    /// The partitions that get another worker.
+    pub(crate) moves: Vec<Move>,
+    /// The number of moves that wait, because enough partitions move already.
+    pub(crate) deferred: usize,
+    /// True if a partition is not where it should be.
+    pub(crate) unsettled: bool,
+    /// When the first grace ends.
+    pub(crate) grace_ends: Option<Instant>,
+}
+
+impl Planner {
+    /// Computes the next plans, and takes them for written.
+    pub(crate) fn look(
+        &mut self,
+        state: &State,
+        plans: &mut Plans,
+        options: &AssignmentOptions,
+        now: Instant,
+    ) -> Looked {
+        let mut view = state.view();
+        view.plans = plans.lines();
+        view.max_moves = options.max_moves;
+        let grace_ends = self.await_the_gone(&mut view, options.grace, now);
+        let next = view.next(&mut self.goal);
+        Looked {
+            operations: plans.change(&options.acl, next.plans),
+            moves: next.moves,
+            deferred: next.deferred,
+            unsettled: next.unsettled > 0,
+            grace_ends,
+        }
+    }
+
+    /// Notes the workers that have vanished, and lets them keep their partitions for the grace.
+    ///
+    /// Returns when the first grace ends.
+    fn await_the_gone(
+        &mut self,
+        view: &mut View,
+        grace: Duration,
+        now: Instant,
+    ) -> Option<Instant> {
+        let has_left = |worker: &str| !view.workers.contains_key(worker);
+        let planned = view
+            .plans
+            .iter()
+            .filter(|(worker, lines)| has_left(worker) && lines.values().any(|word| word == OWN));
+        let left: BTreeSet<String> = planned.map(|(worker, _)| worker.clone()).collect();
+        self.gone.retain(|worker, _| left.contains(worker));
+        for worker in left {
+            let end = now + grace.min(LONGEST_GRACE);
+            self.gone.entry(worker).or_insert(end);
+        }
+        let awaited = self.gone.iter().filter(|(_, end)| **end > now);
+        view.awaited = awaited.clone().map(|(worker, _)| worker.clone()).collect();
+        awaited.map(|(_, end)| *end).min()
+    }
+}
+
+impl State {
+    fn view(&self) -> View {
+        let workers = self.members.iter().map(|member| {
+            let is_drained = self.drains.contains_key(&member.name);
+            let planned = MemberData::parse(&member.data).planned(is_drained);
+            (member.name.clone(), planned)
+        });
+        let pin = |(partition, worker): (&String, &Arc<[u8]>)| {
+            let worker = String::from_utf8_lossy(worker).trim().to_owned();
+            (partition.clone(), worker)
+        };
+        let owners = owned::owners(&self.owned).into_iter();
+        let owner = |(partition, owner): (String, Owner)| {
+            (partition, (owner.worker, owner.fencing_token.get()))
+        };
+        View {
+            partitions: self.partitions.planned().clone(),
+            workers: workers.collect(),
+            owned: owners.map(owner).collect(),
+            pins: self.pins.iter().map(pin).collect(),
+            frozen: self.orders.contains_key(FREEZE),
+            ..View::default()
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Single plans of the leader.
+
+use super::*;
+
+/// The words of a worker's plan, by partition.
+type Words<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+
+/// Workers that are there, with their present plans, and who owns which partition.
+fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
+    let mut view = View {
+        max_moves: 1,
+        ..View::default()
+    };
+    for (worker, words) in plans {
+        let lines = words.iter().map(|(partition, word)| {
+            let partition = partition.to_string();
+            Arc::make_mut(&mut view.partitions).insert(partition.clone(), Default::default());
+            (partition, word.to_string())
+        });
+        view.plans.insert(worker.to_string(), lines.collect());
+        view.workers.insert(worker.to_string(), Default::default());
+    }
+    for (partition, worker, token) in owned {
+        let owner = (worker.to_string(), *token);
+        view.owned.insert(partition.to_string(), owner);
+    }
+    view
+}
+
+fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
+    let word = next.plans.get(worker)?.get(partition);
+    word.map(String::as_str)
+}
+
+#[test]
+fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
+    let mut view = view(
+        &[("a", &[("p", GIVE)]), ("b", &[("p", OWN)])],
+        &[("p", "a", 7)],
+    );
+    view.workers.remove("b");
+    view.awaited.insert("b".to_owned());
+    let next = view.next(&mut Goal::default());
+    assert_eq!(word(&next, "a", "p"), Some(OWN));
+    assert_eq!(word(&next, "b", "p"), None);
+}
+
+#[test]
+fn awaited_worker_keeps_a_partition_that_nobody_owns() {
+    let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
+    view.workers.remove("b");
+    view.awaited.insert("b".to_owned());
+    assert_eq!(word(&view.next(&mut Goal::default()), "b", "p"), Some(OWN));
+}
+
+#[test]
+fn worker_that_comes_back_at_once_gets_the_partition_that_nobody_owns_yet() {
+    let of_b = [("p", OWN), ("q", OWN)];
+    let view = view(&[("a", &[]), ("b", &of_b)], &[("q", "b", 7)]);
+    let next = view.next(&mut Goal::default());
+    assert_eq!(word(&next, "a", "p"), Some(OWN));
+    assert_eq!(word(&next, "b", "q"), Some(OWN));
+    assert_eq!(word(&next, "a", "q"), None);
+}
+
+/// As at a start, when the first worker is planned with all partitions before the others come.
+#[test]
+fn partitions_that_nobody_owns_yet_go_to_a_worker_that_comes_all_at_once() {
+    let of_a = [("p", OWN), ("q", OWN), ("r", OWN), ("s", OWN)];
+    let view = view(&[("a", &of_a), ("b", &[])], &[]);
+    assert_eq!(view.max_moves, 1);
+    let next = view.next(&mut Goal::default());
+    let of_b = next.plans["b"].values().filter(|word| *word == OWN);
+    assert_eq!((of_b.count(), next.deferred), (2, 0));
+    // The first worker may hold the lock by now.
+    let given = next.plans["a"].values().filter(|word| *word == GIVE);
+    assert_eq!(given.count(), 2);
+}
+
+#[test]
+fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
+    let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN), ("q", OWN)])];
+    let mut view = view(&plans, &[("p", "a", 3), ("q", "b", 7)]);
+    view.max_moves = 2;
+    let next = view.next(&mut Goal::default());
+    assert_eq!(word(&next, "a", "p"), Some(OWN));
+    assert_eq!(word(&next, "b", "q"), Some(OWN));
+}
