@@ -2,6 +2,7 @@
 
 mod abandoned_creates;
 mod deletion;
+mod ephemerals;
 pub(crate) mod grant;
 pub(crate) mod grant_state;
 pub(crate) mod last_alone;

@@ -235,10 +235,11 @@ impl NamedZnode {
             // No answer came to an earlier create, whose future may be dropped.
             let may_exist = self.named.may_exist();
             let sent = live.now();
+            self.count()?;
             let created = self.create_once(data, acl).await;
             let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
             if is_refused && !may_exist {
-                self.named.note_gone();
+                self.note_gone();
             }
             match created {
                 Ok(created) => return Ok(Some(created.stat)),
@@ -252,7 +253,7 @@ impl NamedZnode {
                             unknown.pause(live, self.path.as_str(), sent).await?;
                         }
                         _ => {
-                            self.named.note_gone();
+                            self.note_gone();
                             return Ok(None);
                         }
                     }
@@ -267,6 +268,23 @@ impl NamedZnode {
                     return Err(Error::at_create(self.path.as_str(), session, error));
                 }
             }
+        }
+    }
+
+    /// Counts the znode among those of the session.
+    fn count(&self) -> Result<(), Error> {
+        let znode = self.znode_owner.iter().map(|owner| &owner.znode);
+        let path = self.path.as_str();
+        let mut counted = znode.map(|znode| znode.count(path, CreateMode::Ephemeral));
+        counted
+            .next()
+            .unwrap_or(Ok(()))
+            .map_err(|error| self.failed(error))
+    }
+
+    fn note_gone(&self) {
+        if let Some(owner) = &self.znode_owner {
+            owner.znode.note_gone();
         }
     }
 

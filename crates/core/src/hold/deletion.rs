@@ -217,6 +217,15 @@ impl Drop for BatchTask {
     }
 }
 
+/// Sends the deletions of these znodes, many in one transaction, and waits for no answer.
+pub(crate) fn send_together(server: &dyn ServerSession, paths: &[Arc<str>]) {
+    for together in paths.chunks(MOST_TOGETHER) {
+        let operations = together.iter().map(|path| Operation::delete(&**path));
+        // The request is sent by the call.
+        drop(server.transact(&operations.collect::<Vec<_>>()));
+    }
+}
+
 async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
     let answer = match &*deletions {
         [deletion] => Some(server.delete(&deletion.path).await),

@@ -17,9 +17,10 @@ pub(crate) struct OpenSession {
 }
 
 impl OpenSession {
-    pub(crate) fn new(live: Arc<LiveSession>) -> Arc<OpenSession> {
+    /// A session at servers with this `jute.maxbuffer`.
+    pub(crate) fn new(live: Arc<LiveSession>, jute_maxbuffer: usize) -> Arc<OpenSession> {
         Arc::new(OpenSession {
-            znodes: SessionZnodes::new(&live),
+            znodes: SessionZnodes::new(&live, jute_maxbuffer),
             granted: Granted::default(),
             sole_writer: SoleWriter::default(),
             live,
@@ -29,7 +30,7 @@ impl OpenSession {
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// first each hold is reported as lost. If the server does not know of the end yet, the znodes
+    /// first each hold is reported as lost. Many znodes are deleted then. If the server does not know of the end yet, the znodes
     /// stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
         if end.is_closed_here() {
@@ -37,6 +38,11 @@ impl OpenSession {
         }
         self.live.set_status(Status::Ended(end));
         self.granted.report_end(end);
+        if let Ok(server) = self.live.server() {
+            if end.is_closed_here() {
+                self.znodes.delete_many(&*server);
+            }
+        }
         self.live.drop_server_session();
     }
 }

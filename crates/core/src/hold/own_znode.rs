@@ -2,7 +2,7 @@
 //! of all such znodes of a session.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::FutureExt;
@@ -10,14 +10,15 @@ use futures_util::future::FutureExt;
 use crate::contender::Identity;
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
-use crate::hold::deletion::{Deletions, Found};
+use crate::hold::deletion::{Deletions, Found, send_together};
+use crate::hold::ephemerals::Ephemerals;
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::NodePath;
 use crate::retry::{Backoff, retry};
-use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
+use crate::server::ensemble::{CreateMode, Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::sync::SharedWork;
 
@@ -27,9 +28,13 @@ pub(crate) struct SessionZnodes {
     pub(crate) searches: Arc<Searches>,
     pub(crate) abandoned: Arc<AbandonedCreates>,
     pub(crate) last_alone: LastAlone,
+    pub(crate) ephemerals: Ephemerals,
     deletions: Arc<Deletions>,
     registry: Registry<Kind>,
 }
+
+/// How many bytes of znodes a server deletes in one transaction when a session is closed.
+const MANY: usize = 64 * 1024;
 
 /// True if this data and this metadata are those of the recipe's own znode.
 pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
@@ -52,6 +57,8 @@ struct RegisteredZnode {
     is_being_deleted: AtomicBool,
     /// The contender of this znode and its directory, if it held as the only child there.
     alone: OnceLock<(NodePath, Alone)>,
+    /// The bytes by which the znode counts among those of the session.
+    counted: AtomicUsize,
 }
 
 /// The clients that can write to a znode, beside the super user.
@@ -84,12 +91,14 @@ pub(crate) struct Named {
 }
 
 impl SessionZnodes {
-    pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<SessionZnodes> {
+    /// The znodes of a session at servers with this `jute.maxbuffer`.
+    pub(crate) fn new(live: &Arc<LiveSession>, jute_maxbuffer: usize) -> Arc<SessionZnodes> {
         Arc::new(SessionZnodes {
             live: live.clone(),
             searches: Arc::default(),
             abandoned: Arc::default(),
             last_alone: LastAlone::default(),
+            ephemerals: Ephemerals::new(live.chroot(), jute_maxbuffer),
             deletions: Arc::default(),
             registry: Registry::default(),
         })
@@ -126,6 +135,7 @@ impl SessionZnodes {
             marks_release: AtomicBool::new(false),
             is_being_deleted: AtomicBool::new(false),
             alone: OnceLock::new(),
+            counted: AtomicUsize::new(0),
         }))
     }
 
@@ -163,6 +173,18 @@ impl SessionZnodes {
             Kind::Named(_) => None,
         });
         BTreeSet::from_iter(paths).into_iter().collect()
+    }
+
+    /// Sends the deletions of the znodes if they are many, because the session ends.
+    ///
+    /// The server would delete all of them in one transaction. It still does so with those whose
+    /// names are not known.
+    pub(crate) fn delete_many(&self, server: &dyn ServerSession) {
+        if self.ephemerals.counted() > MANY {
+            let mut paths = self.paths();
+            paths.retain(|path| !path.ends_with('-'));
+            send_together(server, &paths);
+        }
     }
 
     /// The znodes that may exist, and that recipes delete in their own way.
@@ -234,7 +256,59 @@ impl Named {
     }
 }
 
+impl RegisteredZnode {
+    fn uncount(&self) {
+        let counted = self.counted.swap(0, Ordering::Relaxed);
+        self.znodes.ephemerals.remove(counted);
+    }
+}
+
+impl Drop for RegisteredZnode {
+    fn drop(&mut self) {
+        self.uncount();
+    }
+}
+
 impl Znode {
+    /// Counts the znode among those of the session, before a create at this path is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyEphemerals`]. The create must not be sent.
+    pub(crate) fn count(&self, path: &str, mode: CreateMode) -> Result<(), ServerError> {
+        if self.0.counted.load(Ordering::Relaxed) == 0 {
+            let ephemerals = &self.znodes().ephemerals;
+            let bytes = ephemerals.bytes_of(path, mode);
+            ephemerals.add(bytes)?;
+            self.0.counted.store(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// As [`count`](Self::count), of a znode that replaces another one in one transaction.
+    pub(crate) fn count_replacement(&self) {
+        let ephemerals = &self.znodes().ephemerals;
+        let bytes = ephemerals.bytes_of(self.path(), CreateMode::Ephemeral);
+        ephemerals.add_replacement(bytes);
+        self.0.counted.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The same znode, now that its path is known.
+    fn numbered(&self, path: &str, writers: Writers) -> Znode {
+        let numbered = self.znodes().add(Kind::Numbered(path.into()), writers);
+        let counted = self.0.counted.swap(0, Ordering::Relaxed);
+        numbered.0.counted.store(counted, Ordering::Relaxed);
+        numbered
+    }
+
+    /// Of a named znode: notes that the znode does not exist.
+    pub(crate) fn note_gone(&self) {
+        if let Kind::Named(named) = &self.0.kind {
+            named.note_gone();
+        }
+        self.0.uncount();
+    }
+
     pub(crate) fn set_czxid(&self, czxid: i64) {
         self.0.czxid.get_or_init(|| czxid);
     }
@@ -329,6 +403,7 @@ impl Znode {
                 found = retry(ServerError::may_pass, delete).await?;
             }
         }
+        self.0.uncount();
         if let Some((directory, alone)) = self.0.alone.get() {
             znodes.last_alone.insert(directory, *alone);
         }
@@ -402,10 +477,7 @@ impl ZnodeOwner {
 
     /// Notes the path of the znode, which has been created.
     pub(crate) fn set_path(&mut self, path: &str, writers: Writers) {
-        self.znode = self
-            .znode
-            .znodes()
-            .add(Kind::Numbered(path.into()), writers);
+        self.znode = self.znode.numbered(path, writers);
     }
 
     /// Deletes the znode of a create without a reply, in the background.
@@ -420,7 +492,7 @@ impl ZnodeOwner {
             live.note_create(&reply);
             match reply {
                 Ok(created) if !in_doubt => {
-                    self.znode = self.znode.znodes().numbered(&created.path);
+                    self.set_path(&created.path, Writers::Any);
                 }
                 Err(error) if !in_doubt && !may_have_created(&error) => self.disown(),
                 // The name is not known, so the deletion looks for the znode.
@@ -438,6 +510,7 @@ impl ZnodeOwner {
     /// The znode is deleted or does not exist.
     pub(crate) fn disown(&mut self) {
         self.deletes_on_drop = false;
+        self.znode.0.uncount();
     }
 }
 

@@ -31,6 +31,7 @@ impl Grant {
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
         let new_owner = ZnodeOwner::new(&self.owner.session_use, znodes.numbered(&new));
+        new_owner.znode.count_replacement();
         let granted = &self.entry.registry;
         // This future may not be polled when the lease lapses.
         let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());

@@ -142,13 +142,18 @@ impl GuardedTransaction {
         }
         let live = &self.hold.grant_state.live;
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
+        let ephemerals = &self.hold.znode.znodes().ephemerals;
+        let created = ephemerals.begin(&self.operations);
+        let created = created.map_err(|error| Error::at(path, id, error))?;
         let unanswered = &self.hold.shared.unanswered;
         if !unanswered.begin() {
+            ephemerals.remove(created);
             return Err(self.hold.ended_error(Ended::Released));
         }
         let done = server.transact(&self.operations);
         let commit = async {
             let done = done.await;
+            ephemerals.answered(&self.operations, created, &done);
             if is_answer(&done) {
                 unanswered.answered();
             }

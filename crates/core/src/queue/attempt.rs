@@ -245,6 +245,8 @@ async fn create_contender<'q>(
             owner.znode = znodes.unnumbered(&shared.directory, identity);
         }
         let path = || identity.path(queue.directory(), label);
+        let counted = owner.znode.count(&path(), CreateMode::EphemeralSequential);
+        counted.map_err(|error| queue.failed(error))?;
         let sent = queue.live.now();
         let reply = create(queue, path(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.

@@ -156,6 +156,24 @@ pub enum Refusal {
     /// The parent is an ephemeral znode, which cannot have children.
     #[error("the parent is an ephemeral znode, which cannot have children")]
     NoChildrenForEphemerals,
+    /// The paths of the session's ephemeral znodes would be too long together. The request was not
+    /// sent.
+    ///
+    /// The transaction that ends a session lists them, and no member of an ensemble can read one
+    /// that is too long: the ensemble would stop for good. Other znodes of the session have to be
+    /// deleted first, or another session has to be opened.
+    /// [`Session::ephemeral_bytes_left`](crate::Session::ephemeral_bytes_left) says what is left.
+    #[error(
+        "the paths of the session's ephemeral znodes would have {bytes} bytes, and the servers \
+         can end a session with {limit}: open another session, or set \
+         `ConnectOptions::jute_maxbuffer` if that of the servers is larger"
+    )]
+    TooManyEphemerals {
+        /// The bytes of the paths, with the new znode's.
+        bytes: usize,
+        /// The most bytes that the session may have.
+        limit: usize,
+    },
     /// A quota is used up.
     #[error("a quota is used up")]
     QuotaExceeded,

@@ -116,6 +116,9 @@ impl ConnectOptions {
     /// sent: [`Error::InvalidInput`](crate::Error::InvalidInput) names its size, which is an upper
     /// bound. By default 1,048,575, as in ZooKeeper without a configuration. If the servers differ,
     /// set the least of their values. From 262,144 to 2,147,483,647.
+    ///
+    /// It also limits the paths of all ephemeral znodes of a session together:
+    /// [`Session::ephemeral_bytes_left`](crate::Session::ephemeral_bytes_left).
     pub fn jute_maxbuffer(mut self, bytes: usize) -> ConnectOptions {
         self.jute_maxbuffer = bytes;
         self

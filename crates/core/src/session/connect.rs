@@ -114,7 +114,7 @@ impl Opener {
             self.features.clone(),
             Handle::current(),
         );
-        Ok(OpenSession::new(Arc::new(live)))
+        Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
     }
 
     /// Opens a session, and returns the terms of its lease.

@@ -331,6 +331,20 @@ impl Session {
         while current.changed().await.is_ok() {}
     }
 
+    /// How many bytes the paths of further ephemeral znodes of this session may have.
+    ///
+    /// Each contender, each member of a group and each ephemeral znode of a guarded transaction
+    /// counts: 4 bytes, and the path with the chroot. So does one that is being deleted, and one
+    /// whose create got no answer. Ephemeral znodes that you create by the session's
+    /// [`server`](Self::server) do not count. If too few bytes are left, an attempt fails with
+    /// [`Refusal::TooManyEphemerals`](crate::Refusal::TooManyEphemerals).
+    ///
+    /// `None` if no ZooKeeper session is open. The next session begins with all bytes, which are
+    /// 1,024 less than [`ConnectOptions::jute_maxbuffer`].
+    pub fn ephemeral_bytes_left(&self) -> Option<usize> {
+        self.current().map(|open| open.znodes.ephemerals.left())
+    }
+
     /// A use of the session, which keeps it open.
     pub(crate) fn session_use(&self) -> &Arc<SessionUse> {
         &self.shared.session_use

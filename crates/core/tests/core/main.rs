@@ -12,6 +12,7 @@ mod contenders;
 mod deletions;
 mod directory_data;
 mod double_creates;
+mod ephemeral_bytes;
 mod handoff;
 mod late_creates;
 mod leases;

@@ -7,12 +7,13 @@ use futures_util::future::FutureExt;
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
+use crate::server::request_limit::USUAL;
 
 /// A server, and the watches of a waiter with this watch on its own znode.
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
     let (live, server) = Scripted::open(Duration::from_millis(1));
     let watched = Watched {
-        znode: SessionZnodes::new(&live).numbered("/own"),
+        znode: SessionZnodes::new(&live, USUAL).numbered("/own"),
         server: server.clone(),
     };
     let watches = Watches {
