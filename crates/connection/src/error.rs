@@ -30,7 +30,8 @@ pub enum Break {
     /// The host name has no address.
     #[error(transparent)]
     NoAddress(Arc<io::Error>),
-    /// The connection could not be encrypted. Nothing but the TLS handshake was sent.
+    /// The connection could not be encrypted, and nothing but the TLS handshake was sent. Or the
+    /// server, or somebody on the way, broke the rules of TLS later.
     #[error("TLS: {0}")]
     Tls(Arc<io::Error>),
     /// The network reported an error.

@@ -233,7 +233,11 @@ impl Handshake {
 /// A server may refuse the client's certificate after the handshake.
 pub(crate) fn cause(error: io::Error) -> Break {
     match rustls_error(&error) {
-        Some(_) => tls(explained(error)),
+        Some(rustls::Error::AlertReceived(_)) => tls(explained(error)),
+        Some(_) => tls(advised(
+            "what came is not the server's, or the server breaks the rules of TLS",
+            &error,
+        )),
         None => error.into(),
     }
 }
@@ -254,9 +258,15 @@ fn explained(error: io::Error) -> io::Error {
              speak TLS, and does the server accept the client's certificate?"
         }
         (Some(Error::InvalidCertificate(problem)), _) => match problem {
-            // A root with the name of the issuer and with another key.
-            CertificateError::BadSignature | CertificateError::UnknownIssuer => {
+            CertificateError::UnknownIssuer => {
                 "no trusted root has issued the server's certificate"
+            }
+            // The trusted root of this name has another key, or the server does not have the key.
+            CertificateError::BadSignature => {
+                "no trusted root has issued the server's certificate, or it is not the server's own"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "the server's certificate is not valid yet: is the clock right?"
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "the server's certificate has expired"
@@ -266,6 +276,17 @@ fn explained(error: io::Error) -> io::Error {
             }
             _ => "the server's certificate is not accepted",
         },
+        (
+            Some(
+                Error::PeerIncompatible(_)
+                | Error::AlertReceived(Alert::ProtocolVersion | Alert::InsufficientSecurity),
+            ),
+            _,
+        ) => "the server offers nothing that this client accepts of TLS 1.2 and 1.3",
+        // Some servers have no other word for a missing certificate.
+        (Some(Error::AlertReceived(Alert::HandshakeFailure)), _) => {
+            "the server accepts no cipher of this client, or requires a client certificate"
+        }
         (Some(Error::AlertReceived(Alert::CertificateRequired)), _) => {
             "the server requires a client certificate"
         }
@@ -283,6 +304,10 @@ fn explained(error: io::Error) -> io::Error {
         ) => "the server does not accept the client's certificate, or requires one",
         _ => return error,
     };
+    advised(advice, &error)
+}
+
+fn advised(advice: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{advice} ({error})"))
 }
 

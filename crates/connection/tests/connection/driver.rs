@@ -1,9 +1,14 @@
 //! The driver over streams in memory. The test has their other ends.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex,
+};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_connection::{
@@ -28,14 +33,21 @@ type Accepted = mpsc::UnboundedReceiver<(usize, DuplexStream)>;
 struct Wires {
     began: Instant,
     opened: mpsc::UnboundedSender<(usize, DuplexStream)>,
+    /// The client's end of a stream.
+    client: fn(DuplexStream) -> Box<dyn Stream>,
 }
 
 impl Wires {
     fn new() -> (Arc<Wires>, Accepted) {
+        Wires::with(|stream| Box::new(stream))
+    }
+
+    fn with(client: fn(DuplexStream) -> Box<dyn Stream>) -> (Arc<Wires>, Accepted) {
         let (opened, accepted) = mpsc::unbounded_channel();
         let wires = Wires {
             began: Instant::now(),
             opened,
+            client,
         };
         (Arc::new(wires), accepted)
     }
@@ -53,8 +65,7 @@ impl Network for Wires {
         let (client, server) = duplex(ROOM);
         let opened = self.opened.send((host, server));
         opened.expect("the test accepts it");
-        let client: Box<dyn Stream> = Box::new(client);
-        Box::pin(std::future::ready(Ok(client)))
+        Box::pin(std::future::ready(Ok((self.client)(client))))
     }
 
     fn now(&self) -> Duration {
@@ -135,6 +146,76 @@ async fn bytes_that_a_broken_connection_did_not_take_are_not_sent_over_the_next_
         .await
         .expect("the handshake is whole")
         .expect("a driver");
+}
+
+/// A stream that keeps what is written until the third flush, as one of TLS keeps it if the socket is
+/// full.
+struct Keeping {
+    stream: DuplexStream,
+    kept: Vec<u8>,
+    flushes: u32,
+}
+
+impl AsyncRead for Keeping {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Keeping {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.kept.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        this.flushes += 1;
+        if this.flushes % 3 != 0 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let written = Pin::new(&mut this.stream).poll_write(context, &this.kept);
+        assert!(matches!(written, Poll::Ready(Ok(number)) if number == this.kept.len()));
+        this.kept.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn written_bytes_are_flushed_until_the_stream_keeps_none() {
+    let (wires, mut accepted) = Wires::with(|stream| {
+        Box::new(Keeping {
+            stream,
+            kept: Vec::new(),
+            flushes: 0,
+        })
+    });
+    let connection = wires.connect(config(1));
+    let mut ensemble = Ensemble::default();
+    let (_, stream) = accepted.recv().await.expect("it connects");
+    let mut member = Member::new(stream);
+    for round in 0..3 {
+        let path = format!("/{round}");
+        let pending = connection.request(create(&path));
+        let arrived = |ensemble: &Ensemble| ensemble.created.contains_key(&path);
+        member.until(&mut ensemble, arrived).await;
+        let reply = timeout(LONG, pending).await.expect("it does not hang");
+        assert!(reply.is_ok(), "{reply:?}");
+    }
+    assert_eq!(ensemble.handshakes.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,13 +2,17 @@
 //! survives.
 
 mod apache;
+mod broken;
 mod held;
+mod hostile;
 mod refused;
 mod roots;
 mod unusable;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use zookeeper_recipes_connection::{Avoided, Config, Connection, Host, Tcp};
 use zookeeper_recipes_core::{ConnectOptions, Error, Session, TlsOptions};
 use zookeeper_recipes_suite::in_time;
 
@@ -34,4 +38,21 @@ async fn refusal(address: &str, options: ConnectOptions) -> String {
     let error = opened.expect_err("no session");
     assert!(matches!(error, Error::Connect { .. }), "{error}");
     error.to_string()
+}
+
+/// A session without recipes at this host, with a secret. Its driver runs.
+fn session(name: &str, port: u16, tls: TlsOptions) -> Connection {
+    let name = name.to_owned();
+    let tcp = Tcp::new(vec![Host { name, port }]).encrypted(tls);
+    let config = Config {
+        hosts: 1,
+        session_timeout: Duration::from_secs(30),
+        auth: vec![("digest".to_owned(), b"service:a-secret".to_vec())],
+        reply_limit: 1 << 20,
+        seed: 7,
+        removals: Avoided::new(),
+    };
+    let (connection, driver) = Connection::new(Arc::new(tcp.expect("good options")), config);
+    tokio::spawn(driver);
+    connection
 }

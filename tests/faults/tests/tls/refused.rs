@@ -11,27 +11,6 @@ use zookeeper_recipes_suite::tls::{After, Authority, Front, Tap, trusting};
 use crate::{connect, options, plain, refusal};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_certificate_of_a_server_is_reported_with_its_fault() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let authority = Authority::new("root");
-    let stranger = Authority::new("root");
-    for (issued, problem) in [
-        (authority.issue(&["other.example"]), "is for other names"),
-        (authority.issue(&["127.0.0.1"]), "is for other names"),
-        (authority.issue_expired(&["localhost"]), "has expired"),
-        (stranger.issue(&["localhost"]), "no trusted root has issued"),
-    ] {
-        let front = Front::new(server.port(), issued.server(None)).await;
-        let address = front.at("localhost");
-        let text = refusal(&address, options(trusting(&authority))).await;
-        assert!(text.contains(&format!("{address}: TLS: ")), "{text}");
-        assert!(text.contains(problem), "{text}");
-        assert_eq!(front.clients(), []);
-    }
-    assert_no_session(&server);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn certificate_has_to_be_for_the_configured_name_and_not_for_its_address() {
     let server = EmbeddedServer::start().expect("it starts");
     let authority = Authority::new("root");

@@ -9,10 +9,14 @@ use rcgen::{
     date_time_ymd,
 };
 use tempfile::TempDir;
+use tokio_rustls::rustls::crypto::ring::sign::any_supported_type;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::{
+    ALL_VERSIONS, RootCertStore, ServerConfig, SupportedProtocolVersion, crypto,
+};
 use zookeeper_recipes_core::TlsOptions;
 
 /// A certificate and its key, in PEM.
@@ -56,11 +60,44 @@ impl Authority {
         self.sign(params)
     }
 
+    /// A certificate that is not valid yet.
+    pub fn issue_early(&self, subjects: &[&str]) -> Issued {
+        let mut params = named(subjects, "zookeeper");
+        params.not_before = date_time_ymd(2901, 1, 1);
+        params.not_after = date_time_ymd(2902, 1, 1);
+        self.sign(params)
+    }
+
+    /// A certificate that is good for a client and not for a server.
+    pub fn issue_for_a_client(&self, subjects: &[&str]) -> Issued {
+        let mut params = named(subjects, "zookeeper");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    /// A certificate that a service issues, to which this authority has issued a certificate of
+    /// its own. It shows both.
+    pub fn issue_by_a_service(&self, subjects: &[&str]) -> Issued {
+        let own = self.issue(&["service"]);
+        let key = KeyPair::from_pem(&own.key).expect("a key");
+        let service = Authority {
+            issuer: Issuer::new(named(&["service"], "zookeeper"), key),
+            root: own.certificate,
+        };
+        let issued = service.issue(subjects);
+        Issued {
+            certificate: issued.certificate + &service.root,
+            key: issued.key,
+        }
+    }
+
     fn sign(&self, mut params: CertificateParams) -> Issued {
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        if params.extended_key_usages.is_empty() {
+            params.extended_key_usages = vec![
+                ExtendedKeyUsagePurpose::ServerAuth,
+                ExtendedKeyUsagePurpose::ClientAuth,
+            ];
+        }
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Issued {
@@ -78,6 +115,16 @@ fn named(subjects: &[&str], name: &str) -> CertificateParams {
 }
 
 impl Issued {
+    /// A certificate that no authority has issued.
+    pub fn by_itself(subjects: &[&str]) -> Issued {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = named(subjects, "zookeeper").self_signed(&key);
+        Issued {
+            certificate: certificate.expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
     /// The certificate in DER.
     pub fn der(&self) -> CertificateDer<'static> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate")
@@ -85,9 +132,18 @@ impl Issued {
 
     /// A server that shows this certificate. With `clients` it requires a certificate of theirs.
     pub fn server(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
+        self.server_of(ALL_VERSIONS, clients)
+    }
+
+    /// The same, for these versions of TLS.
+    pub fn server_of(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        clients: Option<&Authority>,
+    ) -> Arc<ServerConfig> {
         let provider = Arc::new(crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone());
-        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.with_protocol_versions(versions);
         let builder = builder.expect("known versions");
         let builder = match clients {
             None => builder.with_no_client_auth(),
@@ -100,9 +156,13 @@ impl Issued {
                 builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
             }
         };
+        // It is not checked that the certificate is the key's.
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes());
+        let chain = chain.collect::<Result<_, _>>().expect("certificates");
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
-        let config = builder.with_single_cert(vec![self.der()], key);
-        Arc::new(config.expect("a good certificate"))
+        let key = any_supported_type(&key).expect("a key");
+        let shown = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+        Arc::new(builder.with_cert_resolver(Arc::new(shown)))
     }
 }
 

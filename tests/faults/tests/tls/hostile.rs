@@ -1,0 +1,219 @@
+//! Servers that break the rules of TLS in the handshake, each with its cause.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::version::TLS12;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection};
+use zookeeper_recipes_connection::Break;
+use zookeeper_recipes_suite::eventually;
+use zookeeper_recipes_suite::tls::{After, Authority, Issued, Tap, trusting};
+
+use crate::session;
+
+/// What a server does when a client has said hello.
+#[derive(Clone)]
+enum Server {
+    /// It does its part of the handshake.
+    Shakes(Arc<ServerConfig>),
+    /// It says this.
+    Says(Vec<u8>),
+    /// It says the begin of its part of the handshake, then these, and closes the connection.
+    Begins(Arc<ServerConfig>, Length, &'static [u8]),
+}
+
+/// How many bytes of the server's part are said.
+type Length = fn(&[u8]) -> usize;
+
+/// The version of TLS 1.1, and a version that hides that the server knows TLS 1.3.
+const TLS_1_1: [u8; 2] = [3, 2];
+const TLS_1_2: [u8; 2] = [3, 3];
+/// The end of the random bytes of a server that was made to speak TLS 1.2.
+const DOWNGRADED: &[u8; 8] = b"DOWNGRD\x01";
+
+/// The first record of a server of this version.
+fn server_hello(version: [u8; 2]) -> Vec<u8> {
+    let mut hello = vec![22, version[0], version[1], 0, 42];
+    hello.extend([2, 0, 0, 38, version[0], version[1]]);
+    hello.extend([7; 24]);
+    hello.extend(DOWNGRADED);
+    // No session, a cipher, and no compression.
+    hello.extend([0, 0xc0, 0x2f, 0]);
+    hello
+}
+
+/// A record of the right kind that nobody with the keys has made.
+const FORGED: &[u8] = b"\x17\x03\x03\x00\x20a forged record of 32 bytes.....";
+
+/// A fatal alert.
+fn alert(description: u8) -> Vec<u8> {
+    vec![21, 3, 3, 0, 2, 2, description]
+}
+
+impl Server {
+    async fn serve(self, mut stream: TcpStream, shaken: &AtomicUsize) -> std::io::Result<()> {
+        match self {
+            Server::Shakes(config) => {
+                let mut stream = TlsAcceptor::from(config).accept(stream).await?;
+                shaken.fetch_add(1, Ordering::Relaxed);
+                stream.read_to_end(&mut Vec::new()).await?;
+            }
+            Server::Says(bytes) => {
+                let _ = stream.read(&mut [0; 4 << 10]).await?;
+                stream.write_all(&bytes).await?;
+                stream.read_to_end(&mut Vec::new()).await?;
+            }
+            Server::Begins(config, length, then) => {
+                let mut hello = vec![0; 4 << 10];
+                let number = stream.read(&mut hello).await?;
+                let mut server = ServerConnection::new(config).expect("a good configuration");
+                let mut own = Vec::new();
+                server.read_tls(&mut &hello[..number])?;
+                server.process_new_packets().expect("a hello");
+                while server.wants_write() {
+                    server.write_tls(&mut own)?;
+                }
+                let said = length(&own);
+                assert!(said < own.len(), "its part has {} bytes", own.len());
+                stream.write_all(&own[..said]).await?;
+                stream.write_all(then).await?;
+                stream.shutdown().await?;
+                stream.read_to_end(&mut Vec::new()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a server. Returns its port, and the number of the handshakes that a client has done.
+async fn start(server: Server) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let shaken = Arc::new(AtomicUsize::new(0));
+    let counted = shaken.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // The client ends it.
+            let _ = server.clone().serve(stream, &counted).await;
+        }
+    });
+    (port, shaken)
+}
+
+/// A server under a name, and what the cause says.
+type Row = (&'static str, Server, &'static str);
+
+/// Checks that a client of this authority refuses each server with the cause, and sends it nothing
+/// but its part of the handshake.
+async fn assert_refused(authority: &Authority, rows: Vec<Row>) {
+    let mut wrong = Vec::new();
+    for (what, server, cause) in rows {
+        let (port, shaken) = start(server).await;
+        // It hears all that the client sends.
+        let tap = Tap::new(After::Forward(port)).await;
+        let connection = session("localhost", tap.port, trusting(authority));
+        let mut said = String::new();
+        eventually(what, async || {
+            if shaken.load(Ordering::Relaxed) > 0 {
+                said = "it is trusted".to_owned();
+            } else if let Some(Break::Tls(error)) = connection.obstacles().remove(0) {
+                said = error.to_string();
+            }
+            !said.is_empty()
+        })
+        .await;
+        if !said.contains(cause) {
+            wrong.push(format!("{what}: {said}"));
+        }
+        assert!(!tap.heard().is_empty(), "{what}");
+        tap.assert_only_handshakes();
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificate_that_proves_nothing_is_refused_with_its_fault() {
+    let (authority, namesake) = (Authority::new("root"), Authority::new("root"));
+    let named = &["localhost"];
+    let stolen = Issued {
+        certificate: authority.issue(named).certificate,
+        key: authority.issue(named).key,
+    };
+    let (name, root) = ("is for other names", "no trusted root has issued");
+    let rows = [
+        ("expired", authority.issue_expired(named), "has expired"),
+        ("early", authority.issue_early(named), "is not valid yet"),
+        ("of another name", authority.issue(&["zk.other"]), name),
+        ("of no name", authority.issue(&[]), name),
+        ("of the address", authority.issue(&["127.0.0.1"]), name),
+        ("of a name below", authority.issue(&["a.localhost"]), name),
+        ("issued by itself", Issued::by_itself(named), root),
+        ("of a namesake", namesake.issue(named), root),
+        (
+            "of a client",
+            authority.issue_for_a_client(named),
+            "is not accepted",
+        ),
+        (
+            "of a service",
+            authority.issue_by_a_service(named),
+            "is not accepted",
+        ),
+        ("of another's key", stolen, "it is not the server's own"),
+    ];
+    let shakes = |issued: Issued| Server::Shakes(issued.server(None));
+    let rows = rows.map(|(what, issued, cause)| (what, shakes(issued), cause));
+    assert_refused(&authority, rows.into()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_breaks_the_rules_of_the_handshake_is_refused_with_the_cause() {
+    let authority = Authority::new("root");
+    let good = authority.issue(&["localhost"]);
+    let says = |bytes: &[u8]| Server::Says(bytes.to_vec());
+    let begins = |length, then| Server::Begins(good.server(None), length, then);
+    let begins_1_2 = |length| Server::Begins(good.server_of(&[&TLS12], None), length, b"");
+    let hello = |own: &[u8]| 5 + usize::from(u16::from_be_bytes([own[3], own[4]]));
+    let version = "of TLS 1.2 and 1.3";
+    let (closed, no_tls) = ("closed the connection in", "does not speak TLS");
+    let rows = vec![
+        ("TLS 1.1", Server::Says(server_hello(TLS_1_1)), version),
+        (
+            "downgrade",
+            Server::Says(server_hello(TLS_1_2)),
+            "Downgrade",
+        ),
+        ("no common version", says(&alert(70)), version),
+        ("no common cipher", says(&alert(40)), "accepts no cipher"),
+        ("HTTP", says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), no_tls),
+        ("frame", says(&[0, 0, 0, 37, 0, 0, 0, 0]), no_tls),
+        ("long record", says(&[22, 3, 3, 0xff, 0xff]), no_tls),
+        ("the end at once", begins(|_| 0, b""), closed),
+        ("the end in a header", begins(|_| 3, b""), closed),
+        ("the end in a hello", begins(|_| 50, b""), closed),
+        ("the end in a certificate", begins(|_| 400, b""), closed),
+        ("the end in one of TLS 1.2", begins_1_2(|_| 400), closed),
+        ("garbage in a header", begins(|_| 3, &[0xff; 64]), no_tls),
+        (
+            "forged certificate",
+            begins(hello, FORGED),
+            "cannot decrypt",
+        ),
+    ];
+    assert_refused(&authority, rows).await;
+}
+
+/// What the others are measured by.
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_keeps_the_rules_is_trusted() {
+    let authority = Authority::new("root");
+    let good = authority.issue(&["localhost"]);
+    for config in [good.server(None), good.server_of(&[&TLS12], None)] {
+        let (port, shaken) = start(Server::Shakes(config)).await;
+        let _connection = session("localhost", port, trusting(&authority));
+        eventually("a handshake", async || shaken.load(Ordering::Relaxed) > 0).await;
+    }
+}
