@@ -1,6 +1,7 @@
 //! A session as a state machine without I/O.
 
 pub(crate) mod avoided;
+pub(crate) mod handshake_limit;
 pub(crate) mod hosts;
 pub(crate) mod incoming;
 pub(crate) mod link;

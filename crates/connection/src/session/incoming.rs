@@ -9,6 +9,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
+use crate::session::handshake_limit::HandshakeLimit;
 use crate::session::machine::{
     Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
 };
@@ -29,6 +30,9 @@ impl<R, W> Machine<R, W> {
             return;
         }
         self.heard_at = now;
+        if matches!(self.link, Link::Up) {
+            self.served_at = Some(now);
+        }
         let mut decoder = mem::replace(&mut self.decoder, FrameDecoder::new(0));
         decoder.feed(bytes);
         let connection = self.connection;
@@ -61,6 +65,12 @@ impl<R, W> Machine<R, W> {
         }
     }
 
+    /// A server that has confirmed the session has answered.
+    fn confirmed(&mut self) {
+        self.hosts.confirmed();
+        self.handshake_limit = HandshakeLimit::default();
+    }
+
     fn has_connection(&self) -> bool {
         matches!(
             self.link,
@@ -77,7 +87,7 @@ impl<R, W> Machine<R, W> {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                self.hosts.confirmed();
+                self.confirmed();
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),
@@ -235,7 +245,7 @@ impl<R, W> Machine<R, W> {
     fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
-        self.hosts.confirmed();
+        self.confirmed();
         self.requests.answered()
     }
 

@@ -57,46 +57,49 @@ impl<R, W> Machine<R, W> {
         match self.link {
             Link::Down { until } if now >= until => {
                 let host = self.hosts.next();
+                self.limits = self.handshake_limit.next(&self.timing, self.is_urgent(now));
                 self.link = Link::Opening { host, since: now };
                 self.yields(Output::Connect {
                     host,
-                    within: self.handshake_limit(),
+                    within: self.limits.accept,
                 });
             }
-            Link::Opening { since, .. } if now >= since + self.handshake_limit() => {
-                self.give_up(now, Break::NotConnected(self.handshake_limit()));
+            Link::Opening { since, .. } if now >= since + self.limits.accept => {
+                self.give_up(now, Break::NotConnected(self.limits.accept));
             }
-            Link::Greeting { since, .. } if now >= since + self.handshake_limit() => {
-                self.give_up(now, Break::NoSession(self.handshake_limit()));
+            Link::Greeting { since, .. } if now >= since + self.limits.handshake => {
+                self.give_up(now, Break::NoSession(self.limits.handshake));
             }
-            Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
-                self.give_up(now, Break::Silent(self.timing.silence));
+            Link::Restoring { .. } if now >= self.heard_at + self.limits.silence => {
+                self.give_up(now, Break::Silent(self.limits.silence));
             }
-            Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
-                self.give_up(now, Break::NoSession(self.timing.unanswered));
+            Link::Restoring { since, .. } if now >= since + self.restoring_limit() => {
+                self.give_up(now, Break::NoSession(self.restoring_limit()));
             }
             Link::Up => self.look_at_replies(now),
             _ => {}
         }
     }
 
-    /// How long a host may take to accept, and then to confirm the session.
-    fn handshake_limit(&self) -> Duration {
-        match self.session {
-            None => self.timing.first_handshake,
-            Some(_) => self.timing.handshake,
-        }
+    /// True if a hold of the session can still be saved: T has not passed without a server.
+    fn is_urgent(&self, now: Duration) -> bool {
+        let served_at = self.served_at;
+        served_at.is_some_and(|at| now < at + self.timing.session)
+    }
+
+    /// How long a host that sends something may take to restore the session.
+    fn restoring_limit(&self) -> Duration {
+        self.timing.unanswered.max(self.limits.silence)
     }
 
     /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
     pub fn deadline(&self) -> Option<Duration> {
         let of_link = match &self.link {
             Link::Down { until } => *until,
-            Link::Opening { since, .. } | Link::Greeting { since, .. } => {
-                *since + self.handshake_limit()
-            }
+            Link::Opening { since, .. } => *since + self.limits.accept,
+            Link::Greeting { since, .. } => *since + self.limits.handshake,
             Link::Restoring { since, .. } => {
-                (self.heard_at + self.timing.silence).min(*since + self.timing.unanswered)
+                (self.heard_at + self.limits.silence).min(*since + self.restoring_limit())
             }
             Link::Up => {
                 let limits = [self.silent_at(), self.unanswered_at()];
@@ -236,6 +239,7 @@ impl<R, W> Machine<R, W> {
             *obstacle = None;
         }
         self.link = Link::Up;
+        self.served_at = Some(now);
         self.confirmed_once = true;
         self.refusals = 0;
         self.broken_at_watches = 0;
@@ -260,6 +264,10 @@ impl<R, W> Machine<R, W> {
             Some(_) => self.hosts.pause_after_failure(self.timing.session),
             None => self.hosts.pause_after_break(self.timing.session),
         };
+        if host.is_some() && !self.is_urgent(now) {
+            let hosts = self.hosts.number();
+            self.handshake_limit.failed(hosts, &cause, self.limits);
+        }
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;

@@ -10,6 +10,7 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{Break, End, RequestError};
 use crate::session::avoided::Avoided;
+use crate::session::handshake_limit::{HandshakeLimit, Limits};
 use crate::session::hosts::Hosts;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
@@ -187,6 +188,11 @@ pub struct Machine<R, W> {
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
+    pub(crate) handshake_limit: HandshakeLimit,
+    /// The limits of the present try.
+    pub(crate) limits: Limits,
+    /// When a server that had confirmed the session was last heard. `None` before the first one.
+    pub(crate) served_at: Option<Duration>,
     /// Why the last connection to each host was not opened or broke.
     pub(crate) obstacles: Vec<Option<Break>>,
     pub(crate) link: Link,
@@ -245,11 +251,16 @@ impl<R, W> Machine<R, W> {
     /// A session that is not open yet. It yields the first [`Output::Connect`] at once.
     pub fn new(now: Duration, config: Config) -> Machine<R, W> {
         let hosts = Hosts::new(config.hosts, config.seed);
+        let timing = Timing::of(config.session_timeout, config.hosts);
+        let handshake_limit = HandshakeLimit::default();
         let mut machine = Machine {
             session: None,
             timeout: config.session_timeout,
             shortest: None,
-            timing: Timing::of(config.session_timeout, config.hosts),
+            limits: handshake_limit.next(&timing, false),
+            handshake_limit,
+            served_at: None,
+            timing,
             last_zxid: 0,
             obstacles: vec![None; config.hosts],
             hosts,

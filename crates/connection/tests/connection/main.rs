@@ -19,5 +19,6 @@ mod random;
 mod secrets;
 #[cfg(target_os = "linux")]
 mod sleep;
+mod slow_handshakes;
 mod tcp;
 mod watches;

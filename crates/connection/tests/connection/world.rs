@@ -22,6 +22,8 @@ pub(crate) const T: Duration = Duration::from_secs(10);
 pub(crate) enum Way {
     /// A member of the ensemble.
     Member,
+    /// A member that sends what it has to say this long after the connection was opened.
+    Slow(Duration),
     /// Refuses the connection.
     Refused,
     /// Never answers the connection.
@@ -48,6 +50,8 @@ pub(crate) enum Seen {
 struct Pipe {
     served: Served,
     way: Way,
+    /// When the first bytes for the client arrive.
+    answers_at: Duration,
     /// True if nothing passes any more, and nobody says so.
     dead: bool,
 }
@@ -60,6 +64,10 @@ pub(crate) struct World {
     pub(crate) ways: Vec<Way>,
     pipe: Option<Pipe>,
     opening: Option<Way>,
+    /// The session timeout after which the ensemble expires sessions that it does not hear from.
+    /// `None` never expires one.
+    pub(crate) expires_after: Option<Duration>,
+    heard_at: Duration,
     cut: Option<Cut>,
     /// True if the cut is silent: bytes vanish, and nobody learns of it.
     silent_cut: bool,
@@ -79,6 +87,8 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<usize, Vec<Seen>>,
     pub(crate) states: Vec<(Duration, State)>,
     pub(crate) connects: Vec<(Duration, usize)>,
+    /// How long each of these hosts may take to accept.
+    pub(crate) limits: Vec<Duration>,
     /// The paths of the requests that were handed to a connection.
     pub(crate) handed: BTreeSet<String>,
     sent: Option<FrameDecoder>,
@@ -106,6 +116,8 @@ impl World {
             ensemble,
             pipe: None,
             opening: None,
+            expires_after: None,
+            heard_at: Duration::ZERO,
             cut: None,
             silent_cut: false,
             fragment: usize::MAX,
@@ -120,6 +132,7 @@ impl World {
             seen: BTreeMap::new(),
             states: Vec::new(),
             connects: Vec::new(),
+            limits: Vec::new(),
             handed: BTreeSet::new(),
             sent: None,
         }
@@ -250,10 +263,14 @@ impl World {
     /// Lets the time pass until the machine's next deadline, or until `limit`.
     fn next(&mut self, limit: Duration) {
         let deadline = self.machine.deadline().unwrap_or(limit);
-        let next = self.now.max(deadline.min(limit));
+        let arrival = self.pipe.as_ref().map(|pipe| pipe.answers_at);
+        let arrival = arrival.filter(|at| *at > self.now).unwrap_or(limit);
+        let next = self.now.max(deadline.min(arrival).min(limit));
         self.call_early((next - self.now) / 2);
         self.now = next;
-        self.machine.elapsed(self.now);
+        if self.now >= deadline {
+            self.machine.elapsed(self.now);
+        }
         self.settle();
     }
 
@@ -317,6 +334,12 @@ impl World {
             Some(State::Ended(end)) => Some(end),
             _ => None,
         }
+    }
+
+    /// True if the ensemble has expired the session.
+    pub(crate) fn has_expired(&self) -> bool {
+        let silence = self.now - self.heard_at;
+        self.ensemble.sessions.is_empty() || self.expires_after.is_some_and(|after| silence > after)
     }
 
     pub(crate) fn is_answered(&self, caller: usize) -> bool {
@@ -399,8 +422,16 @@ impl World {
             }
             Some(way) => {
                 self.opening = None;
-                let (served, dead) = (Served::new(), false);
-                self.pipe = Some(Pipe { served, way, dead });
+                let delay = match way {
+                    Way::Slow(delay) => delay,
+                    _ => Duration::ZERO,
+                };
+                self.pipe = Some(Pipe {
+                    served: Served::new(),
+                    way,
+                    answers_at: self.now + delay,
+                    dead: false,
+                });
                 self.sent = None;
                 self.machine.connected(self.now);
                 any = true;
@@ -411,9 +442,10 @@ impl World {
 
     fn apply(&mut self, output: Output<usize, usize>) {
         match output {
-            Output::Connect { host, .. } => {
+            Output::Connect { host, within } => {
                 assert!(self.pipe.is_none(), "one connection at a time");
                 self.connects.push((self.now, host));
+                self.limits.push(within);
                 self.opening = Some(self.ways[host]);
             }
             Output::Disconnect => {
@@ -441,6 +473,7 @@ impl World {
     fn carry_to_server(&mut self) -> bool {
         let gone = &self.gone;
         self.machine.drop_unwanted(|caller| !gone.contains(caller));
+        let has_expired = self.has_expired();
         let Some(pipe) = &mut self.pipe else {
             return false;
         };
@@ -457,7 +490,11 @@ impl World {
             bytes.truncate(left);
         }
         self.bytes_to_server += bytes.len();
-        if !pipe.dead && pipe.way == Way::Member {
+        if !pipe.dead && matches!(pipe.way, Way::Member | Way::Slow(_)) {
+            if has_expired {
+                self.ensemble.sessions.clear();
+            }
+            self.heard_at = self.now;
             self.ensemble.receive(&mut pipe.served, &bytes);
         }
         if is_cut {
@@ -470,6 +507,9 @@ impl World {
         let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.dead) else {
             return false;
         };
+        if self.now < pipe.answers_at {
+            return false;
+        }
         let mut number = pipe.served.to_client.len().min(self.fragment);
         if number == 0 && !pipe.served.closed {
             return false;
