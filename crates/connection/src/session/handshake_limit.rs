@@ -52,9 +52,9 @@ impl HandshakeLimit {
         }
         let longest = LONGEST.max(timing.session * 2);
         let doubled = 2_u32.saturating_pow(self.doublings);
-        let handshake = timing.first_handshake.saturating_mul(doubled).min(longest);
+        let handshake = timing.unhurried.saturating_mul(doubled).min(longest);
         Limits {
-            accept: handshake.min(MOST_TO_ACCEPT.max(timing.first_handshake)),
+            accept: handshake.min(MOST_TO_ACCEPT.max(timing.unhurried)),
             handshake,
             silence: handshake.max(timing.silence),
         }

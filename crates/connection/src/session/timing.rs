@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-/// A host that opens no session within this time is given up, however long the session timeout is.
+/// A host that does not confirm a session within this time is given up, however long T is.
+///
+/// This holds until T has passed without a server.
 const MOST_HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A host that opens a new session has at least this time, however short the session timeout is.
+/// A host has at least this time if nothing is urgent, however short T is.
 ///
 /// Nothing expires until there is a session, and the servers may grant more than is asked for.
-const LEAST_FIRST_HANDSHAKE: Duration = Duration::from_secs(1);
+const LEAST_UNHURRIED: Duration = Duration::from_secs(1);
 
 /// The limits follow from at least this T, so that no T keeps the process busy with connects.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -30,8 +32,8 @@ pub(crate) struct Timing {
     pub(crate) unanswered: Duration,
     /// The connection is given up if the server has not confirmed the session by then.
     pub(crate) handshake: Duration,
-    /// As `handshake`, while no server has opened the session.
-    pub(crate) first_handshake: Duration,
+    /// As `handshake`, if no hold can be saved: the limit of the first round.
+    pub(crate) unhurried: Duration,
 }
 
 impl Timing {
@@ -50,7 +52,7 @@ impl Timing {
             silence,
             unanswered: session,
             handshake,
-            first_handshake: handshake.max(LEAST_FIRST_HANDSHAKE),
+            unhurried: handshake.max(LEAST_UNHURRIED),
         }
     }
 }

@@ -134,9 +134,9 @@ fn host_has_its_usual_time_again_once_the_session_has_lasted() {
 fn latest(timeout: Duration, hosts: u32, enough: Duration) -> Duration {
     let hurried = (timeout / (hosts + 1)).min(timeout * 2 / 5);
     let least = LEAST.max(hurried.min(10 * SECOND));
-    let ratio = enough.as_secs_f64() / least.as_secs_f64();
-    let rounds = ratio.log2().max(0.0).floor() as u32 + 2;
-    let tried: Duration = (0..rounds).map(|round| 2_u32.pow(round) * least).sum();
+    let limits = (0..).map(|round| 2_u32.pow(round) * least);
+    let rounds = 1 + limits.take_while(|limit| *limit <= enough).count() as u32;
+    let tried = (2_u32.pow(rounds) - 1) * least;
     // The first try of these may have begun before T had passed.
     timeout + hurried + hosts * tried + rounds * PAUSE
 }

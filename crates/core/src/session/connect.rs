@@ -69,8 +69,8 @@ impl Opener {
         })
     }
 
-    /// Opens a session within the connection timeout.
-    pub(crate) async fn open(&self) -> Result<Arc<OpenSession>, NotOpened> {
+    /// Opens a session within this time.
+    pub(crate) async fn open(&self, within: Duration) -> Result<Arc<OpenSession>, NotOpened> {
         let Opener {
             ensemble, options, ..
         } = self;
@@ -89,7 +89,7 @@ impl Opener {
         };
         let mut seen = ServerError::outcome_unknown("no server answered");
         let connecting = self.connect(&mut seen);
-        let connected = timeout(options.connection_timeout, connecting).await;
+        let connected = timeout(within, connecting).await;
         let (origin, server, terms) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(Failure::Input(error))) => return Err(error.into()),

@@ -178,7 +178,7 @@ impl Session {
         options: ConnectOptions,
     ) -> Result<Session, Error> {
         let opener = Opener::new(ensemble, options)?;
-        let open = opener.open().await;
+        let open = opener.open(opener.options.connection_timeout).await;
         let open = open.map_err(|not_opened| not_opened.error)?;
         if let Ok(server) = open.live.server() {
             let check = open.live.refuse_missing_chroot(&*server, "/");

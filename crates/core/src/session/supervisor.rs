@@ -19,6 +19,9 @@ use crate::session::leftovers::Leftovers;
 use crate::session::probes::Prober;
 use crate::session::state::SessionState;
 
+/// The longest attempt to open a session in the background.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(600);
+
 /// The state of a handle, and its current ZooKeeper session, if one is open.
 pub(crate) struct Current {
     pub(crate) state: SessionState,
@@ -85,9 +88,10 @@ impl Supervisor {
     /// `before` is the end of the session before.
     async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<OpenSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
+        let mut within = self.opener.options.connection_timeout;
         loop {
             let attempt = async {
-                let opened = self.opener.open().await;
+                let opened = self.opener.open(within).await;
                 if opened.is_err() {
                     backoff.wait().await;
                 }
@@ -98,6 +102,8 @@ impl Supervisor {
                 () = until_asked(&mut self.asked_to_close) => return Err(SessionEnd::Closed),
                 opened = attempt => opened,
             };
+            // A connection gives each host more time with each round, and begins anew in each attempt.
+            within = within.saturating_mul(2).min(LONGEST_ATTEMPT.max(within));
             let NotOpened { error, final_end } = match opened {
                 Ok(open) => {
                     self.current.send_replace(Current::new(Some(open.clone())));

@@ -36,6 +36,7 @@ mod rules;
 mod same_names;
 mod session_states;
 mod sessions;
+mod slow_handshakes;
 mod support;
 mod time_limits;
 mod tokens;

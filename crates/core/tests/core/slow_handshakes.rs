@@ -1,0 +1,94 @@
+//! Servers that take long to confirm a session, on a simulated ensemble.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::{Instant, timeout};
+use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{in_time, simulated_session};
+
+use crate::support::First;
+
+const FOR_GOOD: Duration = Duration::from_secs(100_000);
+const TICK: Duration = Duration::from_millis(500);
+const SECOND: Duration = Duration::from_secs(1);
+/// The longest pause between two tries.
+const PAUSE: Duration = Duration::from_secs(2);
+
+fn simulation(seed: u64, servers: usize, timeout: Duration) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        servers,
+        session_timeout: timeout,
+        tick: TICK,
+        ..SimulationOptions::default()
+    })
+}
+
+fn slow_down(simulation: &Simulation, servers: usize, by: Duration) {
+    for server in 0..servers {
+        let faults = simulation.faults();
+        faults.slow_handshakes(server, by..=by, FOR_GOOD);
+    }
+}
+
+fn lock(session: &Session) -> Queue {
+    Queue::new(session, "/lock", First).expect("a good path")
+}
+
+/// The next contender holds T after the break, and at most a tick, a pause and the handshakes of
+/// one round later.
+#[tokio::test(start_paused = true)]
+async fn next_one_holds_in_time_though_each_handshake_takes_longer_than_a_host_has() {
+    for seed in 0..40 {
+        let servers = [1, 3, 5][seed as usize % 3];
+        let session_timeout = [2, 4][seed as usize % 2] * SECOND;
+        let simulation = simulation(seed, servers, session_timeout);
+        let first = simulated_session(&simulation, "first").await;
+        let other = simulated_session(&simulation, "other").await;
+        let held = lock(&first).acquire().await.expect("it is free");
+        let (next, mut lost) = (lock(&other), held.lost().boxed());
+        let mut next = next.acquire().boxed();
+        assert!((&mut next).now_or_never().is_none(), "it waits");
+        let share = session_timeout / (servers as u32 + 1);
+        let handshake = (share + Duration::from_millis(50)).min(Duration::from_millis(950));
+        slow_down(&simulation, servers, handshake);
+        let broken = Instant::now();
+        simulation.faults().disconnect(first.id().expect("open"));
+        tokio::select! {
+            biased;
+            _ = &mut lost => {}
+            _ = &mut next => panic!("seed {seed}: it holds before the loss is known"),
+        }
+        let hold = in_time("its turn", next).await.expect("it is free");
+        let took = broken.elapsed();
+        let most = session_timeout + TICK + PAUSE + SECOND + handshake;
+        assert!(took <= most, "seed {seed}: {took:?} > {most:?}");
+        assert!(hold.is_held());
+        in_time("the first one", first.wait_connected())
+            .await
+            .expect("it lasts");
+    }
+}
+
+/// The attempts to open the next session grow longer, as the limit of each handshake does.
+#[tokio::test(start_paused = true)]
+async fn next_session_opens_though_each_handshake_takes_longer_than_the_connection_timeout() {
+    for seed in 0..20 {
+        let simulation = simulation(seed, 3, 8 * SECOND);
+        let options = ConnectOptions::new().connection_timeout(3 * SECOND);
+        let session = Session::open(simulation.ensemble("one"), options).await;
+        let session = session.expect("it opens");
+        let before = session.id();
+        slow_down(&simulation, 3, 6 * SECOND);
+        simulation.administrator().expire(before.expect("open"));
+        let again = async {
+            while session.id().is_none_or(|id| Some(id) == before) {
+                tokio::time::sleep(SECOND).await;
+            }
+        };
+        let again = timeout(300 * SECOND, again).await;
+        again.unwrap_or_else(|_| panic!("seed {seed}: {:?}", session.state()));
+    }
+}
