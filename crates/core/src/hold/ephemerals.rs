@@ -130,10 +130,10 @@ impl Ephemerals {
                 {
                     lock(&self.written).insert(created.path.clone());
                 }
-                (Operation::Delete { path, .. }, Outcome::Deleted) => {
-                    if lock(&self.written).remove(path) {
-                        self.remove(self.bytes_of(path, CreateMode::Ephemeral));
-                    }
+                (Operation::Delete { path, .. }, Outcome::Deleted)
+                    if lock(&self.written).remove(path) =>
+                {
+                    self.remove(self.bytes_of(path, CreateMode::Ephemeral));
                 }
                 _ => {}
             }
