@@ -1,18 +1,22 @@
 //! Puts known mistakes back into a copy of the workspace, one at a time, and runs what finds each.
 
+mod copy;
+mod matrix;
 mod mutant;
+mod outcome;
 mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use self::mutant::{Detector, Mutant, Sources};
-use crate::cargo::{cargo, line, root, run as run_command};
+use self::copy::{Copy, exchange};
+use self::mutant::{Detector, Mutant};
+use self::outcome::first_failure;
+use crate::cargo::{root, run as run_command};
 
 /// The package of the simulation.
 pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
@@ -25,24 +29,15 @@ const LONGEST_TEST: Duration = Duration::from_secs(300);
 ///
 /// The call fails if a mutant is not found.
 pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
-    let mut mutants = mutant::read(&root())?;
-    mutants.retain(|mutant| names.is_empty() || names.iter().any(|it| mutant.name.contains(it)));
-    let directory = root().join("target/mutants");
-    let copy = directory.join("workspace");
-    if copy.exists() {
-        fs::remove_dir_all(&copy).with_context(|| format!("cannot clear {}", copy.display()))?;
-    }
-    copy_tree(&root(), &copy)?;
-    let texts = all_texts(&mutants, &copy)?;
-    let copied = Copy {
-        workspace: &copy,
-        targets: &directory,
-    };
-    copied.control(&mutants, seeds)?;
+    let mutants = named(names)?;
+    let copy = Copy::new()?;
+    let texts = copy.texts(&mutants)?;
+    let runs = Runs { copy, seeds };
+    runs.control(&mutants)?;
     let mut missed = Vec::new();
     for (mutant, texts) in mutants.iter().zip(texts) {
         let originals = exchange(texts)?;
-        let verdict = match copied.find(mutant, seeds) {
+        let verdict = match runs.find(mutant) {
             Ok(Some(line)) => format!("found, {line}"),
             Ok(None) => "NOT found".to_owned(),
             Err(error) => format!("NOT judged: {error:#}"),
@@ -59,35 +54,18 @@ pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files that each of these mutants changes, with their texts.
-///
-/// The call fails if some mutants do not apply. The error names each.
-fn all_texts(
-    mutants: &[Mutant],
-    workspace: &Path,
-) -> anyhow::Result<Vec<BTreeMap<PathBuf, String>>> {
-    let mut sources = Sources::of(workspace);
-    let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for mutant in mutants {
-        match mutant.texts(&mut sources) {
-            Ok(texts) => all.push(texts),
-            Err(error) => errors.push(format!("{error:#}")),
-        }
-    }
-    if !errors.is_empty() {
-        bail!("{}", errors.join("\n"));
-    }
-    Ok(all)
+/// The mutants whose names contain one of these, or all mutants.
+fn named(names: &[String]) -> anyhow::Result<Vec<Mutant>> {
+    let mut mutants = mutant::read(&root())?;
+    mutants.retain(|mutant| names.is_empty() || names.iter().any(|it| mutant.name.contains(it)));
+    Ok(mutants)
 }
 
-/// Gives these files these texts. Returns the texts that they had.
-fn exchange(texts: BTreeMap<PathBuf, String>) -> anyhow::Result<BTreeMap<PathBuf, String>> {
-    let mut before = BTreeMap::new();
-    for (path, text) in texts {
-        before.insert(path.clone(), fs::read_to_string(&path)?);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(before)
+/// Runs the same mutants against each suite, or against those of these names, and keeps what each
+/// has found in `log`: see [`matrix::run`].
+pub(crate) fn run_matrix(names: &[String], log: &Path, suites: &[String]) -> anyhow::Result<()> {
+    let (mutants, suites) = (named(names)?, matrix::suites(suites)?);
+    matrix::run(&mutants, &suites, &Copy::new()?, log)
 }
 
 /// The tests and the recipes among these, each once.
@@ -116,43 +94,31 @@ fn require_green(
     Ok(())
 }
 
-/// The copy of the workspace for the mistakes.
-struct Copy<'a> {
-    workspace: &'a Path,
-    /// Where the builds are.
-    targets: &'a Path,
+/// The runs of tests and of seeds in a copy of the workspace.
+struct Runs {
+    copy: Copy,
+    /// How many seeds of a recipe are tried.
+    seeds: u64,
 }
 
-impl Copy<'_> {
+impl Runs {
     /// A call of cargo for a single test. To build it takes longer than to run it.
     fn for_a_test(&self, arguments: &[&str]) -> Command {
-        self.cargo("tests", "0", arguments)
+        self.copy.cargo("tests", "0", arguments)
     }
 
     /// A call of cargo for many seeds.
     fn for_seeds(&self, arguments: &[&str]) -> Command {
-        self.cargo("seeds", "1", arguments)
-    }
-
-    fn cargo(&self, target: &str, opt_level: &str, arguments: &[&str]) -> Command {
-        let mut command = cargo(&["--config", r#"profile.release.package."*".opt-level=1"#]);
-        command
-            .args(arguments)
-            .current_dir(self.workspace)
-            .env("CARGO_TARGET_DIR", self.targets.join(target))
-            .env("RUSTFLAGS", "--cap-lints=allow")
-            .env("CARGO_INCREMENTAL", "1")
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", opt_level);
-        command
+        self.copy.cargo("seeds", "1", arguments)
     }
 
     /// Runs each test and each recipe of these mistakes once, on the unchanged copy.
     ///
     /// The call fails if one is red: it is red with each mistake, and proves nothing.
-    fn control(&self, mutants: &[Mutant], seeds: u64) -> anyhow::Result<()> {
+    fn control(&self, mutants: &[Mutant]) -> anyhow::Result<()> {
         let (tests, recipes) = each_once(mutants.iter().map(|it| &it.detector));
         require_green(&tests, |test| self.is_red(test))?;
-        let is_red = |recipe: &str| Ok(self.violation(recipe, seeds)?.is_some());
+        let is_red = |recipe: &str| Ok(self.violation(recipe)?.is_some());
         require_green(&recipes, is_red)?;
         let (tests, recipes) = (tests.len(), recipes.len());
         println!("without a mistake: {tests} tests and {recipes} recipes pass");
@@ -160,37 +126,35 @@ impl Copy<'_> {
     }
 
     /// Says what has found the mistake, if anything has. The test is quick and runs first.
-    fn find(&self, mutant: &Mutant, seeds: u64) -> anyhow::Result<Option<String>> {
+    fn find(&self, mutant: &Mutant) -> anyhow::Result<Option<String>> {
         if let Some(test) = &mutant.detector.test {
             if self.is_red(test)? {
                 return Ok(Some(format!("red: {test}")));
             }
         }
         match &mutant.detector.seeds {
-            Some(recipe) => self.violation(recipe, seeds),
+            Some(recipe) => self.violation(recipe),
             None => Ok(None),
         }
     }
 
     /// Whether a test fails, or does not end, once it is built.
     fn is_red(&self, test: &str) -> anyhow::Result<bool> {
-        let mut arguments = vec!["test", "--quiet", "--release"];
+        let mut arguments = vec!["test", "--release"];
         arguments.extend(test.split_whitespace());
         run_command(self.for_a_test(&arguments).arg("--no-run"))?;
-        Ok(!succeeds_within(
-            &mut self.for_a_test(&arguments),
-            LONGEST_TEST,
-        )?)
+        let failure = first_failure(&mut self.for_a_test(&arguments), LONGEST_TEST)?;
+        Ok(failure.is_some())
     }
 
     /// Runs the seeds. Names the seed and the violation if one was found.
-    fn violation(&self, recipe: &str, seeds: u64) -> anyhow::Result<Option<String>> {
+    fn violation(&self, recipe: &str) -> anyhow::Result<Option<String>> {
         let build = ["build", "--quiet", "--release", "--package", SCHEDULES];
         run_command(&mut self.for_seeds(&build))?;
         let run = ["run", "--quiet", "--release", "--package", SCHEDULES, "--"];
         let output = self
             .for_seeds(&run)
-            .args(["--recipe", recipe, "--seeds", &seeds.to_string()])
+            .args(["--recipe", recipe, "--seeds", &self.seeds.to_string()])
             .output()
             .context("cannot run the simulation")?;
         if output.status.success() {
@@ -212,107 +176,12 @@ impl Copy<'_> {
     }
 }
 
-/// Whether a command succeeds in time. Its output is dropped.
-///
-/// A command that takes longer is killed, with the processes that it has started.
-fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool> {
-    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let child = group::alone(quiet).spawn();
-    let mut child = child.with_context(|| format!("cannot run {}", line(command)))?;
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
-        }
-        if started.elapsed() >= time {
-            group::kill(&mut child)?;
-            child.wait()?;
-            return Ok(false);
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// A command with the processes that it starts.
-#[cfg(unix)]
-mod group {
-    use std::io;
-    use std::os::unix::process::CommandExt;
-    use std::process::{Child, Command};
-
-    use rustix::process::{Pid, Signal, kill_process_group};
-
-    pub(super) fn alone(command: &mut Command) -> &mut Command {
-        command.process_group(0)
-    }
-
-    pub(super) fn kill(child: &mut Child) -> io::Result<()> {
-        Ok(kill_process_group(Pid::from_child(child), Signal::KILL)?)
-    }
-}
-
-/// A command, without the processes that it starts.
-#[cfg(not(unix))]
-mod group {
-    use std::io;
-    use std::process::{Child, Command};
-
-    pub(super) fn alone(command: &mut Command) -> &mut Command {
-        command
-    }
-
-    pub(super) fn kill(child: &mut Child) -> io::Result<()> {
-        child.kill()
-    }
-}
-
-/// Copies the files of the workspace.
-fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
-    for file in tree(from)? {
-        let (source, copy) = (from.join(&file), to.join(&file));
-        fs::create_dir_all(copy.parent().unwrap_or(to))?;
-        fs::copy(&source, &copy).with_context(|| format!("cannot copy {}", source.display()))?;
-    }
-    Ok(())
-}
-
-/// The files of a workspace, without what is built, by their paths in it.
-fn tree(workspace: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut directories = vec![PathBuf::new()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(workspace.join(&directory))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == "target" || name == ".git" {
-                continue;
-            }
-            let to = match entry.file_type()?.is_dir() {
-                true => &mut directories,
-                false => &mut files,
-            };
-            to.push(directory.join(name));
-        }
-    }
-    Ok(files)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn command_that_fails_or_has_no_end_does_not_succeed() {
-        let succeeds = |script: &str, time| {
-            let mut command = Command::new("sh");
-            succeeds_within(command.args(["-c", script]), time).expect("it can be run")
-        };
-        let (short, long) = (Duration::from_millis(100), Duration::from_secs(60));
-        assert!(succeeds("true", long));
-        assert!(!succeeds("false", long));
-        // The shell waits for a process of its own, as cargo does for a test.
-        assert!(!succeeds("sleep 60; true", short));
-    }
+    use super::copy::{all_texts, tree};
+    use super::*;
 
     #[test]
     fn each_test_and_recipe_is_a_control_once_and_a_red_one_is_named() {
