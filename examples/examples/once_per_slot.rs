@@ -1,4 +1,4 @@
-//! A job that a fleet runs once in each hour, also if the first process finishes quickly.
+//! A job that a fleet runs at most once in each hour, also if the first process finishes quickly.
 //!
 //! `cargo run --example once_per_slot`
 
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::OncePerSlot;
+use zookeeper_recipes_lock::{OncePerSlot, SlotOutcome, SlotState};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,8 +21,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok::<_, Infallible>("written")
         };
         match job.run(report).await? {
-            Some(done) => println!("{name}: the report is {}", done?),
-            None => println!("{name}: this hour's report is taken"),
+            SlotOutcome::Own(written) => println!("{name}: the report is {}", written?),
+            SlotOutcome::Taken(run) => match run.state {
+                SlotState::Done => println!("{name}: {} has written the report", run.owner),
+                SlotState::Failed => println!("{name}: {} has failed to write it", run.owner),
+                // It is at most once, and not once: if that process has died, there is no report.
+                _ => println!("{name}: {} writes it, or has died", run.owner),
+            },
         }
         session.close().await;
     }

@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
 
 impl From<InvalidInput> for Failure {
     fn from(error: InvalidInput) -> Failure {
-        Failure::usage(error.to_string())
+        Failure::new(of_input(&error), error.to_string())
     }
 }
 
@@ -64,7 +64,8 @@ impl From<Error> for Failure {
 /// The exit code for an error, and what the user can do, unless the error says that already.
 fn judge(error: &Error) -> (Exit, &'static str) {
     match error {
-        Error::InvalidInput(_) | Error::MissingChroot { .. } => (Exit::Usage, ""),
+        Error::InvalidInput(error) => (of_input(error), ""),
+        Error::MissingChroot { .. } => (Exit::Usage, ""),
         Error::OtherRecipe { .. } => (
             Exit::Usage,
             "; readers and writers of one lock say `--shared` and `--write`",
@@ -87,6 +88,14 @@ fn judge(error: &Error) -> (Exit, &'static str) {
             (Exit::Unavailable, "; try again")
         }
         _ => (Exit::Internal, ""),
+    }
+}
+
+/// The user can correct the arguments, and not the clock.
+fn of_input(error: &InvalidInput) -> Exit {
+    match error.subject() {
+        "clock of this process" => Exit::Internal,
+        _ => Exit::Usage,
     }
 }
 

@@ -3,9 +3,12 @@
 mod kind;
 mod picture;
 mod row;
+mod slot;
 mod snapshot;
 
 pub(crate) use kind::RecipeKind;
 pub(crate) use picture::{Picture, age, age_of, now};
 pub(crate) use row::{Row, State};
+#[cfg(unix)]
+pub(crate) use slot::slot_text;
 pub(crate) use snapshot::Snapshot;

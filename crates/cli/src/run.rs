@@ -31,6 +31,7 @@
 //! * On systems other than Linux, a killed guard and a killed `zkr` together leave the command.
 
 mod clock;
+mod descriptor;
 mod guard;
 mod guarded;
 mod in_slot;
@@ -38,6 +39,7 @@ mod itself;
 mod leading;
 mod message;
 mod part;
+mod program;
 mod progress;
 mod signals;
 mod started;

@@ -23,6 +23,11 @@ impl InvalidInput {
         }
     }
 
+    /// What was refused, such as `path`.
+    pub fn subject(&self) -> &'static str {
+        self.subject
+    }
+
     /// The value that was refused.
     pub fn value(&self) -> &str {
         &self.value

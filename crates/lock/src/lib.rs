@@ -74,7 +74,8 @@ mod single_node;
 
 pub use locks::Locks;
 pub use once_per_slot::{
-    Again, OncePerSlot, OncePerSlotOptions, Slot, SlotRecord, SlotRun, SlotState,
+    Again, JobRecord, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRecord,
+    SlotRun, SlotState,
 };
 pub use options::LockOptions;
 pub use recipe::ExclusiveLock;

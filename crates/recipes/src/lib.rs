@@ -138,8 +138,9 @@ pub use zookeeper_recipes_lock as lock;
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock::{
-    Again, ExclusiveLock, LockOptions, Locks, OncePerSlot, OncePerSlotOptions, SingleNodeLock,
-    SingleNodeOptions, Slot, SlotRecord, SlotRun, SlotState,
+    Again, ExclusiveLock, JobRecord, LockOptions, Locks, OncePerSlot, OncePerSlotOptions,
+    SingleNodeLock, SingleNodeOptions, Slot, SlotClaim, SlotOutcome, SlotRecord, SlotRun,
+    SlotState,
 };
 #[cfg(feature = "rwlock")]
 #[doc(inline)]

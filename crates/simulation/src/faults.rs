@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zookeeper_recipes_core::ensemble::SessionId;
 
@@ -317,6 +317,14 @@ impl Faults {
             let servers = world.servers.members.len();
             world.servers.restore(&Data::empty(servers), duration);
         });
+    }
+
+    /// Sets the wall clock of all servers, from which `ctime` and `mtime` of a znode are.
+    pub fn set_system_time(&self, time: SystemTime) {
+        let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = since_1970.saturating_sub(self.shared.now());
+        self.shared
+            .with(|world| world.servers.began_at = began.as_millis() as i64);
     }
 
     /// Makes the leader fail, and `server` lead after `duration`. Every connection breaks.

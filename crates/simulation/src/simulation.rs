@@ -1,7 +1,7 @@
 //! The handle of a simulated ensemble.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{ConnectOptions, Error, Session};
@@ -168,5 +168,13 @@ impl Simulation {
     /// [drift](SimulationOptions::clock_drift).
     pub fn now(&self) -> Duration {
         self.shared.now()
+    }
+
+    /// The time by the servers' clock, which `ctime` and `mtime` of a znode show.
+    ///
+    /// Every simulation begins at the same time, so that a seed replays.
+    pub fn system_time(&self) -> SystemTime {
+        let began = self.shared.with(|world| world.servers.began_at);
+        UNIX_EPOCH + Duration::from_millis(began.unsigned_abs()) + self.now()
     }
 }

@@ -9,7 +9,9 @@ use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use zookeeper_recipes_core::{Error, HoldView, Refusal, Session, SessionEnd};
-use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, Slot, SlotRun};
+use zookeeper_recipes_lock::{
+    Again, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRun,
+};
 use zookeeper_recipes_simulation::{Change, Committed};
 
 use crate::run::{Report, Variant};
@@ -20,55 +22,103 @@ const PATH: &str = "/recipe/job";
 /// When the clocks begin, in seconds since 1970.
 const BEGIN: u64 = 1_700_000_000;
 
-/// A record as its text has it.
+/// A slot as a line of the record has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Record {
+struct Line {
+    state: String,
     /// When the slot begins, in milliseconds since 1970.
     slot: u64,
-    state: String,
     token: String,
+}
+
+/// A record as its text has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Record {
+    run: Option<Line>,
+    claim: Option<Line>,
 }
 
 impl Record {
     fn parse(data: &[u8]) -> Option<Record> {
         let text = String::from_utf8_lossy(data);
-        let mut words = text.split(' ');
-        Some(Record {
-            slot: words.next()?.parse().ok()?,
-            state: words.next()?.to_owned(),
-            token: words.next()?.to_owned(),
-        })
-    }
-
-    /// The promise that is broken if this record follows `before`.
-    fn breaks(&self, before: &Record, again: Again) -> Option<&'static str> {
-        let is_the_same_run = self.token == before.token;
-        match self.state.as_str() {
-            _ if self == before => None,
-            _ if self.slot < before.slot => Some("the recorded slot only grows"),
-            "begun" if self.slot > before.slot => None,
-            "begun" => {
-                let may_begin = match again {
-                    Again::Never => false,
-                    Again::AfterFailure => before.state == "failed",
-                    Again::UnlessDone => before.state != "done",
-                };
-                (!may_begin).then_some("a slot begins again only if it may")
+        let mut lines = text.lines();
+        lines.next()?.strip_prefix("slots ")?;
+        let mut record = Record::default();
+        for line in lines {
+            let mut words = line.split(' ');
+            let line = Line {
+                state: words.next()?.to_owned(),
+                slot: words.next()?.parse().ok()?,
+                token: words.next()?.to_owned(),
+            };
+            match line.state.as_str() {
+                "claimed" => record.claim = Some(line),
+                _ => record.run = Some(line),
             }
-            _ if is_the_same_run && self.slot == before.slot && before.state == "begun" => None,
-            _ => Some("only the last run records its end"),
         }
+        Some(record)
+    }
+}
+
+/// The promise that is broken if `run` follows the run of `last`.
+fn broken(run: &Line, last: &Record, again: Again) -> Option<&'static str> {
+    let before = last.run.as_ref();
+    let is_claimed = last
+        .claim
+        .as_ref()
+        .is_some_and(|claim| (claim.slot, &claim.token) == (run.slot, &run.token));
+    let Some(before) = before else {
+        return (!is_claimed).then_some("a slot is claimed before it starts");
+    };
+    let may_begin = match again {
+        _ if run.slot != before.slot => run.slot > before.slot,
+        Again::Never => false,
+        Again::AfterFailure => before.state == "failed",
+        Again::UnlessDone => before.state != "done",
+    };
+    let is_the_same_run = (run.slot, &run.token) == (before.slot, &before.token);
+    match run.state.as_str() {
+        _ if run == before => None,
+        _ if run.slot < before.slot => Some("the recorded slot only grows"),
+        "started" if !is_claimed => Some("a slot is claimed before it starts"),
+        "started" => (!may_begin).then_some("a slot begins again only if it may"),
+        _ if is_the_same_run && before.state == "started" => None,
+        _ => Some("only the last run records its end"),
     }
 }
 
 #[derive(Default)]
 struct State {
-    last: Option<Record>,
-    /// The tokens of the runs that were recorded as begun.
+    last: Record,
+    /// The run before the last one that was recorded as started.
+    before_start: Option<Line>,
+    /// The tokens of the runs that were recorded as started.
     recorded: BTreeSet<String>,
     /// The tokens of the runs that have begun in a process.
     begun: BTreeSet<String>,
     running: Vec<(String, HoldView)>,
+}
+
+impl State {
+    /// Notes what was written. Returns the promise that is broken by it.
+    fn written(&mut self, record: Record, again: Again) -> Option<&'static str> {
+        let last = std::mem::replace(&mut self.last, record.clone());
+        let is_given_back = record.claim.is_none()
+            && record.run == self.before_start
+            && last.run.as_ref().is_some_and(|run| run.state == "started");
+        if is_given_back {
+            let has_run = last.run.is_some_and(|run| self.begun.contains(&run.token));
+            return has_run.then_some("a slot is given back only if nothing has run");
+        }
+        let Some(run) = record.run else {
+            return last.run.map(|_| "a run is not forgotten");
+        };
+        if run.state == "started" && last.run.as_ref() != Some(&run) {
+            self.recorded.insert(run.token.clone());
+            self.before_start = last.run.clone();
+        }
+        broken(&run, &last, again)
+    }
 }
 
 struct Judge {
@@ -92,14 +142,9 @@ impl Judge {
                     return self.trial.violated("the data is a record", text);
                 };
                 let mut state = self.state();
-                if record.state == "begun" {
-                    state.recorded.insert(record.token.clone());
-                }
-                let last = state.last.replace(record.clone());
+                let last = state.last.clone();
+                let broken = state.written(record.clone(), self.again);
                 drop(state);
-                let broken = last
-                    .as_ref()
-                    .and_then(|last| record.breaks(last, self.again));
                 if let Some(promise) = broken {
                     let text = format!("{record:?} after {last:?}, {:?}", self.again);
                     self.trial.violated(promise, text);
@@ -154,10 +199,13 @@ impl Judge {
         let began = self.began;
         let clock = move || {
             let passed = began.elapsed().as_millis() as i64 + ahead;
-            let passed = Duration::from_millis(passed.max(0) as u64);
-            UNIX_EPOCH + Duration::from_secs(BEGIN) + passed
+            let now = BEGIN as i64 * 1_000 + passed;
+            UNIX_EPOCH + Duration::from_millis(now.unsigned_abs())
         };
-        let options = OncePerSlotOptions::new().again(self.again).clock(clock);
+        let options = OncePerSlotOptions::new()
+            .again(self.again)
+            .clock(clock)
+            .clock_may_differ(self.every);
         let job = OncePerSlot::with_options(session, PATH, self.every, options);
         job.expect("the options are good")
     }
@@ -169,7 +217,8 @@ pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
         let all = [Again::Never, Again::AfterFailure, Again::UnlessDone];
         let judge = Arc::new(Judge {
             again: all[rng.usize(..3)],
-            every: Duration::from_millis(rng.u64(500..=10_000)),
+            // Each divides a day.
+            every: Duration::from_millis([500, 1_000, 2_000, 5_000, 10_000][rng.usize(..5)]),
             began: Instant::now(),
             state: Mutex::default(),
             trial,
@@ -215,19 +264,30 @@ async fn contend(judge: &Judge, who: &str, mut rng: Rng) -> Session {
     let trial = &judge.trial;
     let process = trial.simulation.process(who);
     let third = judge.every.as_millis() as i64 / 3;
-    let ahead = rng.i64(-third..=third);
+    // The first process is one of those that run the job in the end.
+    let has_wrong_clock = who != "p0" && rng.u8(..6) == 0;
+    let ahead = match has_wrong_clock {
+        // By hours. The time that a write takes is no difference of clocks.
+        true => 3_600_000 * rng.i64(1..20) * if rng.bool() { 1 } else { -1 },
+        false => rng.i64(-third..=third),
+    };
     loop {
         let session = trial.open(&process).await;
         let job = judge.job(&session, ahead);
         let lasts = Duration::from_millis(rng.u64(500..=15_000));
         let until = (Instant::now() + lasts).min(trial.quiet_from);
+        let task = |who| Contender {
+            judge,
+            who,
+            job: &job,
+            has_wrong_clock,
+        };
         let mut tasks: Vec<_> = (0..trial.schedule.contenders)
             .map(|number| {
-                let (who, mut rng) = (format!("{who}.{number}"), rng.fork());
-                let job = &job;
+                let (task, mut rng) = (task(format!("{who}.{number}")), rng.fork());
                 async move {
                     loop {
-                        round(judge, &who, job, &mut rng).await;
+                        task.round(&mut rng).await;
                     }
                 }
                 .boxed_local()
@@ -236,7 +296,7 @@ async fn contend(judge: &Judge, who: &str, mut rng: Rng) -> Session {
         let _: Result<((), _, _), _> = timeout_at(until, select_all(tasks.iter_mut())).await;
         drop(tasks);
         if trial.is_quiet() {
-            once_more(judge, who, &job).await;
+            task(who.to_owned()).once_more().await;
             return session;
         }
         match rng.bool() {
@@ -246,97 +306,147 @@ async fn contend(judge: &Judge, who: &str, mut rng: Rng) -> Session {
     }
 }
 
-async fn round(judge: &Judge, who: &str, job: &OncePerSlot, rng: &mut Rng) {
-    let trial = &judge.trial;
-    trial.pause(rng, judge.every.as_millis() as u64 / 2).await;
-    let patience = Duration::from_millis(rng.u64(0..=8_000));
-    let begun = match rng.u8(..4) {
-        0 => return run_whole(judge, who, job, rng).await,
-        1 => job.try_begin().await,
-        2 => match timeout(patience, job.begin()).await {
-            Ok(begun) => begun,
-            Err(_) => return trial.count(|figures| figures.aborted += 1),
-        },
-        _ => job.begin().await,
-    };
-    match begun {
-        Ok(Some(run)) => {
-            let hold = run.hold().view();
-            judge.begins(who, &hold);
-            work_and_end(judge, who, run, rng).await;
-            judge.ends(&hold);
+/// One task of a process.
+struct Contender<'a> {
+    judge: &'a Judge,
+    who: String,
+    job: &'a OncePerSlot,
+    /// True if the clock differs by more than is allowed.
+    has_wrong_clock: bool,
+}
+
+impl Contender<'_> {
+    async fn round(&self, rng: &mut Rng) {
+        let (trial, job) = (&self.judge.trial, self.job);
+        let pause = self.judge.every.as_millis() as u64 / 2;
+        trial.pause(rng, pause).await;
+        let patience = Duration::from_millis(rng.u64(0..=8_000));
+        let claimed = match rng.u8(..4) {
+            0 => return self.run_whole(rng).await,
+            1 => job.try_begin().await.map(|tried| tried?.own()),
+            2 => match timeout(patience, job.begin()).await {
+                Ok(claimed) => claimed.map(SlotOutcome::own),
+                Err(_) => return trial.count(|figures| figures.aborted += 1),
+            },
+            _ => job.begin().await.map(SlotOutcome::own),
+        };
+        let ended = match claimed {
+            Ok(Some(claim)) => self.start(claim, rng).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
+            self.failed(&error);
         }
-        Ok(None) => {}
-        Err(error) => failed(judge, who, &error),
+    }
+
+    /// Starts what was claimed, and runs it, or does neither.
+    async fn start(&self, claim: SlotClaim, rng: &mut Rng) -> Result<(), Error> {
+        let judge = self.judge;
+        if self.has_wrong_clock {
+            let text = format!("{} has claimed {claim:?}", self.who);
+            judge.trial.violated("a wrong clock claims no slot", text);
+        }
+        let patience = Duration::from_millis(rng.u64(0..=20));
+        let run = match rng.u8(..8) {
+            0 => return claim.give_back().await,
+            1 => {
+                drop(claim);
+                return Ok(());
+            }
+            2 => match timeout(patience, claim.start()).await {
+                Ok(run) => run?,
+                Err(_) => {
+                    judge.trial.count(|figures| figures.aborted += 1);
+                    return Ok(());
+                }
+            },
+            _ => claim.start().await?,
+        };
+        match rng.u8(..8) {
+            0 => return run.give_back().await,
+            1 => return timeout(patience, run.give_back()).await.unwrap_or(Ok(())),
+            _ => {}
+        }
+        let hold = run.hold().view();
+        judge.begins(&self.who, &hold);
+        let ended = work_and_end(judge, run, rng).await;
+        judge.ends(&hold);
+        ended
+    }
+
+    /// Runs the job by one call.
+    async fn run_whole(&self, rng: &mut Rng) {
+        let is_good = rng.bool();
+        let work = async |slot: Slot| {
+            self.judge.begins(&self.who, slot.hold());
+            self.judge.trial.pause(rng, 2_000).await;
+            self.judge.ends(slot.hold());
+            is_good.then_some(()).ok_or(())
+        };
+        if let Err(error) = self.job.run(work).await {
+            self.failed(&error);
+        }
+    }
+
+    /// Runs, or finds that another has run, the job of a slot that begins now or later.
+    async fn once_more(&self) {
+        if self.has_wrong_clock {
+            return;
+        }
+        let judge = self.judge;
+        let now = BEGIN * 1_000 + judge.began.elapsed().as_millis() as u64;
+        loop {
+            let recorded = judge.state().last.run.clone();
+            if recorded.is_some_and(|run| run.slot > now && run.state == "done") {
+                return;
+            }
+            let work = async |slot: Slot| {
+                judge.begins(&self.who, slot.hold());
+                sleep(Duration::from_millis(10)).await;
+                judge.ends(slot.hold());
+                Ok::<(), ()>(())
+            };
+            if let Err(error) = self.job.run(work).await {
+                self.failed(&error);
+            }
+            sleep(judge.every / 4).await;
+        }
+    }
+
+    /// A call has failed: there is a reason.
+    fn failed(&self, error: &Error) {
+        let (trial, who) = (&self.judge.trial, &self.who);
+        trial.count(|figures| figures.errors += 1);
+        trial.simulation.remark(format!("{who} fails: {error}"));
+        let has_reason = match error {
+            Error::Refused { refusal, .. } => matches!(refusal, Refusal::Throttled),
+            Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
+            Error::ContenderDeleted { .. } | Error::Disconnected { .. } => true,
+            Error::InvalidInput(_) => self.has_wrong_clock,
+            _ => false,
+        };
+        if !has_reason {
+            let text = format!("{who}: {error:?}");
+            trial.violated("a call fails only for a reason", text);
+        }
     }
 }
 
 /// Works while it holds, and ends the run in some way.
-async fn work_and_end(judge: &Judge, who: &str, run: SlotRun, rng: &mut Rng) {
+async fn work_and_end(judge: &Judge, run: SlotRun, rng: &mut Rng) -> Result<(), Error> {
     let work = judge.trial.pause(rng, 2_000);
     if run.hold().run_until_lost(work).await.is_err() {
         judge.trial.count(|figures| figures.losses += 1);
     }
     let patience = Duration::from_millis(rng.u64(0..=20));
-    let ended = match rng.u8(..5) {
-        0 => return drop(run),
+    match rng.u8(..5) {
+        0 => {
+            drop(run);
+            Ok(())
+        }
         1 => timeout(patience, run.done()).await.unwrap_or(Ok(())),
         2 => run.done().await,
         _ => run.failed().await,
-    };
-    if let Err(error) = ended {
-        failed(judge, who, &error);
-    }
-}
-
-/// Runs the job by one call.
-async fn run_whole(judge: &Judge, who: &str, job: &OncePerSlot, rng: &mut Rng) {
-    let is_good = rng.bool();
-    let work = async |slot: Slot| {
-        judge.begins(who, slot.hold());
-        judge.trial.pause(rng, 2_000).await;
-        judge.ends(slot.hold());
-        is_good.then_some(()).ok_or(())
-    };
-    if let Err(error) = job.run(work).await {
-        failed(judge, who, &error);
-    }
-}
-
-/// Runs, or finds that another has run, the job of a slot that begins now or later.
-async fn once_more(judge: &Judge, who: &str, job: &OncePerSlot) {
-    let now = BEGIN * 1_000 + judge.began.elapsed().as_millis() as u64;
-    loop {
-        let recorded = judge.state().last.clone();
-        if recorded.is_some_and(|record| record.slot > now && record.state == "done") {
-            return;
-        }
-        let work = async |slot: Slot| {
-            judge.begins(who, slot.hold());
-            sleep(Duration::from_millis(10)).await;
-            judge.ends(slot.hold());
-            Ok::<(), ()>(())
-        };
-        if let Err(error) = job.run(work).await {
-            failed(judge, who, &error);
-        }
-        sleep(judge.every / 4).await;
-    }
-}
-
-/// A call has failed: there is a reason.
-fn failed(judge: &Judge, who: &str, error: &Error) {
-    let trial = &judge.trial;
-    trial.count(|figures| figures.errors += 1);
-    trial.simulation.remark(format!("{who} fails: {error}"));
-    let has_reason = match error {
-        Error::Refused { refusal, .. } => matches!(refusal, Refusal::Throttled),
-        Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
-        Error::ContenderDeleted { .. } | Error::Disconnected { .. } => true,
-        _ => false,
-    };
-    if !has_reason {
-        let text = format!("{who}: {error:?}");
-        trial.violated("a call fails only for a reason", text);
     }
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::kind::RecipeKind;
-use super::row::Row;
+use super::row::{Row, State};
+use super::slot;
 use super::snapshot::Snapshot;
 
 /// What a table shows: a headline, the rows, and how many there are besides.
@@ -13,13 +14,19 @@ pub(crate) struct Picture {
     pub(crate) rows: Vec<Row>,
     /// How many contenders have no row.
     pub(crate) more: usize,
+    /// What is recorded of a job of each time slot.
+    job: Vec<String>,
     warnings: Vec<String>,
 }
 
 impl Picture {
     pub(crate) fn new(path: &str, snapshot: &Snapshot, rows: Vec<Row>) -> Picture {
+        let holder = rows.iter().find(|row| row.state == State::Holds);
+        let holder = holder.map(|row| row.token);
+        let job = snapshot.job.as_ref();
         Picture {
             headline: headline(path, snapshot),
+            job: job.map_or(Vec::new(), |job| slot::lines(job, holder)),
             more: snapshot.len().saturating_sub(rows.len()),
             warnings: snapshot.warnings(),
             rows,
@@ -32,6 +39,7 @@ impl Picture {
         if !self.rows.is_empty() {
             lines.extend(self.table(now));
         }
+        lines.extend(self.job.iter().cloned());
         lines.extend(self.warnings.iter().map(|it| format!("warning: {it}")));
         lines
     }

@@ -5,9 +5,11 @@ use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Contender, NodePath, Refusal, ServerError, Verdict, order, ordered_by_czxid,
 };
+use zookeeper_recipes_lock::JobRecord;
 
 use super::kind::{RecipeKind, contender, is_mixed, kind, recipe, verdict};
 use super::row::{Row, State, printable};
+use super::slot::json_of;
 
 /// The contenders of a directory, in the order of the queue.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) recipe: RecipeKind,
     /// The number of permits, if the directory records one.
     pub(crate) permits: Option<u32>,
+    /// What is recorded of a job of each time slot, if the directory is one.
+    pub(crate) job: Option<JobRecord>,
     contenders: Vec<Contender>,
     /// The names of the znodes that are no contenders.
     pub(crate) foreign: Vec<String>,
@@ -71,11 +75,14 @@ impl Snapshot {
         order(&mut contenders);
         distinguish(server, path, &mut contenders).await?;
         let recipe = recipe(&contenders);
-        let permits = String::from_utf8(data?).ok();
+        let data = data?;
+        let job = JobRecord::read(&data);
+        let permits = String::from_utf8(data).ok();
         Ok(Snapshot {
             path: path.clone(),
             exists,
             recipe,
+            job,
             permits: permits.and_then(|text| text.parse().ok()),
             contenders,
             foreign,
@@ -167,6 +174,7 @@ impl Snapshot {
                 recipe => Some(recipe.to_string()),
             },
             "permits": self.permits,
+            "job": self.job.as_ref().map(json_of),
             "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
             "foreign": self.foreign,
             "mixed": self.is_mixed(),

@@ -9,8 +9,7 @@
 //! looks at the clock first.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, IoSliceMut, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,14 +18,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
     test_kill_process_group, waitid,
 };
 
 use super::clock;
+use super::descriptor;
 use super::itself::itself;
 use super::message::{Order, Report};
 use super::signals;
@@ -47,6 +45,10 @@ struct Guard {
     zkr: UnixStream,
     parent: Option<Pid>,
     group: Pid,
+    /// True once the process has become the command, false once it has failed to.
+    became: Option<bool>,
+    /// The signals that came before. They would end the process before it is the command.
+    early: Vec<i32>,
     switch: Switch,
 }
 
@@ -55,6 +57,8 @@ enum News {
     Ordered(Order),
     /// The socket has ended: `zkr` has died.
     Deserted,
+    /// The command's process has become the command, or has failed to.
+    Became(bool),
     /// The command was stopped, or has ended.
     Command(Report),
 }
@@ -69,17 +73,21 @@ pub(crate) fn guard(grace: Duration, command: &[OsString]) -> Result<Exit, Failu
     let parent = getppid();
     let zkr = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let zkr = UnixStream::from(zkr);
-    let stdin = receive_stdin(&zkr).map_err(failed)?;
-    let group = start(stdin, command).map_err(failed)?;
+    let stdin = descriptor::receive(&zkr).map_err(failed)?;
+    let (group, becomes) = start(stdin, command).map_err(failed)?;
     let (sender, news) = channel();
     let orders = zkr.try_clone().map_err(failed)?;
     let to_orders = sender.clone();
+    let to_start = sender.clone();
     thread::spawn(move || take_orders(orders, &to_orders));
+    thread::spawn(move || follow_start(becomes, &to_start));
     thread::spawn(move || follow_command(group, &sender));
     let mut guard = Guard {
         zkr,
         parent,
         group,
+        became: None,
+        early: Vec::new(),
         // Until the first order, the hold is not known to last.
         switch: Switch::new(Duration::ZERO, grace),
     };
@@ -91,35 +99,21 @@ pub(crate) fn guard(grace: Duration, command: &[OsString]) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// Receives the descriptor of the command's standard input.
-fn receive_stdin(zkr: &UnixStream) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut received = RecvAncillaryBuffer::new(&mut space);
-    // One byte, so that no order is read with it.
-    let mut byte = [0];
-    let mut parts = [IoSliceMut::new(&mut byte)];
-    recvmsg(zkr, &mut parts, &mut received, RecvFlags::empty())?;
-    let descriptor = received.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    let descriptor = descriptor.ok_or_else(|| io::Error::other("zkr sent no standard input"))?;
-    // Not every system can receive a descriptor like that. No process is started before this.
-    fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
-    Ok(descriptor)
-}
-
 /// Starts the process that becomes the command, in a process group of its own.
-fn start(stdin: OwnedFd, command: &[OsString]) -> io::Result<Pid> {
+///
+/// Its standard input is a socket, over which the command's standard input comes.
+fn start(stdin: OwnedFd, command: &[OsString]) -> io::Result<(Pid, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
     let id = getpid().as_raw_nonzero().to_string();
     let child = itself("start")?
         .args(["--guard", &id, "--"])
         .args(command)
-        .stdin(Stdio::from(stdin))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .process_group(0)
         .spawn()?;
+    descriptor::send(&ours, stdin)?;
     // The process is not reaped before the guard ends: its id stays the group's.
-    Ok(Pid::from_child(&child))
+    Ok((Pid::from_child(&child), ours))
 }
 
 fn take_orders(zkr: UnixStream, news: &Sender<News>) {
@@ -133,6 +127,15 @@ fn take_orders(zkr: UnixStream, news: &Sender<News>) {
     }
     // An error means that the guard ends anyway.
     let _ = news.send(News::Deserted);
+}
+
+/// Reports when the process has become the command, or has failed to.
+///
+/// The socket ends when the process becomes the command, or ends. A byte before is its failure.
+fn follow_start(mut becomes: UnixStream, news: &Sender<News>) {
+    let has_failed = matches!(becomes.read(&mut [0]), Ok(1..));
+    // An error means that the guard ends anyway.
+    let _ = news.send(News::Became(!has_failed));
 }
 
 /// Reports when the command was stopped and when it has ended. The thread does not reap the
@@ -184,6 +187,7 @@ impl Guard {
                 News::Ordered(Order::Until(instant)) => self.switch.lasts(instant),
                 News::Ordered(Order::Signal(_)) => {}
                 News::Ordered(Order::Begin) => break,
+                News::Became(became) => self.became = Some(became),
                 News::Deserted => {
                     self.switch.lasts(Duration::ZERO);
                     break;
@@ -205,7 +209,14 @@ impl Guard {
     /// From the first signal on, the guard adopts the command's orphans: the first process of a
     /// container may reap them late, and until then they count as part of the group.
     fn watch(&mut self, news: &Receiver<News>) -> Report {
+        let mut ended = None;
         loop {
+            if let Some((end, became)) = ended.zip(self.became) {
+                return match end {
+                    Report::Exited(code) if !became => Report::NotStarted(code),
+                    end => end,
+                };
+            }
             let now = clock::now();
             match self.switch.due(now) {
                 Some(Blow::Stop) => {
@@ -225,7 +236,16 @@ impl Guard {
             match news.recv_timeout(self.switch.quiet(now).min(LOOKS_EVERY)) {
                 Ok(News::Ordered(Order::Until(instant))) => self.switch.lasts(instant),
                 Ok(News::Ordered(Order::Begin)) => {}
+                Ok(News::Ordered(Order::Signal(number))) if self.became.is_none() => {
+                    self.early.push(number);
+                }
                 Ok(News::Ordered(Order::Signal(number))) => self.pass_on(number),
+                Ok(News::Became(became)) => {
+                    self.became = Some(became);
+                    for number in std::mem::take(&mut self.early) {
+                        self.pass_on(number);
+                    }
+                }
                 Ok(News::Deserted) | Err(RecvTimeoutError::Disconnected) => {
                     self.switch.lasts(Duration::ZERO);
                 }
@@ -234,7 +254,8 @@ impl Guard {
                     if self.switch.has_struck() {
                         self.end_group();
                     }
-                    return end;
+                    // Its end of the socket has ended with it.
+                    ended = Some(end);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }

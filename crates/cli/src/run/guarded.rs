@@ -1,15 +1,13 @@
 //! The command as `zkr` sees it: by its guard process.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, stdin};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, stdin};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
@@ -18,6 +16,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use zookeeper_recipes_core::HoldView;
 
 use super::clock;
+use super::descriptor;
 use super::itself::itself;
 use super::message::{Order, Report};
 
@@ -49,7 +48,7 @@ impl Guarded {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .process_group(0)
             .spawn()?;
-        send_stdin(&ours)?;
+        descriptor::send(&ours, stdin())?;
         ours.set_nonblocking(true)?;
         let (reports, orders) = tokio::net::UnixStream::from_std(ours)?.into_split();
         Ok(Guarded {
@@ -122,15 +121,4 @@ impl Guarded {
         // An error means that it was reaped before.
         let _ = self.guard.wait();
     }
-}
-
-/// Sends the descriptor of the standard input, which the command gets as its own.
-fn send_stdin(to: &UnixStream) -> io::Result<()> {
-    let stdin = stdin();
-    let descriptors = [stdin.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut with = SendAncillaryBuffer::new(&mut space);
-    with.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(to, &[IoSlice::new(b"\n")], &mut with, SendFlags::empty())?;
-    Ok(())
 }

@@ -1,9 +1,10 @@
 //! One run of the command in a time slot, unless another process has run it.
 
+use std::future::pending;
 use std::time::Instant;
 
 use zookeeper_recipes_core::{InvalidInput, Session};
-use zookeeper_recipes_lock::{OncePerSlot, SlotRun};
+use zookeeper_recipes_lock::{OncePerSlot, SlotClaim, SlotOutcome, SlotRecord};
 
 use super::signals::Signals;
 use super::supervise::{Ending, supervise};
@@ -13,70 +14,111 @@ use crate::failure::Failure;
 
 impl UnderHold<'_> {
     /// Runs the command under the job's hold, unless the slot is taken, and records how it ended.
+    ///
+    /// `taken` says what to end with if another run has taken the slot.
     pub(crate) async fn run_in_slot(
         &self,
         make: impl FnOnce(&Session) -> Result<OncePerSlot, InvalidInput>,
+        taken: impl AsyncFnOnce(&OncePerSlot, SlotRecord) -> Exit,
     ) -> Result<Exit, Failure> {
         let began = Instant::now();
         self.in_session(async |session, signals| {
             let job = make(session)?;
-            let run = tokio::select! {
+            let claim = tokio::select! {
                 biased;
                 signal = signals.end() => return Ok(Exit::Signal(signal)),
-                run = self.take(session, &job, began) => run?,
+                claim = self.claim(session, &job, began) => claim?,
             };
-            match run {
-                Some(run) => self.run_and_record(session, run, &job, signals).await,
-                None => Ok(self.wait.taken(&job)),
+            match claim {
+                SlotOutcome::Own(claim) => self.run_and_record(session, claim, &job, signals).await,
+                SlotOutcome::Taken(run) => tokio::select! {
+                    biased;
+                    signal = signals.end() => Ok(Exit::Signal(signal)),
+                    exit = taken(&job, run) => Ok(exit),
+                },
             }
         })
         .await
     }
 
-    /// Takes the slot, unless it is taken.
+    /// Claims the slot, unless it is taken. What would keep the command from starting comes first.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, no contender remains. The slot may be recorded as begun.
-    async fn take(
+    /// If the future is dropped, no contender remains, and the slot is not taken.
+    async fn claim(
         &self,
         session: &Session,
         job: &OncePerSlot,
         began: Instant,
-    ) -> Result<Option<SlotRun>, Failure> {
-        if job.is_taken().await? {
-            return Ok(None);
+    ) -> Result<SlotOutcome<SlotClaim>, Failure> {
+        self.task.in_session(self.connection, session)?;
+        if let Some(run) = job.taken().await? {
+            return Ok(SlotOutcome::Taken(run));
         }
         let answers_within = session.timeout().unwrap_or_default();
         let lock = job.lock();
         let hold = self.wait.acquire(lock, began, answers_within).await?;
+        // The wait may have been long.
+        self.task.in_session(self.connection, session)?;
         Ok(job.claim(hold).await?)
     }
 
+    /// Records the start when the command's process is ready, and then how the command ended.
+    ///
+    /// If the command has not begun, the slot is given back.
     async fn run_and_record(
         &self,
         session: &Session,
-        run: SlotRun,
+        claim: SlotClaim,
         job: &OncePerSlot,
         signals: &mut Signals,
     ) -> Result<Exit, Failure> {
-        let view = run.hold().view();
-        let path = job.path().as_str();
-        let task = self.task.in_session(self.connection, session);
-        let ended = match &task {
-            Ok(task) => supervise(&view, std::future::pending(), task, path, signals).await,
-            Err(failure) => Err(failure.clone()),
+        let task = self.task.in_session(self.connection, session)?;
+        let (view, path) = (claim.hold().view(), job.path().as_str());
+        let (mut claim, mut run) = (Some(claim), None);
+        let start = async {
+            if let Some(claim) = claim.take() {
+                run = Some(claim.start().await?);
+            }
+            Ok(())
         };
-        let (exit, recorded) = match ended {
-            Ok(Ending::ByItself(exit @ Exit::Code(0))) => (Ok(exit), run.done().await),
-            Ok(Ending::ByItself(exit)) => (Ok(exit), run.failed().await),
+        let ended = supervise(&view, start, pending(), &task, path, signals).await;
+        let Some(run) = run else {
+            if let Some(claim) = claim {
+                print_failure(claim.give_back().await);
+            }
+            return match ended? {
+                Ending::NotBegun(why) => why,
+                // The command begins after the start is recorded.
+                ending => unreachable!("the command has begun without a start: {ending:?}"),
+            };
+        };
+        match ended {
+            Ok(Ending::ByItself(exit)) => {
+                print_failure(match exit {
+                    Exit::Code(0) => run.done().await,
+                    _ => run.failed().await,
+                });
+                Ok(exit)
+            }
+            Ok(Ending::NotBegun(why)) => {
+                print_failure(run.give_back().await);
+                why
+            }
             // Nobody asks for it before it is lost.
-            Ok(Ending::Asked | Ending::Lost) => return Err(lost(&view, &task?).await),
-            Err(failure) => (Err(failure), run.failed().await),
-        };
-        if let Err(error) = recorded {
-            Failure::from(error).print();
+            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task).await),
+            Err(failure) => {
+                print_failure(run.failed().await);
+                Err(failure)
+            }
         }
-        exit
+    }
+}
+
+/// Says what could not be recorded. The code of the command counts all the same.
+fn print_failure(recorded: Result<(), zookeeper_recipes_core::Error>) {
+    if let Err(error) = recorded {
+        Failure::from(error).print();
     }
 }

@@ -1,5 +1,6 @@
 //! Campaigning, running the command while leading, and campaigning again after a loss.
 
+use std::future::ready;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, Session};
@@ -34,6 +35,7 @@ pub(crate) struct Leading<'a> {
 impl Leading<'_> {
     /// Runs the command while this candidate leads, until the command ends by itself.
     pub(crate) async fn run(&self) -> Result<Exit, Failure> {
+        self.task.refuse_missing_command()?;
         let mut signals = heard()?;
         let session = tokio::select! {
             biased;
@@ -46,6 +48,8 @@ impl Leading<'_> {
     }
 
     async fn in_session(&self, session: &Session, signals: &mut Signals) -> Result<Exit, Failure> {
+        // What is wrong with the options is not to be found by the first leadership.
+        self.task.in_session(self.connection, session)?;
         let mut options = ElectionOptions::new();
         if let Some(limit) = self.task.at_most {
             options = options.at_most(limit);
@@ -69,10 +73,14 @@ impl Leading<'_> {
             let task = self.task.in_session(self.connection, session)?;
             let asked = leadership.asked_to_resign();
             let view = leadership.view();
-            match supervise(&view, asked, &task, self.path, signals).await {
+            match supervise(&view, ready(Ok(())), asked, &task, self.path, signals).await {
                 Ok(Ending::ByItself(exit)) => {
                     release(leadership.into_hold()).await;
                     return Ok(exit);
+                }
+                Ok(Ending::NotBegun(why)) => {
+                    release(leadership.into_hold()).await;
+                    return why;
                 }
                 Ok(Ending::Asked) => {
                     let failure = transferred(&leadership);

@@ -28,6 +28,8 @@ pub(super) enum Report {
     Exited(i32),
     /// The command was ended by this signal.
     Killed(i32),
+    /// The command could not be started. This is the exit code that says why.
+    NotStarted(i32),
 }
 
 impl fmt::Display for Order {
@@ -63,6 +65,7 @@ impl fmt::Display for Report {
             Report::Stopped(signal) => ("stopped", *signal),
             Report::Exited(code) => ("exited", *code),
             Report::Killed(signal) => ("killed", *signal),
+            Report::NotStarted(code) => ("not-started", *code),
         };
         write!(formatter, "{word} {number}")
     }
@@ -80,6 +83,7 @@ impl FromStr for Report {
             "stopped" => Ok(Report::Stopped(number)),
             "exited" => Ok(Report::Exited(number)),
             "killed" => Ok(Report::Killed(number)),
+            "not-started" => Ok(Report::NotStarted(number)),
             _ => Err(Garbled),
         }
     }
@@ -108,6 +112,7 @@ mod tests {
             Report::Stopped(20),
             Report::Exited(3),
             Report::Killed(9),
+            Report::NotStarted(126),
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }

@@ -97,12 +97,17 @@ impl Signals {
     /// The next signal that ends a `zkr` which runs no command.
     pub(crate) async fn end(&mut self) -> i32 {
         loop {
-            match self.next().await {
-                Signal::USR1 | Signal::USR2 => {}
-                signal => return signal.as_raw(),
+            let signal = self.next().await;
+            if ends_zkr(signal) {
+                return signal.as_raw();
             }
         }
     }
+}
+
+/// True if this signal ends a `zkr` that runs no command.
+pub(super) fn ends_zkr(signal: Signal) -> bool {
+    !matches!(signal, Signal::USR1 | Signal::USR2)
 }
 
 /// The signals that this process was started to ignore, a bit for each.

@@ -11,7 +11,7 @@ use zookeeper_recipes_core::HoldView;
 use super::clock;
 use super::guarded::Guarded;
 use super::message::{Order, Report};
-use super::signals::Signals;
+use super::signals::{Signals, ends_zkr};
 use super::task::Task;
 use super::terminal::Terminal;
 use crate::exit::Exit;
@@ -21,10 +21,12 @@ use crate::failure::Failure;
 const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
 /// How the command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Ending {
     /// By itself, or by a signal that was not the guard's.
     ByItself(Exit),
+    /// It has not begun: it could not be started, or a signal or a failure came before.
+    NotBegun(Result<Exit, Failure>),
     /// It was stopped, because another process is to hold.
     Asked,
     /// It was stopped, because the hold was lost.
@@ -33,9 +35,17 @@ pub(super) enum Ending {
 
 /// Runs the command until it has ended, or was stopped because the hold is lost.
 ///
+/// When the command's process is ready, the call awaits `start`, and lets the command begin then.
+/// If `start` fails, or a signal comes before, the command does not begin.
+///
 /// The call stops the command as well when `asked` resolves, as if `--grace` were left of the hold.
+///
+/// # Errors
+///
+/// If the guard has died after the command has begun.
 pub(super) async fn supervise(
     hold: &HoldView,
+    start: impl Future<Output = Result<(), Failure>>,
     asked: impl Future<Output = ()>,
     task: &Task,
     path: &str,
@@ -46,28 +56,45 @@ pub(super) async fn supervise(
         ("ZKR_NODE", hold.node_path().to_owned()),
         ("ZKR_PATH", path.to_owned()),
     ];
-    let guarded = Guarded::start(&task.command, &variables, task.grace);
-    let guarded = guarded.map_err(|error| Failure::internal("cannot start the guard", error))?;
+    let guarded = match Guarded::start(&task.command, &variables, task.grace) {
+        Ok(guarded) => guarded,
+        Err(error) => {
+            let failure = Failure::internal("cannot start the guard", error);
+            return Ok(Ending::NotBegun(Err(failure)));
+        }
+    };
     let running = Running {
         hold,
         guarded,
         terminal: Terminal::of_this_process(),
-        begun: false,
+        phase: Phase::Prepares,
         early: Vec::new(),
         late: Vec::new(),
         lost: false,
         until: None,
     };
-    running.until_ended(asked, task, path, signals).await
+    running.until_ended(start, asked, task, path, signals).await
+}
+
+/// How far the command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Its process is being prepared.
+    Prepares,
+    /// Its process is ready, and waits for the order to begin.
+    Ready,
+    /// It was ordered to begin.
+    Begun,
+    /// Its process is being killed before it begins.
+    Refused,
 }
 
 struct Running<'a> {
     hold: &'a HoldView,
     guarded: Guarded,
     terminal: Option<Terminal>,
-    /// True once the command was ordered to begin.
-    begun: bool,
-    /// Signals from the time before that.
+    phase: Phase,
+    /// Signals from the time before the command began.
     early: Vec<Signal>,
     /// Signals from the time after the command was asked to stop. They mean `zkr`, too.
     late: Vec<Signal>,
@@ -80,6 +107,7 @@ struct Running<'a> {
 impl Running<'_> {
     async fn until_ended(
         mut self,
+        start: impl Future<Output = Result<(), Failure>>,
         asked: impl Future<Output = ()>,
         task: &Task,
         path: &str,
@@ -88,8 +116,9 @@ impl Running<'_> {
         let mut ticks = interval(task.renews_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let hold = self.hold;
-        let mut asked = pin!(asked);
+        let (mut start, mut asked) = (pin!(start), pin!(asked));
         let mut known_lost = false;
+        let mut why = None;
         let end = loop {
             tokio::select! {
                 biased;
@@ -97,13 +126,25 @@ impl Running<'_> {
                     known_lost = true;
                     self.renew();
                 }
-                () = &mut asked, if self.until.is_none() && self.begun => {
+                () = &mut asked, if self.until.is_none() && self.phase == Phase::Begun => {
                     self.until = Some(clock::now() + task.grace);
                     self.renew();
                 }
+                started = &mut start, if self.phase == Phase::Ready => match started {
+                    Ok(()) if self.ended_early().is_none() => self.begin(),
+                    Ok(()) => self.refuse(),
+                    Err(failure) => {
+                        self.refuse();
+                        why = Some(failure);
+                    }
+                },
                 report = self.guarded.report() => match report {
                     Some(Report::Exited(code)) => break Some(exit_code(code)),
                     Some(Report::Killed(signal)) => break Some(Exit::Signal(signal)),
+                    Some(Report::NotStarted(code)) => {
+                        self.phase = Phase::Refused;
+                        break Some(exit_code(code));
+                    }
                     Some(report) => self.take_note(report).await,
                     None => break None,
                 },
@@ -120,16 +161,30 @@ impl Running<'_> {
         if self.lost {
             signals.keep(std::mem::take(&mut self.late));
         }
-        self.ended(end)
+        self.ended(end, why)
     }
 
     async fn take_note(&mut self, report: Report) {
         match report {
-            Report::Ready(_) => self.begin(),
+            Report::Ready(_) if self.ended_early().is_some() => self.refuse(),
+            Report::Ready(_) => self.phase = Phase::Ready,
             Report::Stopping => self.lost = true,
             Report::Stopped(signal) => self.stopped(signal).await,
-            Report::Exited(_) | Report::Killed(_) => {}
+            Report::Exited(_) | Report::Killed(_) | Report::NotStarted(_) => {}
         }
+    }
+
+    /// The signal by which `zkr` ends before the command begins.
+    fn ended_early(&self) -> Option<i32> {
+        let is_end = |signal: &&Signal| ends_zkr(**signal);
+        self.early.iter().find(is_end).map(|signal| signal.as_raw())
+    }
+
+    /// Kills the process that was to become the command.
+    fn refuse(&mut self) {
+        self.phase = Phase::Refused;
+        self.guarded.order(Order::Until(Duration::ZERO));
+        self.guarded.order(Order::Begin);
     }
 
     /// Lets the command begin.
@@ -140,7 +195,7 @@ impl Running<'_> {
         }
         self.renew();
         self.guarded.order(Order::Begin);
-        self.begun = true;
+        self.phase = Phase::Begun;
         for signal in std::mem::take(&mut self.early) {
             self.pass_on(signal);
         }
@@ -159,9 +214,9 @@ impl Running<'_> {
     }
 
     fn pass_on(&mut self, signal: Signal) {
-        match self.begun {
-            true => self.guarded.order(Order::Signal(signal.as_raw())),
-            false => self.early.push(signal),
+        match self.phase {
+            Phase::Begun => self.guarded.order(Order::Signal(signal.as_raw())),
+            _ => self.early.push(signal),
         }
     }
 
@@ -207,8 +262,8 @@ impl Running<'_> {
         self.renew();
     }
 
-    /// The command has ended, or the guard has died.
-    fn ended(self, end: Option<Exit>) -> Result<Ending, Failure> {
+    /// The command has ended, or the guard has died. `why` the command did not begin, if it is known.
+    fn ended(self, end: Option<Exit>, why: Option<Failure>) -> Result<Ending, Failure> {
         if end.is_none() {
             self.guarded.kill();
         }
@@ -216,15 +271,21 @@ impl Running<'_> {
         if let (Some(terminal), None | Some(Exit::Signal(_))) = (&self.terminal, end) {
             terminal.restore();
         }
+        let early = self.ended_early().map(Exit::Signal);
         self.guarded.reap();
-        match end {
+        let ended = end.ok_or_else(|| {
+            let problem = "the guard process has died, so the command was killed";
+            Failure::new(Exit::Internal, problem)
+        });
+        match ended {
+            _ if self.phase != Phase::Begun => Ok(Ending::NotBegun(match (why, early) {
+                (Some(failure), _) => Err(failure),
+                (None, Some(signal)) => Ok(signal),
+                (None, None) => ended,
+            })),
             _ if self.lost && self.until.is_some() && self.hold.is_held() => Ok(Ending::Asked),
             _ if self.lost => Ok(Ending::Lost),
-            Some(exit) => Ok(Ending::ByItself(exit)),
-            None => Err(Failure::new(
-                Exit::Internal,
-                "the guard process has died, so the command was killed",
-            )),
+            ended => ended.map(Ending::ByItself),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use zookeeper_recipes_core::Session;
 
+use super::program;
 use crate::connecting::Connection;
 use crate::duration;
 use crate::failure::Failure;
@@ -79,12 +80,21 @@ impl TaskArguments {
         }
     }
 
-    /// The task in a session with this timeout.
+    /// Refuses a command that could not be started.
+    pub(super) fn refuse_missing_command(&self) -> Result<(), Failure> {
+        match self.command().first() {
+            Some(program) => program::refuse_if_missing(program),
+            None => Err(Failure::usage("no command is given after --")),
+        }
+    }
+
+    /// The task in a session with this timeout. A command that could not be started is refused.
     pub(super) fn in_session(
         &self,
         connection: &Connection,
         session: &Session,
     ) -> Result<Task, Failure> {
+        self.refuse_missing_command()?;
         let timeout = session.timeout().unwrap_or_default();
         let longest = connection.longest_grace(timeout);
         let grace = self.grace.unwrap_or(longest.min(timeout / 10));

@@ -1,5 +1,6 @@
 //! One acquisition, one run of the command, one release.
 
+use std::future::{pending, ready};
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::{Ended, Hold, HoldView, LossReason, Recipe, Session};
@@ -43,6 +44,7 @@ impl UnderHold<'_> {
         &self,
         work: impl AsyncFnOnce(&Session, &mut Signals) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
+        self.task.refuse_missing_command()?;
         let mut signals = heard()?;
         let owner = self.wait.owner().unwrap_or_else(|| self.task.owner());
         let session = tokio::select! {
@@ -71,12 +73,16 @@ impl UnderHold<'_> {
         };
         let path = recipe.path().as_str();
         let view = hold.view();
-        let ended = supervise(&view, std::future::pending(), &task, path, signals).await;
+        let ended = supervise(&view, ready(Ok(())), pending(), &task, path, signals).await;
         match ended {
             Ok(Ending::ByItself(exit)) => {
                 self.keep(&hold, signals).await;
                 release(hold).await;
                 Ok(exit)
+            }
+            Ok(Ending::NotBegun(why)) => {
+                release(hold).await;
+                why
             }
             // Nobody asks for it before it is lost.
             Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task).await),

@@ -1,17 +1,14 @@
 //! Waiting for a hold, for as long as the user wants to.
 
-use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use zookeeper_recipes_core::{Error, Hold, Recipe};
-use zookeeper_recipes_lock::OncePerSlot;
 
 use super::progress;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::plain_text::plain;
 
 /// How long to wait.
 #[derive(Clone, Debug, Args)]
@@ -115,20 +112,13 @@ impl WaitArguments {
         self.owner.clone()
     }
 
-    /// The exit code if another process has run the command in this slot.
-    pub(super) fn taken(&self, job: &OncePerSlot) -> Exit {
-        if self.verbose {
-            let text = format!(
-                "zkr: {}: the command has been run in this slot\n",
-                job.path()
-            );
-            // No output is left for a report of an error.
-            let _ = stderr().write_all(plain(&text).as_bytes());
-        }
-        self.conflict(Exit::Done)
+    /// True if the user wants to know what happens.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
     }
 
-    fn conflict(&self, otherwise: Exit) -> Exit {
+    /// The exit code of a conflict that has another one otherwise.
+    pub(crate) fn conflict(&self, otherwise: Exit) -> Exit {
         self.conflict_exit_code.map_or(otherwise, Exit::Code)
     }
 }

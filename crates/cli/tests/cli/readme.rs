@@ -45,7 +45,7 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
     for shown in [
         "nobody else holds\n",
         "token ",
-        "once a day, on one of all machines\n",
+        "at most once a day, on one of all machines\n",
         "two of five permits\n",
         "node-7 leads\n",
         "/locks/report: nobody holds and nobody waits\n",

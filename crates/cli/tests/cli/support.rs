@@ -154,17 +154,18 @@ pub(crate) fn send(signal: Signal, to: &Child) {
 
 /// True if this process runs, which a zombie does not.
 pub(crate) fn runs(id: &str) -> bool {
+    state_and_parent(id).is_some_and(|(state, _)| state != "Z")
+}
+
+/// The state of a process, and the id of its parent. `None` if there is no such process.
+fn state_and_parent(id: &str) -> Option<(String, String)> {
     let stat = read(Path::new(&format!("/proc/{}/stat", id.trim())));
-    let state = stat
-        .rsplit_once(") ")
-        .map(|(_, rest)| rest.starts_with('Z'));
-    state == Some(false)
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.to_owned(), words.next()?.to_owned()))
 }
 
 /// The parent of a process: the guard, for a command.
 pub(crate) fn parent_of(id: &str) -> Pid {
-    let status = read(Path::new(&format!("/proc/{}/status", id.trim())));
-    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    let parent = line.and_then(|id| id.trim().parse().ok());
-    Pid::from_raw(parent.expect("a number")).expect("an id")
+    let (_, parent) = state_and_parent(id).expect("it lives");
+    Pid::from_raw(parent.parse().expect("a number")).expect("an id")
 }

@@ -1,46 +1,97 @@
-//! The record of the last slot, in the data of the directory.
+//! The record of a job, in the data of its directory.
 
+use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use zookeeper_recipes_core::{FencingToken, InvalidInput, NodePath};
 
-/// The end of the year 9999 in milliseconds since 1970. No record begins later.
+use super::slots::Slots;
+
+/// The end of the year 9999 in milliseconds since 1970. No record has a later time.
 ///
 /// Each system has a time for it. A later one in the data would keep the job from running for good.
 const LATEST: u64 = 253_402_300_799_999;
 
-/// The last slot for which a job has begun, over all processes.
+/// What an error calls the clock of this process.
+pub(super) const CLOCK: &str = "clock of this process";
+
+/// What is recorded of a job, over all processes: the slots, the last run, and the last claim.
 ///
-/// As text: the beginning of the slot in milliseconds since 1970, the state, the fencing token and
-/// the owner, such as `1774000800000 done 4294967310 report@node-7:4711`.
+/// As text, in the data of the znode: a line for the slots, then a line for the run and one for the
+/// claim, if there is one. All times are in milliseconds since 1970.
+///
+/// ```text
+/// slots <length> <offset>
+/// <state> <beginning of the slot> <fencing token> <claimed at> <ended at, or -> <owner>
+/// ```
+///
+/// ```
+/// use zookeeper_recipes_lock::{JobRecord, SlotState};
+///
+/// let data = b"slots 3600000 0\n\
+///     done 1774000800000 4294967310 1774000801234 1774000900000 report@node-7:4711\n";
+/// let record = JobRecord::read(data).expect("a record");
+/// let run = record.last_run.expect("a run");
+/// assert_eq!((run.state, &*run.owner), (SlotState::Done, "report@node-7:4711"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobRecord {
+    /// The length of a slot.
+    pub every: Duration,
+    /// How long after midnight of UTC, or after Monday, a slot begins.
+    pub offset: Duration,
+    /// The last run that has started. A slot is taken by a run alone.
+    pub last_run: Option<SlotRecord>,
+    /// The last claim, until its run starts. A claim that has not started takes no slot.
+    pub claim: Option<SlotRecord>,
+}
+
+/// A slot, who claimed it, and how far its run came.
+///
+/// All times are by the clock of the process that claimed the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotRecord {
-    /// When the slot begins, by the clock of the process that ran the job.
+    /// When the slot begins.
     pub start: SystemTime,
-    /// How far the job came.
+    /// How far the run came.
     pub state: SlotState,
     /// The fencing token of the run.
     pub fencing_token: FencingToken,
-    /// Who ran the job: the [owner](crate::Session::owner) of its session.
+    /// When the slot was claimed.
+    pub claimed_at: SystemTime,
+    /// When the run has ended, if it has recorded its end.
+    pub ended_at: Option<SystemTime>,
+    /// Who claimed the slot: the [owner](crate::Session::owner) of its session.
     pub owner: String,
 }
 
-/// How far a job came in its slot.
+/// How far the run of a slot came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotState {
-    /// The job has begun. It runs, or its process died, or its hold was lost.
-    Begun,
+    /// A process holds, or held, and its job has not started.
+    Claimed,
+    /// The job has started. It runs, or its process died, or its hold was lost.
+    Started,
     /// The job has failed, and its process has recorded that.
     Failed,
     /// The job is done.
     Done,
 }
 
+const STATES: [SlotState; 4] = [
+    SlotState::Claimed,
+    SlotState::Started,
+    SlotState::Failed,
+    SlotState::Done,
+];
+
 impl SlotState {
     fn word(self) -> &'static str {
         match self {
-            SlotState::Begun => "begun",
+            SlotState::Claimed => "claimed",
+            SlotState::Started => "started",
             SlotState::Failed => "failed",
             SlotState::Done => "done",
         }
@@ -48,91 +99,176 @@ impl SlotState {
 }
 
 impl SlotRecord {
-    /// A job that begins.
-    pub(crate) fn begun(start: u64, fencing_token: FencingToken, owner: &str) -> SlotRecord {
+    /// A claim of the slot that begins at `start`, both in milliseconds since 1970.
+    pub(crate) fn claimed(
+        start: u64,
+        claimed_at: u64,
+        fencing_token: FencingToken,
+        owner: &str,
+    ) -> SlotRecord {
         SlotRecord {
-            start: UNIX_EPOCH + Duration::from_millis(start),
-            state: SlotState::Begun,
+            start: time(start),
+            state: SlotState::Claimed,
             fencing_token,
+            claimed_at: time(claimed_at),
+            ended_at: None,
             owner: owner.to_owned(),
         }
     }
 
     /// The beginning of the slot in milliseconds since 1970.
     pub(crate) fn begins(&self) -> u64 {
-        let start = self.start.duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(start.as_millis()).unwrap_or(u64::MAX)
+        milliseconds(self.start)
+    }
+}
+
+impl JobRecord {
+    /// A record of these slots.
+    pub(crate) fn new(
+        slots: Slots,
+        last_run: Option<SlotRecord>,
+        claim: Option<SlotRecord>,
+    ) -> JobRecord {
+        JobRecord {
+            every: slots.every(),
+            offset: slots.offset(),
+            last_run,
+            claim,
+        }
     }
 
-    /// Refuses a record that no process would read again.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] if the slot begins after the year 9999.
-    pub(crate) fn refuse_unreadable(&self) -> Result<(), InvalidInput> {
-        if self.begins() <= LATEST {
-            return Ok(());
+    /// Reads the data of a job's znode. `None` if the data is no record.
+    pub fn read(data: &[u8]) -> Option<JobRecord> {
+        let mut lines = std::str::from_utf8(data).ok()?.lines();
+        let mut words = lines.next()?.strip_prefix("slots ")?.split(' ');
+        let mut duration = || words.next()?.parse().ok().map(Duration::from_millis);
+        let (every, offset) = (duration()?, duration()?);
+        let records = lines.map(parse).collect::<Option<Vec<_>>>()?;
+        let (mut claims, mut runs) = (None, None);
+        for record in records {
+            match record.state {
+                SlotState::Claimed => claims = Some(record),
+                _ => runs = Some(record),
+            }
         }
-        let problem = "of this process is after the year 9999";
-        Err(InvalidInput::new(
-            "clock",
-            self.begins().to_string(),
-            problem,
-        ))
+        Some(JobRecord {
+            every,
+            offset,
+            last_run: runs,
+            claim: claims,
+        })
+    }
+
+    /// Reads the data of the directory at this path. `None` if the data is empty.
+    pub(crate) fn at(path: &NodePath, data: &[u8]) -> Result<Option<JobRecord>, InvalidInput> {
+        if data.is_empty() {
+            return Ok(None);
+        }
+        JobRecord::read(data).map(Some).ok_or_else(|| {
+            let problem = format!("of {path} is no record of a job: use a path of its own");
+            InvalidInput::new("data", String::from_utf8_lossy(data), problem)
+        })
     }
 
     /// The text of the record.
     pub(crate) fn text(&self) -> String {
-        let (state, token) = (self.state.word(), self.fencing_token);
-        format!("{} {state} {token} {}", self.begins(), self.owner)
-    }
-
-    /// Reads the data of the directory at this path. `None` if the data is empty.
-    pub(crate) fn read(data: &[u8], path: &NodePath) -> Result<Option<SlotRecord>, InvalidInput> {
-        if data.is_empty() {
-            return Ok(None);
+        let (every, offset) = (self.every.as_millis(), self.offset.as_millis());
+        let mut text = format!("slots {every} {offset}\n");
+        for record in self.last_run.iter().chain(&self.claim) {
+            let ended = record.ended_at.map(|at| milliseconds(at).to_string());
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{} {} {} {} {} {}",
+                record.state.word(),
+                record.begins(),
+                record.fencing_token,
+                milliseconds(record.claimed_at),
+                ended.as_deref().unwrap_or("-"),
+                record.owner,
+            );
         }
-        let text = String::from_utf8_lossy(data);
-        parse(&text).map(Some).ok_or_else(|| {
-            let problem = format!("of {path} is no record of a slot: use a path of its own");
-            InvalidInput::new("data", text, problem)
-        })
+        text
     }
 }
 
-fn parse(text: &str) -> Option<SlotRecord> {
-    let mut words = text.splitn(4, ' ');
-    let start = words.next()?.parse().ok()?;
-    if start > LATEST {
-        return None;
+/// Refuses a time that no process would read again.
+///
+/// # Errors
+///
+/// [`InvalidInput`] if the time, in milliseconds since 1970, is after the year 9999.
+pub(crate) fn refuse_unreadable(time: u64) -> Result<(), InvalidInput> {
+    if time <= LATEST {
+        return Ok(());
     }
+    let problem = "is after the year 9999";
+    Err(InvalidInput::new(CLOCK, time.to_string(), problem))
+}
+
+fn parse(line: &str) -> Option<SlotRecord> {
+    let mut words = line.splitn(6, ' ');
     let word = words.next()?;
-    let states = [SlotState::Begun, SlotState::Failed, SlotState::Done];
-    let state = states.into_iter().find(|state| state.word() == word)?;
+    let state = STATES.into_iter().find(|state| state.word() == word)?;
+    let number = |word: &str| word.parse().ok().filter(|&number| number <= LATEST);
+    let start = number(words.next()?)?;
     let token = words.next()?;
-    let (number, turn) = token.split_once(':').unwrap_or((token, "0"));
-    let token = FencingToken::from(number.parse::<i64>().ok()?).with_turn(turn.parse().ok()?);
-    let record = SlotRecord::begun(start, token, words.next()?);
-    Some(SlotRecord { state, ..record })
+    let (czxid, turn) = token.split_once(':').unwrap_or((token, "0"));
+    let token = FencingToken::from(czxid.parse::<i64>().ok()?).with_turn(turn.parse().ok()?);
+    let claimed_at = number(words.next()?)?;
+    let ended_at = match words.next()? {
+        "-" => None,
+        at => Some(time(number(at)?)),
+    };
+    let claim = SlotRecord::claimed(start, claimed_at, token, words.next()?);
+    Some(SlotRecord {
+        state,
+        ended_at,
+        ..claim
+    })
+}
+
+/// The time so many milliseconds after the beginning of 1970.
+pub(crate) fn time(milliseconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(milliseconds)
+}
+
+/// The milliseconds since 1970. A time before counts as 1970.
+pub(crate) fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(3_600);
+
     #[test]
     fn record_is_read_as_it_is_written() -> Result<(), InvalidInput> {
-        let path = NodePath::new("/job")?;
-        for state in [SlotState::Begun, SlotState::Failed, SlotState::Done] {
-            for (turn, owner) in [(0, "report@node-7:4711"), (3, "of several words"), (0, "")] {
-                let token = FencingToken::from(7).with_turn(turn);
-                let record = SlotRecord::begun(3_600_000, token, owner);
-                let record = SlotRecord { state, ..record };
-                let read = SlotRecord::read(record.text().as_bytes(), &path)?;
-                assert_eq!(read, Some(record));
+        let slots = Slots::new(HOUR, Duration::from_secs(60))?;
+        let owners = [(0, "report@node-7:4711"), (3, "of several words"), (0, "")];
+        for (state, (turn, owner)) in STATES.into_iter().zip(owners.into_iter().cycle()) {
+            let token = FencingToken::from(7).with_turn(turn);
+            let claim = SlotRecord::claimed(3_600_000, 3_600_001, token, owner);
+            let ended = (state != SlotState::Started).then(|| time(3_700_000));
+            let run = SlotRecord {
+                state,
+                ended_at: ended,
+                ..claim.clone()
+            };
+            let is_run = state != SlotState::Claimed;
+            for record in [
+                JobRecord::new(slots, None, None),
+                JobRecord::new(slots, None, Some(claim.clone())),
+                JobRecord::new(slots, is_run.then(|| run.clone()), None),
+                JobRecord::new(slots, is_run.then_some(run), Some(claim)),
+            ] {
+                let text = record.text();
+                assert_eq!(JobRecord::read(text.as_bytes()), Some(record), "{text}");
             }
         }
-        assert_eq!(SlotRecord::read(b"", &path)?, None);
+        assert_eq!(JobRecord::at(&NodePath::new("/job")?, b"")?, None);
         Ok(())
     }
 
@@ -141,14 +277,19 @@ mod tests {
         let path = NodePath::new("/job")?;
         for data in [
             "5",
-            "1 gone 2 me",
-            "x done 2 me",
-            "1 done x me",
-            "1 done 2",
-            "253402300800000 done 2 me",
-            "18446744073709551615 done 2 me",
+            "slots 5",
+            "slots 1000 x",
+            "slots 1000 0\n1 gone 2 3 - me",
+            "slots 1000 0\ngone 1 2 3 - me",
+            "slots 1000 0\ndone x 2 3 - me",
+            "slots 1000 0\ndone 1 x 3 - me",
+            "slots 1000 0\ndone 1 2 3 x me",
+            "slots 1000 0\ndone 1 2 3 -",
+            "slots 1000 0\ndone 253402300800000 2 3 - me",
+            "slots 1000 0\ndone 1 2 253402300800000 - me",
+            "slots 1000 0\ndone 1 2 3 18446744073709551615 me",
         ] {
-            let refused = SlotRecord::read(data.as_bytes(), &path).expect_err("no record");
+            let refused = JobRecord::at(&path, data.as_bytes()).expect_err("no record");
             assert!(refused.to_string().contains("/job"), "{refused}");
         }
         Ok(())

@@ -1,11 +1,18 @@
 //! The time slots, by the clock of this process.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use zookeeper_recipes_core::InvalidInput;
 
+/// In milliseconds.
+const DAY: u64 = 86_400_000;
+const WEEK: u64 = 7 * DAY;
+
+/// The first Monday of 1970.
+const MONDAY: u64 = 4 * DAY;
+
 /// How time is divided into slots of one length.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {
     /// In milliseconds.
     every: u64,
@@ -14,31 +21,57 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots of this length. One of them begins at this time after the beginning of 1970, in UTC.
+    /// Slots of this length, the offset after midnight of UTC, or after Monday for weeks.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if a length neither divides a day nor is a whole number of days, or if a
+    /// duration is not a whole number of milliseconds.
     pub(crate) fn new(every: Duration, offset: Duration) -> Result<Slots, InvalidInput> {
-        let refuse = |problem| InvalidInput::new("length of a slot", format!("{every:?}"), problem);
-        let length = u64::try_from(every.as_millis()).map_err(|_| refuse("is too long"))?;
-        if length == 0 {
-            return Err(refuse("must be at least a millisecond"));
+        let length = whole_milliseconds("length of a slot", every)?;
+        if length == 0 || (DAY % length != 0 && length % DAY != 0) {
+            let problem = "neither divides a day nor is a whole number of days";
+            let length = format!("{every:?}");
+            return Err(InvalidInput::new("length of a slot", length, problem));
         }
-        let offset = offset.as_millis() % u128::from(length);
         Ok(Slots {
             every: length,
-            offset: u64::try_from(offset).unwrap_or_default(),
+            offset: whole_milliseconds("offset of a slot", offset)? % length,
         })
     }
 
-    /// When the slot begins in which this time is, in milliseconds since 1970.
+    /// The length of a slot.
+    pub(crate) fn every(self) -> Duration {
+        Duration::from_millis(self.every)
+    }
+
+    /// The offset, shorter than a slot.
+    pub(crate) fn offset(self) -> Duration {
+        Duration::from_millis(self.offset)
+    }
+
+    /// When the slot begins in which this time is, both in milliseconds since 1970.
     ///
     /// The first slot also has all times before it.
-    pub(crate) fn at(self, now: SystemTime) -> u64 {
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let Some(since) = now.checked_sub(self.offset) else {
+    pub(crate) fn at(self, now: u64) -> u64 {
+        let first = match self.every % WEEK {
+            0 => MONDAY + self.offset,
+            _ => self.offset,
+        };
+        let Some(since) = now.checked_sub(first) else {
             return 0;
         };
         now - since % self.every
     }
+}
+
+fn whole_milliseconds(subject: &'static str, duration: Duration) -> Result<u64, InvalidInput> {
+    let milliseconds = u64::try_from(duration.as_millis()).ok();
+    let whole = milliseconds.filter(|&it| Duration::from_millis(it) == duration);
+    whole.ok_or_else(|| {
+        let problem = "is not a whole number of milliseconds";
+        InvalidInput::new(subject, format!("{duration:?}"), problem)
+    })
 }
 
 #[cfg(test)]
@@ -46,15 +79,20 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3_600);
+    const DAY: Duration = Duration::from_secs(86_400);
 
+    fn minutes(minutes: u64) -> Duration {
+        Duration::from_secs(60 * minutes)
+    }
+
+    /// The beginning of the slot at this time, in seconds since 1970.
     fn begins(every: Duration, offset: Duration, at: Duration) -> u64 {
         let slots = Slots::new(every, offset).expect("good slots");
-        slots.at(UNIX_EPOCH + at) / 1_000
+        slots.at(at.as_millis() as u64) / 1_000
     }
 
     #[test]
     fn slot_begins_at_a_multiple_of_its_length_after_its_offset() {
-        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         assert_eq!(begins(HOUR, Duration::ZERO, minutes(60)), 3_600);
         assert_eq!(begins(HOUR, Duration::ZERO, minutes(119)), 3_600);
         assert_eq!(begins(HOUR, minutes(15), minutes(74)), 900);
@@ -65,9 +103,41 @@ mod tests {
     }
 
     #[test]
-    fn slot_without_a_length_is_refused() {
-        for every in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+    fn slot_of_a_length_that_divides_a_day_begins_at_midnight() {
+        let noon_of_some_day = Duration::from_secs(1_774_008_000);
+        let midnight = noon_of_some_day - 12 * HOUR;
+        for every in [minutes(1), minutes(90), HOUR, 8 * HOUR, DAY] {
+            let at = midnight + Duration::from_secs(1);
+            assert_eq!(begins(every, Duration::ZERO, at), midnight.as_secs());
+        }
+    }
+
+    #[test]
+    fn week_begins_on_monday() {
+        // Friday, 2026-03-20, at noon.
+        let friday = Duration::from_secs(1_774_008_000);
+        let monday = 1_773_619_200;
+        assert_eq!(begins(7 * DAY, Duration::ZERO, friday), monday);
+        let of_tuesday = DAY + HOUR;
+        let tuesday = monday + of_tuesday.as_secs();
+        assert_eq!(begins(7 * DAY, of_tuesday, friday), tuesday);
+        let two_weeks = begins(14 * DAY, Duration::ZERO, friday);
+        assert!([monday, monday - 7 * 86_400].contains(&two_weeks));
+        assert_eq!(begins(7 * DAY, Duration::ZERO, DAY), 0);
+    }
+
+    #[test]
+    fn length_that_does_not_fit_days_is_refused() {
+        for every in [
+            Duration::ZERO,
+            Duration::from_micros(1_500),
+            Duration::MAX,
+            7 * HOUR,
+            25 * HOUR,
+            minutes(50),
+        ] {
             assert!(Slots::new(every, Duration::ZERO).is_err(), "{every:?}");
         }
+        assert!(Slots::new(HOUR, Duration::from_micros(1)).is_err());
     }
 }
