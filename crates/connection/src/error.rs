@@ -15,6 +15,12 @@ pub enum End {
     /// The server has expired the session, or has answered with another one.
     #[error("the session has expired")]
     Expired,
+    /// The servers refuse the session, although they open new ones: they have lost their data.
+    ///
+    /// At least twice the session timeout has passed without a confirmed connection. Ephemeral znodes
+    /// that the servers still have last until they expire the session.
+    #[error("the servers refuse the session, and open new ones: they may have lost their data")]
+    Refused,
     /// No server accepted the credentials when the session was opened.
     #[error("the servers do not accept the credentials")]
     AuthenticationFailed,

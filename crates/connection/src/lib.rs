@@ -9,7 +9,7 @@
 //! | requests | Each has one reply or one [`RequestError`]. The replies come in the order of the calls. |
 //! | a broken connection | [`RequestError::Broken`]: the request was sent, and its outcome is unknown. Requests that were not sent wait for the next connection. |
 //! | watches | Each fires, is set again after a reconnect, or is [`Unwatched`](Output::Unwatched). |
-//! | the end of a session | A server expires it, refuses its credentials, or this process closes it: see [`End`]. It does not expire on this side while no server is reached. |
+//! | the end of a session | A server expires it, refuses it and opens others, refuses its credentials, or this process closes it: see [`End`]. It does not expire on this side while no server is reached. |
 //! | a server that breaks the protocol | The connection breaks with a [`Break`] that names why, and another host is tried. Any bytes; no panic. |
 //! | a slow handshake | The time of a host grows, once T has passed without a server, until the handshake succeeds or the session has expired meanwhile. |
 //! | memory | A reply takes what was received of it, at most the limit in [`Config`]. Requests that wait for a connection or a reply are not limited: each is kept once, also if the server stops reading. A server that sends nothing is left after 2/5 of T. |

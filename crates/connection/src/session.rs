@@ -6,6 +6,7 @@ pub(crate) mod hosts;
 pub(crate) mod incoming;
 pub(crate) mod link;
 pub(crate) mod machine;
+pub(crate) mod refusal;
 pub(crate) mod request_limit;
 pub(crate) mod requests;
 pub(crate) mod timing;

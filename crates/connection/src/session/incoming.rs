@@ -107,6 +107,9 @@ impl<R, W> Machine<R, W> {
         if response.read_only == Some(true) {
             return Err(Break::ReadOnly);
         }
+        if self.session.is_some() && self.asked_session().is_none() {
+            return self.tried(now, host, &response);
+        }
         let granted = u64::try_from(response.timeout).unwrap_or_default();
         let is_granted = granted > 0 && response.session_id != 0;
         match &self.session {

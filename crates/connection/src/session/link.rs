@@ -8,7 +8,9 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, State, To, may_be_unknown};
+use crate::session::machine::{
+    Link, MOST_BREAKS, Machine, Output, Refusal, State, To, may_be_unknown,
+};
 
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.
@@ -19,11 +21,11 @@ impl<R, W> Machine<R, W> {
         self.link = Link::Greeting { host, since };
         self.connection += 1;
         self.heard_at = now;
-        let session = self.session.as_ref();
+        let session = self.asked_session();
         let milliseconds = self.config.session_timeout.as_millis();
         let request = ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: self.last_zxid,
+            last_zxid_seen: session.map_or(0, |_| self.last_zxid),
             timeout: i32::try_from(milliseconds).unwrap_or(i32::MAX),
             session_id: session.map_or(0, |session| session.id),
             password: session.map_or_else(
@@ -32,6 +34,8 @@ impl<R, W> Machine<R, W> {
             ),
             read_only: Some(false),
         };
+        // What an earlier connection did not take belongs to that one.
+        self.own_frames.clear();
         request.encode_frame(&mut self.own_frames);
     }
 
@@ -56,7 +60,7 @@ impl<R, W> Machine<R, W> {
         }
         match self.link {
             Link::Down { until } if now >= until => {
-                let host = self.hosts.next();
+                let host = self.refusing_host().unwrap_or_else(|| self.hosts.next());
                 self.limits = self.handshake_limit.next(&self.timing, self.is_urgent(now));
                 self.link = Link::Opening { host, since: now };
                 self.yields(Output::Connect {
@@ -240,6 +244,7 @@ impl<R, W> Machine<R, W> {
         }
         self.link = Link::Up;
         self.served_at = Some(now);
+        self.refusal = Refusal::Unknown;
         self.confirmed_once = true;
         self.refusals = 0;
         self.broken_at_watches = 0;
@@ -260,6 +265,9 @@ impl<R, W> Machine<R, W> {
             Link::Up => None,
             Link::Down { .. } | Link::Ended(_) => return,
         };
+        if self.note_refusal(now, &cause) {
+            return self.end(End::Refused);
+        }
         let pause = match host {
             Some(_) => self.hosts.pause_after_failure(self.timing.session),
             None => self.hosts.pause_after_break(self.timing.session),

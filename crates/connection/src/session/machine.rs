@@ -171,6 +171,17 @@ pub(crate) enum Link {
     Ended(End),
 }
 
+/// What is known of hosts that refuse the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Unknown,
+    /// This host has refused the session. It is asked for a new one next.
+    Suspected(usize),
+    /// This host has refused the session, and has then opened a new one. It is asked for the old one
+    /// once more.
+    Shown(usize),
+}
+
 /// A session without I/O: bytes and the time go in, bytes and [`Output`]s come out.
 ///
 /// `R` is where the reply of a request goes, `W` where the event of a watch goes. The machine hands
@@ -193,6 +204,7 @@ pub struct Machine<R, W> {
     pub(crate) limits: Limits,
     /// When a server that had confirmed the session was last heard. `None` before the first one.
     pub(crate) served_at: Option<Duration>,
+    pub(crate) refusal: Refusal,
     /// Why the last connection to each host was not opened or broke.
     pub(crate) obstacles: Vec<Option<Break>>,
     pub(crate) link: Link,
@@ -260,6 +272,7 @@ impl<R, W> Machine<R, W> {
             limits: handshake_limit.next(&timing, false),
             handshake_limit,
             served_at: None,
+            refusal: Refusal::Unknown,
             timing,
             last_zxid: 0,
             obstacles: vec![None; config.hosts],

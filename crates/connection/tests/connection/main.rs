@@ -16,6 +16,7 @@ mod hosts;
 mod liveness;
 mod queue;
 mod random;
+mod refused_sessions;
 mod secrets;
 #[cfg(target_os = "linux")]
 mod sleep;

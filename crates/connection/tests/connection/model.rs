@@ -21,6 +21,8 @@ pub(crate) struct Conduct {
     pub(crate) refuses_watches: Option<ErrorCode>,
     pub(crate) refuses_auth: bool,
     pub(crate) read_only: bool,
+    /// True if the members have no quorum: they close each connection in the handshake.
+    pub(crate) no_quorum: bool,
 }
 
 impl Default for Conduct {
@@ -32,6 +34,7 @@ impl Default for Conduct {
             refuses_watches: None,
             refuses_auth: false,
             read_only: false,
+            no_quorum: false,
         }
     }
 }
@@ -139,7 +142,7 @@ impl Ensemble {
             };
             response.encode_frame(&mut served.to_client);
         };
-        if request.last_zxid_seen > self.zxid {
+        if self.conduct.no_quorum || request.last_zxid_seen > self.zxid {
             served.closed = true;
             return;
         }

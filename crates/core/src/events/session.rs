@@ -21,7 +21,13 @@ pub(crate) fn suspended(session: SessionId, is_suspended: bool) {
 }
 
 pub(crate) fn over(session: SessionId, reason: SessionEnd) {
-    tracing::info!(target: TARGET, %session, %reason, "session over");
+    match reason {
+        // An operator has to know that the servers are not what they were.
+        SessionEnd::Refused => {
+            tracing::warn!(target: TARGET, %session, %reason, "session over");
+        }
+        _ => tracing::info!(target: TARGET, %session, %reason, "session over"),
+    }
     if reason == SessionEnd::Expired {
         meter::count(EXPIRIES, None, None);
     }

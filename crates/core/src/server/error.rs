@@ -13,6 +13,13 @@ pub enum SessionEnd {
     /// The server has expired the session, or may have expired it.
     #[error("expired")]
     Expired,
+    /// The servers refuse the session, and open new ones: they have lost their data, or have an older
+    /// backup.
+    ///
+    /// At least twice the session timeout has passed without a confirmed connection, so each hold was
+    /// lost before. Ephemeral znodes that the servers still have last until they expire the session.
+    #[error("refused by the servers, which open new sessions: they may have lost their data")]
+    Refused,
     /// The server refused the credentials.
     #[error("refused by the server: authentication failed")]
     AuthenticationFailed,
@@ -37,7 +44,10 @@ impl SessionEnd {
 
     /// True if a new session follows, and nobody has to change anything for that.
     pub(crate) fn is_followed(self) -> bool {
-        matches!(self, SessionEnd::Expired | SessionEnd::TimeoutShortened)
+        matches!(
+            self,
+            SessionEnd::Expired | SessionEnd::Refused | SessionEnd::TimeoutShortened
+        )
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn session_end(end: End) -> SessionEnd {
     match end {
         End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
         End::Closed => SessionEnd::Closed,
+        End::Refused => SessionEnd::Refused,
         _ => SessionEnd::Expired,
     }
 }

@@ -1,0 +1,77 @@
+//! A session that the servers refuse, although they would open a new one.
+//!
+//! A server that has lost its data, or has an older backup, closes the connection of a session that
+//! has seen more than the server has. So does a server without a quorum, which has the session again
+//! later. A new session at the same host distinguishes the two: only a server with a quorum opens
+//! one. It is closed at once, and the host is asked for the old session once more, because the quorum
+//! may have returned in between.
+
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
+
+use crate::error::Break;
+use crate::session::machine::{Link, Machine, OpenedSession, Refusal};
+
+impl<R, W> Machine<R, W> {
+    /// The host to try next, if not the next one in order.
+    pub(crate) fn refusing_host(&self) -> Option<usize> {
+        match self.refusal {
+            Refusal::Unknown => None,
+            Refusal::Suspected(host) | Refusal::Shown(host) => Some(host),
+        }
+    }
+
+    /// The session that the host of this try is asked for. `None` asks for a new one.
+    pub(crate) fn asked_session(&self) -> Option<&OpenedSession> {
+        let session = self.session.as_ref();
+        session.filter(|_| !matches!(self.refusal, Refusal::Suspected(_)))
+    }
+
+    /// A host that has refused the session has answered the request for a new one.
+    pub(crate) fn tried(
+        &mut self,
+        now: Duration,
+        host: usize,
+        response: &ConnectResponse,
+    ) -> Result<(), Break> {
+        if response.timeout <= 0 || response.session_id == 0 {
+            return Err(Break::NotGranted);
+        }
+        self.give_up(now, Break::Left);
+        self.refusal = Refusal::Shown(host);
+        // The driver sends this before it drops the connection. Nobody knows the new session, so it
+        // must not stay open at the server.
+        self.send_own(1, RequestBody::CloseSession);
+        Ok(())
+    }
+
+    /// Notes that a try has failed. True if the session is over.
+    ///
+    /// Nothing is left to protect once T has passed without a server. After another T with nothing
+    /// but refusals, a refusal by a server that opens sessions is the end.
+    pub(crate) fn note_refusal(&mut self, now: Duration, cause: &Break) -> bool {
+        let asked = match self.link {
+            Link::Greeting { host, .. } | Link::Restoring { host, .. } => Some(host),
+            _ => None,
+        };
+        let in_vain = self.served_at.is_some_and(|at| {
+            let twice = self.timing.session * 2;
+            now >= at + twice && self.closing_until.is_none()
+        });
+        match (self.refusal, asked) {
+            (Refusal::Shown(_), Some(_)) => return true,
+            (Refusal::Unknown, Some(host)) if in_vain && refuses(cause) => {
+                self.refusal = Refusal::Suspected(host);
+            }
+            _ => self.refusal = Refusal::Unknown,
+        }
+        false
+    }
+}
+
+/// True if the host has refused the session, and not only taken long or said that it has no quorum.
+fn refuses(cause: &Break) -> bool {
+    let is_late = matches!(cause, Break::NoSession(_) | Break::Silent(_));
+    !is_late && !matches!(cause, Break::ReadOnly)
+}

@@ -1,0 +1,107 @@
+//! Servers that refuse a session in the handshake.
+
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{Config, End};
+use zookeeper_recipes_protocol::OpCode;
+
+use crate::world::{T, Way, World, config};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// A round over the hosts and the longest pauses.
+const ROUND: Duration = Duration::from_secs(6);
+
+/// A session that has seen a transaction.
+fn connected(seed: u64) -> World {
+    let mut world = World::new(Config { seed, ..config(3) });
+    world.until(World::is_connected);
+    world.create("/a");
+    world.settle();
+    world
+}
+
+fn closes(world: &World) -> usize {
+    let requests = world.ensemble.requests.iter();
+    let opcodes = requests.map(|request| request.body.opcode());
+    opcodes.filter(|it| *it == OpCode::CloseSession).count()
+}
+
+#[test]
+fn session_that_has_seen_more_than_the_servers_have_is_over_after_twice_its_timeout() {
+    for seed in 0..20 {
+        let mut world = connected(seed);
+        let session = world.machine.session_id().expect("open");
+        world.ensemble.zxid = 0;
+        world.ensemble.sessions.clear();
+        let waits = world.watch(zookeeper_recipes_connection::WatchedRead::Exists, "/b");
+        world.settle();
+        world.close_connection();
+        world.pass(2 * T);
+        assert_eq!(world.end(), None, "a quorum with its data may return");
+        world.pass(ROUND);
+        assert_eq!(world.end(), Some(End::Refused), "seed {seed}");
+        assert!(world.seen.contains_key(&waits));
+        // The session that was opened to see if the servers serve is closed again.
+        assert!(world.ensemble.last_session > session && closes(&world) == 1);
+        assert!(world.ensemble.sessions.is_empty());
+        world.check();
+    }
+}
+
+#[test]
+fn session_lives_on_for_any_length_of_an_outage() {
+    type Outage = fn(&mut World);
+    let outages: [Outage; 5] = [
+        |world| world.ensemble.conduct.no_quorum = true,
+        |world| world.ensemble.conduct.read_only = true,
+        |world| world.ways.fill(Way::Refused),
+        |world| world.ways.fill(Way::Lost),
+        |world| world.ways.fill(Way::Mute),
+    ];
+    for begin in outages {
+        let mut world = connected(7);
+        let session = world.machine.session_id();
+        begin(&mut world);
+        world.close_connection();
+        world.pass(HOUR);
+        assert_eq!(world.end(), None);
+        world.ways.fill(Way::Member);
+        world.ensemble.conduct.no_quorum = false;
+        world.ensemble.conduct.read_only = false;
+        world.until(World::is_connected);
+        assert_eq!(world.machine.session_id(), session);
+    }
+}
+
+/// Between a refusal of the session and the request for a new one, too.
+#[test]
+fn session_lives_on_whenever_the_quorum_returns() {
+    for moment in 0..600_u32 {
+        let mut world = connected(moment.into());
+        let session = world.machine.session_id();
+        world.ensemble.conduct.no_quorum = true;
+        world.close_connection();
+        world.pass(2 * T);
+        for _ in 0..moment {
+            world.step();
+        }
+        world.ensemble.conduct.no_quorum = false;
+        world.until(|world| world.is_connected() || world.end().is_some());
+        assert_eq!(world.end(), None, "after {moment} steps");
+        assert_eq!(world.machine.session_id(), session);
+        // What was opened meanwhile is closed.
+        world.settle();
+        assert_eq!(world.ensemble.sessions.len(), 1);
+    }
+}
+
+/// A follower that is behind, while the others cannot be reached.
+#[test]
+fn session_is_resumed_by_a_server_that_has_caught_up_in_time() {
+    let mut world = connected(7);
+    let seen = std::mem::replace(&mut world.ensemble.zxid, 0);
+    world.close_connection();
+    world.pass(2 * T - ROUND);
+    world.ensemble.zxid = seen;
+    world.until(World::is_connected);
+}
