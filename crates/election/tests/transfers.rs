@@ -10,7 +10,9 @@ use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_election::{
     ConnectOptions, Error, LeaderElection, LossReason, QueueEntry, RunError, Session, Term,
 };
-use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{
+    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions,
+};
 
 const PATH: &str = "/leader";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -530,4 +532,30 @@ async fn transfers_succeed_where_the_count_ends() {
 #[tokio::test(start_paused = true)]
 async fn transfers_succeed_in_a_new_directory() {
     transfers_succeed(&Fleet::new().await).await;
+}
+
+/// The leader has read the directory before the successor was named, and writes to it after that.
+#[tokio::test(start_paused = true)]
+async fn proclamation_that_is_written_late_erases_no_named_successor() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first").acquire().await;
+    let leadership = leadership.expect("it leads");
+    let _second = fleet.join("second").await;
+    let faults = fleet.simulation.faults();
+    let late = Fault::new(FaultKind::RequestLate(SOON / 5)).on(RequestKind::Transact);
+    faults.inject(late.of_process("first"));
+    let name_it = async {
+        while faults.waiting() > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        fleet.operator.transfer_to("second").await
+    };
+    let (proclaimed, named) = tokio::join!(leadership.proclaim("ready"), name_it);
+    named.expect("it is named");
+    proclaimed.expect("it still leads");
+    let asked = timeout(SOON, leadership.asked_to_resign()).await;
+    asked.expect("the successor is still named");
+    leadership.release().await.expect("it resigns");
+    fleet.have_led(&["second"], SOON).await;
 }

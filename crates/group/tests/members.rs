@@ -419,3 +419,28 @@ async fn watch_without_the_permission_to_read_says_so() {
     let shown = timeout(LONG, watched.wait_for(|state| *state == refused)).await;
     assert!(shown.is_ok_and(|shown| shown.is_ok()));
 }
+
+/// The reply to its create is lost, and the earlier znode is found at its path.
+#[tokio::test(start_paused = true)]
+async fn next_member_does_not_take_the_znode_of_the_last_one_for_its_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let first = group.join("name", "first").await.expect("it is free");
+    let token = group.members().await.expect("they are read")[0].token;
+    let faults = simulation.faults();
+    for nth in 1..=8 {
+        let refused = Fault::new(FaultKind::Throttled).on(RequestKind::Delete);
+        faults.inject(refused.nth(nth));
+    }
+    faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
+    drop(first);
+    let next = timeout(LONG, group.join("name", "next")).await;
+    let next = next.expect("in time").expect("the last one leaves");
+    let members = group.members().await.expect("they are read");
+    assert_eq!(members[0].data, b"next");
+    assert!(members[0].token > token);
+    // The last one's znode was there when the next one looked for its own.
+    assert_eq!(faults.waiting(), 0);
+    sleep(LONG).await;
+    assert!(next.is_joined(), "nobody deletes its znode");
+}

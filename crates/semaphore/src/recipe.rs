@@ -431,6 +431,10 @@ impl Semaphore {
     /// are held than the new number, no waiter holds until enough are released. A waiter that wants
     /// more permits than the new number fails with [`Error::InvalidInput`].
     ///
+    /// Does not stop a grant that is under way: a waiter that has read the old number before may
+    /// hold by it soon after this call returns. More permits than the new number are then held until
+    /// enough are released.
+    ///
     /// The number lasts as long as the directory. If the servers delete the empty directory, the
     /// next acquisition records the number of its own value.
     /// [`Directories::Persistent`](crate::Directories::Persistent) keeps the directory.

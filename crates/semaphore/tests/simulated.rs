@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_core::{CreateMode, Session};
 use zookeeper_recipes_semaphore::Semaphore;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -120,4 +120,45 @@ async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
 
 fn session_timeout() -> Duration {
     SimulationOptions::default().session_timeout
+}
+
+/// A session of this process at a server that does not lead, and that server.
+async fn at_a_follower(
+    simulation: &Simulation,
+    process: &str,
+    other_than: usize,
+) -> (Session, usize) {
+    let administrator = simulation.administrator();
+    loop {
+        let session = simulated_session(simulation, process).await;
+        let server = administrator.server_of(session.id().expect("it is open"));
+        let server = server.expect("it is connected");
+        if server != administrator.leader() && server != other_than {
+            return (session, server);
+        }
+    }
+}
+
+/// To the follower the number is still the one that it shall be.
+#[tokio::test(start_paused = true)]
+async fn resize_at_a_follower_that_lags_takes_back_what_it_has_not_seen() {
+    let simulation = Simulation::new(SimulationOptions {
+        servers: 3,
+        ..SimulationOptions::default()
+    });
+    let (session, lagging) = at_a_follower(&simulation, "one", usize::MAX).await;
+    let one = Semaphore::new(&session, PATH, 5).expect("a good path");
+    let (session, _) = at_a_follower(&simulation, "other", lagging).await;
+    let other = Semaphore::new(&session, PATH, 5).expect("a good path");
+    other.resize(5).await.expect("it is recorded");
+    assert_eq!(one.recorded().await.expect("it is read"), Some(5));
+    simulation.faults().lag(lagging, SECOND);
+    other.resize(2).await.expect("it is resized");
+    assert_eq!(
+        one.recorded().await.expect("it is read"),
+        Some(5),
+        "it lags"
+    );
+    one.resize(5).await.expect("it is resized");
+    assert_eq!(other.recorded().await.expect("it is read"), Some(5));
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
+    ConnectOptions, CreateMode, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions,
+    Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
@@ -142,4 +143,27 @@ async fn time_limit_of_any_length_is_no_limit() {
     let hold = endless.acquire().await.expect("nobody is before it");
     sleep(100 * SECOND).await;
     hold.release().await.expect("it is held");
+}
+
+/// No task of its session has deleted the znode, so the server would apply the write.
+#[tokio::test(start_paused = true)]
+async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
+    let simulation = with_a_long_lease();
+    let administrator = simulation.administrator();
+    let created = administrator.create("/data", b"", CreateMode::Persistent);
+    created.expect("it is new");
+    let hold = limited(&open(&simulation, "one").await).acquire().await;
+    let hold = hold.expect("nobody is before it");
+    simulation.process("one").block_sessions(LIMIT + SECOND);
+    sleep(LIMIT).await;
+    let write = hold.transaction().set_data("/data", b"late");
+    let refused = write.commit().await;
+    assert!(
+        matches!(refused, Err(Error::Lost { reason: UP, .. })),
+        "{refused:?}"
+    );
+    sleep(2 * SECOND).await;
+    let tree = administrator.tree();
+    let data = tree.iter().find(|node| node.path == "/data");
+    assert_eq!(data.expect("it is there").data, b"");
 }
