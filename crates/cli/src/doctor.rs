@@ -215,7 +215,7 @@ async fn recommendation(connection: &Connection, limits: &str, likely: Duration)
 /// What protects the connections from others on the network.
 fn encryption(connection: &Connection) -> Result<Finding, Failure> {
     Ok(match (connection.tls()?, connection.ca()) {
-        (None, _) => Finding::good("connections are not encrypted; --tls encrypts them"),
+        (None, _) => Finding::note("connections are not encrypted; --tls encrypts them"),
         (Some(tls), ca) => {
             let trusted = match ca {
                 Some(file) => format!("{}", file.display()),
@@ -243,7 +243,7 @@ fn identity(connection: &Connection) -> Result<Finding, Failure> {
         ));
     }
     if identities.is_empty() {
-        return Ok(Finding::good(
+        return Ok(Finding::note(
             "no credentials: the servers see anyone; --credentials-file gives some",
         ));
     }
@@ -410,9 +410,12 @@ fn marks(server: &dyn ServerSession) -> Finding {
 
 /// How near the numbers of the contenders are to their end.
 fn counter(path: &str, stat: &Stat) -> Finding {
-    let used = f64::from(stat.cversion.max(0)) / f64::from(LAST_NUMBER) * 100.0;
-    let text = format!("{path} has used {used:.1} % of its numbers for contenders");
-    if stat.cversion < 0 || used > 80.0 {
+    // A server shows twice the number of creates, less the children, and lets that overflow.
+    let twice = stat.cversion.wrapping_add(stat.num_children);
+    let twice = u32::from_ne_bytes(twice.to_ne_bytes());
+    let used = f64::from(twice / 2) / f64::from(LAST_NUMBER) * 100.0;
+    let text = format!("{path} has used {used:.2} % of its numbers for contenders");
+    if used > 80.0 {
         return Finding::note(format!(
             "{text}; delete the directory while no contender is in it, and the count begins anew \
              (zkr works on after the last number, other clients may not)"

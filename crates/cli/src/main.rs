@@ -25,7 +25,7 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
@@ -55,6 +55,21 @@ fn ended(result: Result<Exit, Failure>) -> ExitCode {
     }
 }
 
+/// What the user has probably forgotten.
+fn advice(error: &clap::Error) -> &'static str {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(unknown)) => unknown.as_str(),
+        _ => "-",
+    };
+    let has_dashes = std::env::args_os().any(|argument| argument == "--");
+    match error.kind() {
+        ErrorKind::UnknownArgument if !has_dashes && !unknown.starts_with('-') => {
+            "; put -- before a command"
+        }
+        _ => "",
+    }
+}
+
 /// Prints the help, the version, or what is wrong with the arguments.
 fn not_parsed(error: &clap::Error) -> ExitCode {
     match error.kind() {
@@ -64,8 +79,8 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
             Exit::Done.into()
         }
         _ => {
-            let text = error.render().to_string();
-            Failure::usage(failure::one_line(&text)).print();
+            let text = failure::one_line(&error.render().to_string());
+            Failure::usage(text + advice(error)).print();
             Exit::Usage.into()
         }
     }

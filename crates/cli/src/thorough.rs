@@ -16,6 +16,7 @@ mod znodes;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, join, join3};
+use zookeeper_recipes_protocol::ErrorCode;
 
 use self::client::Trouble;
 use self::requests::REQUESTS;
@@ -30,10 +31,21 @@ use crate::four_letter::Servers;
 /// The name of the znode that the checks make, and remove.
 const OWN: &str = "zkr-doctor-thorough";
 
+/// The data of that znode, by which a doctor knows what another one has left.
+const MARK: &[u8] = b"zkr doctor --thorough";
+
+/// The ephemeral znode below it, which exists while a doctor runs.
+const RUNS: &str = "runs";
+
+/// The znode below this directory that says that a doctor runs.
+pub(crate) fn runs_in(directory: &str) -> String {
+    format!("{}/{OWN}/{RUNS}", directory.trim_end_matches('/'))
+}
+
 /// Tries each promise below `directory`, in a znode of its own, which is removed at the end.
 ///
-/// `directory` exists, and its path includes the chroot. An empty container is awaited for
-/// `containers_within`.
+/// `directory` exists, and its path includes the chroot. `runs` creates the ephemeral znode
+/// [`runs_in`] the directory. An empty container is awaited for `containers_within`.
 ///
 /// # Errors
 ///
@@ -42,6 +54,7 @@ pub(crate) async fn try_promises(
     servers: &Servers,
     connection: &Connection,
     directory: &str,
+    runs: impl Future<Output = Result<(), Failure>>,
     containers_within: Duration,
 ) -> Result<Vec<Verdict>, Failure> {
     let directory = directory.trim_end_matches('/');
@@ -54,6 +67,7 @@ pub(crate) async fn try_promises(
         }
         Err(trouble) => return Err(not_made(&site, &trouble)),
     }
+    runs.await?;
     let verdicts = all(&site).await;
     match site.remove().await {
         Ok(()) => Ok(verdicts),
@@ -67,18 +81,36 @@ pub(crate) async fn try_promises(
     }
 }
 
+/// Makes the znode of the checks. What an interrupted doctor has left is removed first.
 async fn make(site: &Site<'_>) -> Result<(), Trouble> {
     let mut client = site.open(0).await?;
-    client.create_directory(&site.root).await?;
+    match client.create_marked(&site.root, MARK).await {
+        Err(trouble) if trouble.is_refusal(ErrorCode::NodeExists) => {
+            client.sync("/").await?;
+            let (data, _) = client.get(&site.root).await?;
+            let runs = client
+                .children(&site.root)
+                .await?
+                .iter()
+                .any(|it| it == RUNS);
+            if data != MARK || runs {
+                return Err(trouble);
+            }
+            client.delete_all(&site.root).await?;
+            client.create_marked(&site.root, MARK).await?;
+        }
+        made => made?,
+    }
     client.close().await;
     Ok(())
 }
 
 fn not_made(site: &Site<'_>, trouble: &Trouble) -> Failure {
     let root = &site.root;
-    if trouble.is_refusal(zookeeper_recipes_protocol::ErrorCode::NodeExists) {
+    if trouble.is_refusal(ErrorCode::NodeExists) {
         return Failure::usage(format!(
-            "{root} exists: another doctor runs, or one was stopped; delete it with its children"
+            "{root} exists: another doctor runs, or was killed and its session has not expired, or the \
+             znode is somebody else's"
         ));
     }
     let exit = match trouble {

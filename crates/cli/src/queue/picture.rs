@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::kind::RecipeKind;
-use super::row::{Row, State};
+use super::row::{Row, State, printable};
 use super::slot;
 use super::snapshot::Snapshot;
 
@@ -28,7 +28,7 @@ impl Picture {
             headline: headline(path, snapshot),
             job: job.map_or(Vec::new(), |job| slot::lines(job, holder)),
             more: snapshot.len().saturating_sub(rows.len()),
-            warnings: snapshot.warnings(),
+            warnings: warnings(path, snapshot, &rows),
             rows,
         }
     }
@@ -63,6 +63,17 @@ impl Picture {
         }
         lines.join("\n") + "\n"
     }
+}
+
+fn warnings(path: &str, snapshot: &Snapshot, rows: &[Row]) -> Vec<String> {
+    let persistent = rows.iter().filter(|row| row.session.0 == 0).map(|row| {
+        let name = printable(&row.name);
+        format!(
+            "{name} is persistent, so it holds or waits until somebody deletes it: if no program \
+             needs it, `zkr evict {path} {name}`"
+        )
+    });
+    snapshot.warnings().into_iter().chain(persistent).collect()
 }
 
 fn headline(path: &str, snapshot: &Snapshot) -> String {

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
     test_kill_process_group, waitid,
@@ -49,6 +50,8 @@ struct Guard {
     became: Option<bool>,
     /// The signals that came before. They would end the process before it is the command.
     early: Vec<i32>,
+    /// True once the user was told that the command cannot be signalled.
+    has_complained: bool,
     switch: Switch,
 }
 
@@ -88,6 +91,7 @@ pub(crate) fn guard(grace: Duration, command: &[OsString]) -> Result<Exit, Failu
         group,
         became: None,
         early: Vec::new(),
+        has_complained: false,
         // Until the first order, the hold is not known to last.
         switch: Switch::new(Duration::ZERO, grace),
     };
@@ -268,12 +272,17 @@ impl Guard {
     /// Kills what is left of the group, and waits for its end for as long as the hold lasts.
     ///
     /// `zkr` may release the hold as soon as it knows that the command has ended.
-    fn end_group(&self) {
+    fn end_group(&mut self) {
         self.send(Signal::KILL);
         // A process counts until it is reaped. An error means that it was.
         let _ = waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED);
         // Nothing reports the end of a process that is no child of this one.
-        while clock::now() < self.switch.until() && test_kill_process_group(self.group).is_ok() {
+        while clock::now() < self.switch.until() {
+            match test_kill_process_group(self.group) {
+                Ok(()) => {}
+                Err(Errno::PERM) => self.complain(),
+                Err(_) => break,
+            }
             // An error means that no process of the group is a child of this one.
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
             while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(self.group)), ended) {}
@@ -281,16 +290,27 @@ impl Guard {
         }
     }
 
-    fn pass_on(&self, number: i32) {
+    fn pass_on(&mut self, number: i32) {
         if let Some(signal) = Signal::from_named_raw(number) {
             self.send(signal);
         }
     }
 
     /// Sends a signal to all processes of the command's group.
-    fn send(&self, signal: Signal) {
-        // An error means that no process is left that the signal could reach.
-        let _ = kill_process_group(self.group, signal);
+    fn send(&mut self, signal: Signal) {
+        // Any other error means that no process is left that the signal could reach.
+        if kill_process_group(self.group, signal) == Err(Errno::PERM) {
+            self.complain();
+        }
+    }
+
+    /// Says once that the command cannot be signalled. `zkr` may have died.
+    fn complain(&mut self) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            let problem = "the command has become another user, so it cannot be signalled: it runs \
+                           on, also after the hold is lost";
+            Failure::new(Exit::Internal, problem).print();
+        }
     }
 
     fn report(&mut self, report: Report) {

@@ -107,7 +107,7 @@ impl UnderHold<'_> {
                 why
             }
             // Nobody asks for it before it is lost.
-            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task).await),
+            Ok(Ending::Asked | Ending::Lost) => Err(lost(path, &view, &task).await),
             Err(failure) => {
                 print_failure(run.failed().await);
                 Err(failure)

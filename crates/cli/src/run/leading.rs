@@ -35,7 +35,7 @@ pub(crate) struct Leading<'a> {
 impl Leading<'_> {
     /// Runs the command while this candidate leads, until the command ends by itself.
     pub(crate) async fn run(&self) -> Result<Exit, Failure> {
-        self.task.refuse_missing_command()?;
+        self.task.look_at_command()?;
         let mut signals = heard()?;
         let session = tokio::select! {
             biased;
@@ -83,16 +83,16 @@ impl Leading<'_> {
                     return why;
                 }
                 Ok(Ending::Asked) => {
-                    let failure = transferred(&leadership);
+                    let failure = transferred(self.path);
                     resign(leadership).await?;
                     if self.once {
                         return Err(failure);
                     }
                     failure.print();
                 }
-                Ok(Ending::Lost) if self.once => return Err(lost(&view, &task).await),
+                Ok(Ending::Lost) if self.once => return Err(lost(self.path, &view, &task).await),
                 Ok(Ending::Lost) => {
-                    lost(&view, &task).await.print();
+                    lost(self.path, &view, &task).await.print();
                     // The session deletes the znode in the background.
                     drop(leadership);
                 }
@@ -165,8 +165,7 @@ async fn resign(leadership: Leadership) -> Result<(), Error> {
 }
 
 /// The failure of a command that was stopped for another candidate.
-fn transferred(leadership: &Leadership) -> Failure {
-    let path = leadership.node_path();
+fn transferred(path: &str) -> Failure {
     let message = format!("{path}: another candidate is to lead; the command was stopped");
     Failure::new(Exit::Lost, message)
 }

@@ -4,29 +4,48 @@ use std::env;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 
-/// Refuses a program that this user cannot execute, or that is not on the `PATH`.
+/// The file of a program. A program is refused that is not on the `PATH`, or that this user cannot
+/// execute.
 ///
 /// The system has the last word: it may refuse a file that is executable, such as a script whose
 /// interpreter is missing.
-pub(super) fn refuse_if_missing(program: &OsStr) -> Result<(), Failure> {
+pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     let mut refused = Errno::NOENT;
     for candidate in candidates(program) {
         match executable(&candidate) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(candidate),
             // As the system does: a file that is no program is remembered, and the search goes on.
             Err(error) if error == Errno::ACCESS => refused = error,
             Err(_) => {}
         }
     }
     Err(not_started(program, &refused.into()))
+}
+
+/// Warns if the program becomes another user, as `sudo` does, whom the guard cannot signal.
+pub(super) fn warn_of_another_user(file: &Path) {
+    const SETUID: u32 = 0o4000;
+    let own = geteuid();
+    let becomes_another = file.metadata().is_ok_and(|metadata| {
+        metadata.mode() & SETUID != 0 && metadata.uid() != own.as_raw() && !own.is_root()
+    });
+    if becomes_another {
+        warn(&format!(
+            "{} can become another user, whom zkr cannot stop when the hold is lost: run zkr as \
+             that user",
+            file.display()
+        ));
+    }
 }
 
 /// The failure of a command that cannot be started, with the exit code that shells have for it.

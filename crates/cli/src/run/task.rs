@@ -1,7 +1,7 @@
 //! What to run under a hold, and how.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -82,8 +82,19 @@ impl TaskArguments {
 
     /// Refuses a command that could not be started.
     pub(super) fn refuse_missing_command(&self) -> Result<(), Failure> {
+        self.file().map(drop)
+    }
+
+    /// As [`refuse_missing_command`](Self::refuse_missing_command), at the start of `zkr`: it also
+    /// warns of a command that could not be stopped.
+    pub(super) fn look_at_command(&self) -> Result<(), Failure> {
+        program::warn_of_another_user(&self.file()?);
+        Ok(())
+    }
+
+    fn file(&self) -> Result<PathBuf, Failure> {
         match self.command().first() {
-            Some(program) => program::refuse_if_missing(program),
+            Some(program) => program::find(program),
             None => Err(Failure::usage("no command is given after --")),
         }
     }

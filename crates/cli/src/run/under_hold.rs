@@ -44,7 +44,7 @@ impl UnderHold<'_> {
         &self,
         work: impl AsyncFnOnce(&Session, &mut Signals) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
-        self.task.refuse_missing_command()?;
+        self.task.look_at_command()?;
         let mut signals = heard()?;
         let owner = self.wait.owner().unwrap_or_else(|| self.task.owner());
         let session = tokio::select! {
@@ -85,7 +85,7 @@ impl UnderHold<'_> {
                 why
             }
             // Nobody asks for it before it is lost.
-            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task).await),
+            Ok(Ending::Asked | Ending::Lost) => Err(lost(path, &view, &task).await),
             Err(failure) => {
                 release(hold).await;
                 Err(failure)
@@ -120,8 +120,7 @@ pub(super) async fn release(hold: Hold) {
 }
 
 /// The failure of a command whose hold was lost, or was about to be.
-pub(super) async fn lost(hold: &HoldView, task: &Task) -> Failure {
-    let path = hold.node_path();
+pub(super) async fn lost(path: &str, hold: &HoldView, task: &Task) -> Failure {
     // The guard stops the command this long before the hold is lost.
     let held = hold.acquired_at().elapsed() + task.grace;
     let ended = match hold.is_held() {

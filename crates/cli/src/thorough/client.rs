@@ -248,6 +248,15 @@ impl Client {
         }
     }
 
+    /// Creates a persistent znode with data.
+    pub(super) async fn create_marked(&mut self, path: &str, data: &[u8]) -> Result<(), Trouble> {
+        let request = CreateRequest {
+            data: Some(data.to_vec()),
+            ..create(path, CreateMode::Persistent)
+        };
+        self.done(RequestBody::Create2(request)).await.map(drop)
+    }
+
     pub(super) async fn create_directory(&mut self, path: &str) -> Result<(), Trouble> {
         self.create(path, CreateMode::Persistent).await.map(drop)
     }

@@ -97,7 +97,9 @@ impl Assignment {
             return Err(Failure::usage(format!("{} {problem}", self.path)));
         }
         self.follow(&operator, &status).await?;
-        let status = operator.status().await?;
+        let mut status = operator.status().await?;
+        status.partitions.sort_by_cached_key(|it| by_number(&it.id));
+        status.workers.sort_by_cached_key(|it| by_number(&it.id));
         Ok(match self.json {
             true => json_text(&format!("{:#}\n", json_of(&status))),
             false => self.text(&status),
@@ -158,6 +160,26 @@ impl Assignment {
     }
 }
 
+/// A key that sorts `p2` before `p10`: each run of digits is ordered by its number.
+fn by_number(id: &str) -> (Vec<(String, u64)>, String) {
+    let mut parts = vec![(String::new(), 0_u64)];
+    for letter in id.chars() {
+        let last = parts.len() - 1;
+        let (text, number) = &mut parts[last];
+        match letter.to_digit(10) {
+            Some(digit) => {
+                if !text.ends_with('0') {
+                    text.push('0');
+                }
+                *number = number.saturating_mul(10).saturating_add(digit.into());
+            }
+            None if text.ends_with('0') => parts.push((letter.to_string(), 0)),
+            None => text.push(letter),
+        }
+    }
+    (parts, id.to_owned())
+}
+
 /// A line for all, and a bar for each worker.
 pub(crate) fn overview(path: &str, status: &AssignmentStatus) -> Vec<String> {
     let (partitions, workers) = (&status.partitions, &status.workers);
@@ -179,12 +201,9 @@ pub(crate) fn overview(path: &str, status: &AssignmentStatus) -> Vec<String> {
         worker,
     });
     let loads: Vec<Load<'_>> = loads.collect();
-    let most = loads.iter().map(|it| it.worker.owned + it.come).max();
     let width = workers.iter().map(|it| shown_id(it).chars().count()).max();
-    let (most, width) = (most.unwrap_or(0).max(1), width.unwrap_or(0));
-    let bars = loads
-        .iter()
-        .map(|it| it.line(most, width, partitions.len()));
+    let width = width.unwrap_or(0);
+    let bars = loads.iter().map(|it| it.line(width, partitions.len()));
     std::iter::once(head).chain(bars).collect()
 }
 
@@ -203,13 +222,15 @@ struct Load<'a> {
 
 impl Load<'_> {
     /// The bar of a worker: `#` for what it owns and keeps, `-` for what leaves, `+` for what comes.
-    fn line(&self, most: usize, width: usize, all: usize) -> String {
+    ///
+    /// A bar of the full length is all partitions.
+    fn line(&self, width: usize, all: usize) -> String {
         let Load {
             worker,
             leave,
             come,
         } = self;
-        let part = |sign: &str, number: usize| sign.repeat((number * BAR).div_ceil(most));
+        let part = |sign: &str, number: usize| sign.repeat((number * BAR).div_ceil(all.max(1)));
         let keeps = worker.owned.saturating_sub(*leave);
         let bar = part("#", keeps) + &part("-", *leave) + &part("+", *come);
         let mut line = format!(
@@ -306,4 +327,19 @@ pub(crate) fn json_of(status: &AssignmentStatus) -> Value {
 fn milliseconds(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_numbers_are_in_the_order_of_their_numbers() {
+        let mut names = ["p10", "p2", "a", "p01-x10", "p1-x9", "10", "9", "p"];
+        names.sort_by_cached_key(|name| by_number(name));
+        assert_eq!(
+            names,
+            ["9", "10", "a", "p", "p1-x9", "p01-x10", "p2", "p10"]
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use zookeeper_recipes_core::{Error, NodePath, Session};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, NodePath, Permission, Session};
 
 use crate::connecting::{Connection, close};
 use crate::doctor::{Finding, examine, nearest};
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::thorough::{Verdict, try_promises};
+use crate::thorough::{Verdict, runs_in, try_promises};
 
 /// Check whether locks can work here, and say what to do if not.
 ///
@@ -28,7 +28,7 @@ pub(crate) struct Doctor {
     /// Also try each promise of the servers that the recipes need, for about a minute.
     ///
     /// Works below a znode of its own, zkr-doctor-thorough, in the directory or in the nearest one
-    /// above that exists. Removes it at the end, and refuses to begin if it exists.
+    /// above that exists. Removes it at the end. Refuses to begin while another doctor works there.
     #[arg(long)]
     thorough: bool,
 
@@ -84,9 +84,18 @@ impl Doctor {
         let server = session.server(&NodePath::new(queue)?).await?;
         let found = nearest(&*server, &self.path).await;
         let (directory, _) = found.map_err(|error| Error::at(&self.path, server.id(), error))?;
+        let runs = async {
+            let (node, acl) = (
+                runs_in(&directory),
+                [Acl::new(Permission::ALL, AuthId::anyone())],
+            );
+            let created = server.create(&node, b"", CreateMode::Ephemeral, &acl).await;
+            created.map_err(|error| Error::at(&node, server.id(), error))?;
+            Ok(())
+        };
         let chroot = session.ensemble().chroot().trim_end_matches('/');
         let servers = Servers::of(session, connection)?;
-        let directory = format!("{chroot}{directory}");
-        try_promises(&servers, connection, &directory, self.containers_within).await
+        let below = format!("{chroot}{directory}");
+        try_promises(&servers, connection, &below, runs, self.containers_within).await
     }
 }

@@ -58,7 +58,7 @@ impl Evict {
             Ok(()) => {}
             Err(error) if error.is(Refusal::NoNode) => {
                 let text = format!("{node}: it has gone by itself; nothing was done");
-                return Err(Failure::usage(text));
+                return Err(Failure::new(Exit::Conflict, text));
             }
             Err(error) => return Err(Error::at(node, server.id(), error).into()),
         }

@@ -58,6 +58,11 @@ impl Leader {
         if let Some(id) = &self.transfer_to {
             let leader = self.transfer(&election, id).await?;
             print(&self.line(Some(&leader)))?;
+            if !self.json {
+                print(
+                    "a candidate whose process has died is the leader until its session has expired\n",
+                )?;
+            }
             return Ok(());
         }
         if !exists && !self.json {

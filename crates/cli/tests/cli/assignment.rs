@@ -126,7 +126,7 @@ async fn watch_draws_a_bar_for_each_worker_and_prints_each_change_for_programs()
     until("all owned", |it| it["workers"][0]["owned"] == 4).await;
 
     let _b = start(&stage, "b").await;
-    terminal.shows(&format!("b  {} 2 of 4", bar(40))).await;
+    terminal.shows(&format!("b  {} 2 of 4", bar(20))).await;
     until("moved", |it| it["workers"][1]["owned"] == 2).await;
     stage.run(&["assignment", PATH, "--freeze"]).await;
     terminal.shows("; frozen").await;

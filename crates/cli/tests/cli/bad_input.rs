@@ -12,7 +12,7 @@ const WRONG_ARGUMENTS: &[(&[&str], &str)] = &[
     (&["lock", "lock", "--", "true"], "lock"),
     (&["lock", "/a//b", "--", "true"], "/a//b"),
     (&["lock", "/lock"], "COMMAND"),
-    (&["lock", "/lock", "true"], "true"),
+    (&["lock", "/lock", "true"], "put -- before a command"),
     (
         &["lock", "/lock", "--timeout", "soon", "--", "true"],
         "soon",

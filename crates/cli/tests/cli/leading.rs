@@ -105,10 +105,14 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
         .run(&["leader", "/leader", "--transfer-to", "between"])
         .await;
     assert!(again.stdout.starts_with("between leads: "), "{again:?}");
+    assert!(
+        again.stdout.contains("until its session has expired"),
+        "{again:?}"
+    );
     let chosen = ended(chosen).await;
     let refused = chosen.failed_with(81);
     assert!(
-        refused.contains("another candidate is to lead"),
+        refused.starts_with("/leader: another candidate is to lead"),
         "{refused}"
     );
 }

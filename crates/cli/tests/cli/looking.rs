@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 use zookeeper_recipes_suite::{
     administrator, create, eventually, in_time, proxy, server, server_with,
 };
@@ -480,7 +481,7 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     assert!(
         counted
             .stdout
-            .contains("/locks has used 0.0 % of its numbers"),
+            .contains("/locks has used 0.00 % of its numbers"),
         "{counted:?}"
     );
     let left = client.list_children("/locks").await.expect("it is listed");
@@ -520,4 +521,54 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
         has("further ones are closed without a word")
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
+    let stage = Stage::new();
+    let holder = stage.holder("/lock").await;
+    let late = FaultKind::RequestLate(Duration::from_secs(1));
+    let faults = stage.server.faults();
+    let own = &stage.contenders("/lock")[0];
+    let path = format!("/lock/{own}");
+    faults.inject(Fault::new(late).on(RequestKind::Delete).under(&path));
+    let evict = stage.start(&["evict", "/lock", own, "--yes"]);
+    eventually("the delete is sent", async || faults.waiting() == 0).await;
+    let administrator = stage.server.administrator();
+    administrator.delete(&path).expect("it is there");
+    let evict = ended(evict).await;
+    let line = evict.failed_with(75);
+    assert!(line.contains("it has gone by itself"), "{line}");
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_counts_each_number_for_contenders_once() {
+    let stage = Stage::new();
+    let holder = stage.holder("/lock").await;
+    for (creates, used) in [
+        (2_200_000, "ok    /lock has used 0.10 % of its numbers"),
+        (i32::MAX / 2 + 2, "ok    /lock has used 50.00 %"),
+        (i32::MAX - 10, "note  /lock has used 100.00 %"),
+    ] {
+        let administrator = stage.server.administrator();
+        let counted = administrator.set_create_counter("/lock", creates);
+        counted.expect("it is there");
+        let doctor = stage.run(&["doctor", "/lock"]).await;
+        assert!(doctor.stdout.contains(used), "{creates}: {doctor:?}");
+    }
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn persistent_contender_is_named_with_the_way_to_remove_it() {
+    let stage = Stage::new();
+    let client = Client::connect(&stage.connect).await.expect("it connects");
+    create(&client, "/lock").await;
+    let left = format!("/lock/{CURATOR}lock-0000000000");
+    create(&client, &left).await;
+    let who = stage.run(&["who", "/lock"]).await;
+    let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
+    assert!(who.stdout.contains("is persistent"), "{who:?}");
+    assert!(who.stdout.contains(&advice), "{who:?}");
 }

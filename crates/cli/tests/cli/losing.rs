@@ -1,12 +1,16 @@
 //! A lock that is lost while a command runs: the command is dead before another command runs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use zookeeper_client::Client;
-use zookeeper_recipes_suite::{administrator, children, eventually, proxy, server};
+use zookeeper_recipes_suite::{administrator, children, eventually, in_time, proxy, server};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
@@ -271,4 +275,63 @@ async fn short_break_of_the_connection_stops_nothing() {
     proxy.thaw();
     let holder = ended(holder).await;
     assert_eq!((holder.code, &*holder.stderr), (Some(0), ""));
+}
+
+/// As `sudo` does: only root can signal the command then.
+#[tokio::test(flavor = "multi_thread")]
+async fn command_that_becomes_another_user_is_warned_of_and_said_not_to_be_stopped() {
+    const NOBODY: u32 = 65_534;
+    let becomes = Path::new("/usr/bin/setpriv");
+    if !rustix::process::geteuid().is_root() || !becomes.exists() {
+        return;
+    }
+    let stage = Stage::new();
+    let copy = |from: &Path, name: &str, mode| {
+        let to = stage.file(name);
+        std::fs::copy(from, &to).expect("it is copied");
+        std::fs::set_permissions(&to, Permissions::from_mode(mode)).expect("it is ours");
+        to
+    };
+    let directory = stage.file("");
+    std::fs::set_permissions(&directory, Permissions::from_mode(0o777)).expect("it is ours");
+    let zkr = copy(Path::new(env!("CARGO_BIN_EXE_zkr")), "zkr", 0o755);
+    let sudo = copy(becomes, "sudo", 0o4755);
+    let started = stage.file("started");
+    let mut holder = tokio::process::Command::new(zkr);
+    let holder = holder
+        .args([
+            "--connect",
+            &stage.connect,
+            "lock",
+            "/lock",
+            "--session-timeout",
+            "2s",
+            "--",
+        ])
+        .arg(&sudo)
+        .args(["--reuid=0", "sh", "-c", "echo $$ > \"$0\"; sleep 60"])
+        .arg(&started)
+        .uid(NOBODY)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut holder = holder.expect("it starts");
+    let command = line_in(&started).await;
+    let mut lines = BufReader::new(holder.stderr.take().expect("a pipe")).lines();
+    send(Signal::KILL, &holder);
+    for part in ["can become another user", "so it cannot be signalled"] {
+        let found = async {
+            while let Some(line) = lines.next_line().await.expect("text") {
+                if line.contains(part) {
+                    return;
+                }
+            }
+            panic!("{part:?} is not said");
+        };
+        in_time(part, found).await;
+    }
+    assert!(runs(&command), "nobody could stop it");
+    let group = Pid::from_raw(command.trim().parse().expect("a number")).expect("an id");
+    kill_process_group(group, Signal::KILL).expect("this test is root's");
 }

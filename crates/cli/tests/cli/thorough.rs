@@ -166,6 +166,30 @@ async fn znode_of_the_checks_that_exists_is_refused_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn leftovers_of_an_interrupted_doctor_are_removed_unless_one_runs() {
+    let left = format!("/locks{ROOT}");
+    let mark = b"zkr doctor --thorough".to_vec();
+    let old = embedded(|options| {
+        options.znodes = vec![
+            (left.clone(), mark.clone()),
+            (format!("{left}/order/old"), Vec::new()),
+        ];
+    });
+    let connect = format!("{}/locks", old.connect_string());
+    Verdicts::at(&connect, 0).await.are(&[], &[]);
+    assert!(old.administrator().children("/locks").is_empty());
+
+    let running = embedded(|options| {
+        options.znodes = vec![(left.clone(), mark), (format!("{left}/runs"), Vec::new())];
+    });
+    let arguments = ["doctor", "--thorough", "/locks"];
+    let ended = run(&running.connect_string(), &arguments).await;
+    let line = ended.failed_with(64);
+    assert!(line.contains("another doctor runs"), "{line}");
+    assert_eq!(running.administrator().children(&left), ["runs"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn verdict_is_a_line_that_says_what_is_lost() {
     let server = embedded(|options| options.simulation.unknown = vec![Opcode::RemoveWatches]);
     let connect = server.connect_string();
