@@ -142,7 +142,8 @@ impl Runs {
     fn is_red(&self, test: &str) -> anyhow::Result<bool> {
         let mut arguments = vec!["test", "--release"];
         arguments.extend(test.split_whitespace());
-        run_command(self.for_a_test(&arguments).arg("--no-run"))?;
+        // A quiet test would not name what fails first.
+        run_command(self.for_a_test(&arguments).args(["--no-run", "--quiet"]))?;
         let failure = first_failure(&mut self.for_a_test(&arguments), LONGEST_TEST)?;
         Ok(failure.is_some())
     }

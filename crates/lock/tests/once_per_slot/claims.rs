@@ -246,6 +246,27 @@ async fn run_whose_slot_another_process_has_taken_is_lost_though_its_write_has_n
     theirs.done().await.expect("it is held");
 }
 
+/// The znode of its hold is deleted between the claim and the start.
+#[tokio::test(start_paused = true)]
+async fn claim_whose_slot_another_process_has_taken_is_lost_though_its_write_has_no_outcome() {
+    let simulation = without_probes();
+    let clock = Clock::at(0);
+    let one = job(&simulation, "one", &clock, Again::UnlessDone).await;
+    let other = job(&simulation, "other", &clock, Again::UnlessDone).await;
+    let claim = claimed(&one).await;
+    let administrator = simulation.administrator();
+    administrator
+        .delete(claim.hold().node_path())
+        .expect("there");
+    let theirs = started(&other).await;
+    let hidden = Fault::new(FaultKind::OutcomeHidden).on(RequestKind::Transact);
+    simulation.faults().inject(hidden.of_process("one"));
+    assert!(claim.hold().is_held(), "no event has come");
+    let begun = claim.start().await;
+    assert!(matches!(begun, Err(Error::Lost { .. })), "{begun:?}");
+    theirs.done().await.expect("it is held");
+}
+
 #[tokio::test(start_paused = true)]
 async fn end_of_a_job_does_not_overwrite_what_another_client_has_written() {
     let simulation = Simulation::new(SimulationOptions::default());
