@@ -78,6 +78,7 @@ fn setting(schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
+        connects_within: schedule.connects_within(),
         stays_long: schedule.stays_long,
         neglects: None,
         crowd: Crowd::default(),

@@ -32,7 +32,7 @@ const OF_REQUESTS: [&str; 5] = [
 const REQUESTS: [&str; 5] = ["create", "list", "read", "transact", "delete"];
 
 /// The faults of processes, servers and connections. They can meet every step.
-const OF_OTHERS: [&str; 9] = [
+const OF_OTHERS: [&str; 10] = [
     "asleep",
     "blocked",
     "cut off",
@@ -42,7 +42,11 @@ const OF_OTHERS: [&str; 9] = [
     "server paused",
     "commits stalled",
     "election",
+    "path long",
 ];
+
+/// The steps that a handshake serves.
+const OF_HANDSHAKES: [&str; 4] = ["connect", "wait", "grant", "hold"];
 
 /// The steps that a killed process has to be about.
 ///
@@ -57,7 +61,8 @@ const OF_KILLED: [&str; 10] = [
 const OF_OUTCOME_HIDDEN: [&str; 6] = ["create", "wait", "grant", "hold", "transact", "delete"];
 
 /// What meets in less than one of a thousand seeds.
-const SELDOM: [(&str, &str); 2] = [
+const SELDOM: [(&str, &str); 3] = [
+    ("path long", "set watches"),
     ("leader isolated", "set watches"),
     ("server cut off", "set watches"),
 ];
@@ -93,6 +98,7 @@ impl FaultsMet {
         };
         let mut pairs = each(&OF_REQUESTS, &REQUESTS);
         pairs.extend(each(&OF_OTHERS, &STEPS));
+        pairs.extend(each(&["handshake slow"], &OF_HANDSHAKES));
         pairs.extend(each(&["killed"], &OF_KILLED));
         pairs.extend(each(&["outcome hidden"], &OF_OUTCOME_HIDDEN));
         pairs.retain(|pair| !SELDOM.contains(pair) && self.of(pair.0, pair.1) == 0);

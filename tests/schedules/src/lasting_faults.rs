@@ -30,13 +30,28 @@ enum OfProcess {
     /// The runtime of its sessions is blocked.
     Blocked,
     CutOff(Way),
+    /// Each of its messages takes so much longer, both ways. Its connections break then.
+    FarAway(Duration),
 }
 
 /// The faults of a run that never heal, each with the time until it happens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastingFaults {
+    /// The number of all servers.
+    number: usize,
     servers: Vec<(Duration, usize, OfServer)>,
     processes: Vec<(Duration, OfProcess)>,
+    /// Every server answers handshakes later by this time.
+    handshakes: Option<(Duration, Duration)>,
+}
+
+/// How late handshakes are answered for good, now and then by less than any first handshake may take.
+fn draw_lateness(options: &SimulationOptions, rng: &mut Rng) -> Duration {
+    let longest = match rng.bool() {
+        true => Duration::from_millis(900),
+        false => options.session_timeout.min(Duration::from_secs(5)),
+    };
+    Duration::from_millis(rng.u64(100..=longest.as_millis() as u64))
 }
 
 impl LastingFaults {
@@ -50,7 +65,8 @@ impl LastingFaults {
         servers.truncate(rng.usize(1..=(options.servers - 1) / 2));
         let longest = troubled.as_millis() as u64;
         let when = |rng: &mut Rng| Duration::from_millis(rng.u64(0..=longest));
-        LastingFaults {
+        let mut lasting = LastingFaults {
+            number: options.servers,
             servers: servers
                 .into_iter()
                 .map(|server| (when(rng), server, draw_of_server(options, rng)))
@@ -58,7 +74,32 @@ impl LastingFaults {
             processes: (0..rng.usize(0..=2))
                 .map(|_| (when(rng), draw_of_process(rng)))
                 .collect(),
+            handshakes: None,
+        };
+        if rng.u8(..3) == 0 {
+            let longest = options.session_timeout.as_millis() as u64 / 2;
+            let by = Duration::from_millis(rng.u64(1..=longest));
+            lasting.processes.push((when(rng), OfProcess::FarAway(by)));
         }
+        if rng.u8(..3) == 0 {
+            lasting.handshakes = Some((when(rng), draw_lateness(options, rng)));
+        }
+        lasting
+    }
+
+    /// How late every server answers handshakes.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.handshakes.map_or(Duration::ZERO, |(_, by)| by)
+    }
+
+    /// How long the longest handshake of any process takes.
+    pub(crate) fn longest_handshake(&self) -> Duration {
+        let paths = self.processes.iter().map(|(_, fault)| match fault {
+            OfProcess::FarAway(by) => *by,
+            _ => Duration::ZERO,
+        });
+        // The connection takes a round trip, and so does the session.
+        self.lateness() + paths.max().unwrap_or_default() * 4
     }
 
     /// How many processes are hit.
@@ -90,9 +131,19 @@ impl LastingFaults {
             sleep(*at).await;
             fault.hit(&simulation.process(&LastingFaults::process(number)));
         });
+        let handshakes = async {
+            if let Some((at, by)) = self.handshakes {
+                sleep(at).await;
+                let faults = simulation.faults();
+                for server in 0..self.number {
+                    faults.slow_handshakes(server, by..=by, FOR_GOOD);
+                    faults.disconnect_from(server);
+                }
+            }
+        };
         let servers = futures_util::future::join_all(servers);
         let processes = futures_util::future::join_all(processes);
-        tokio::join!(biased; servers, processes);
+        tokio::join!(biased; servers, processes, handshakes);
     }
 }
 
@@ -118,6 +169,10 @@ impl OfProcess {
             OfProcess::Killed => process.kill(),
             OfProcess::Blocked => process.block_sessions(FOR_GOOD),
             OfProcess::CutOff(way) => process.partition_one_way(way, FOR_GOOD),
+            OfProcess::FarAway(by) => {
+                process.lengthen_path(by, FOR_GOOD);
+                process.disconnect();
+            }
         }
     }
 }

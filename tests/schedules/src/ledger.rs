@@ -16,7 +16,7 @@ use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
 use crate::invariants::{
-    calm, errors, guarded, loss, observers, release, room, succession, turn, work, znode,
+    barring, calm, errors, guarded, loss, observers, release, room, succession, turn, work, znode,
 };
 use crate::place::Place;
 use crate::state::State;
@@ -333,6 +333,12 @@ impl Ledger {
     /// Looks whether somebody sleeps through a turn.
     pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
         let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);
+        self.report(findings);
+    }
+
+    /// Looks whether what is lost bars others for too long.
+    pub(crate) fn look_at_lost(&self, patience: Duration, barring: &mut barring::Barring) {
+        let findings = barring::at(&self.state(), self.simulation.now(), patience, barring);
         self.report(findings);
     }
 

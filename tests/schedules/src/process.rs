@@ -88,7 +88,7 @@ async fn contend(
 /// How a process connects: with the servers' tick set.
 pub(crate) fn connect_options(setting: &Setting) -> ConnectOptions {
     ConnectOptions::new()
-        .connection_timeout(Duration::from_secs(5))
+        .connection_timeout(setting.connects_within)
         .tick(setting.tick)
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use zookeeper_recipes_core::Session;
 
 use crate::contender::draw;
 use crate::holding::Holding;
+use crate::invariants::barring::Barring;
 use crate::schedule::Schedule;
 use crate::setting::Setting;
 
@@ -43,6 +44,18 @@ pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &
         }
     }))
     .await;
+}
+
+/// Looks, for good, whether what is lost bars others for too long, once the faults that heal have
+/// mended. The call returns if it does.
+pub(crate) async fn nobody_is_barred(setting: &Setting, schedule: &Schedule) {
+    sleep_until(setting.quiet_from + schedule.mends_within()).await;
+    let mut barring = Barring::new();
+    while setting.ledger.is_clean() {
+        let patience = schedule.bars_at_most();
+        setting.ledger.look_at_lost(patience, &mut barring);
+        sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Acquires until it holds, and releases.

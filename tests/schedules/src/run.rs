@@ -22,7 +22,7 @@ use crate::invariants::turn::Turns;
 use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
-use crate::progress::progress;
+use crate::progress::{nobody_is_barred, progress};
 use crate::schedule::{Kind, Schedule};
 use crate::setting::Setting;
 use crate::{interference, observer, pairs, process, resizing};
@@ -145,6 +145,7 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
         // Without any, there is nothing to wait for.
         _ = observers, if schedule.observers > 0 => Vec::new(),
         () = hit => Vec::new(),
+        () = nobody_is_barred(&setting, schedule), if schedule.lasting.is_some() => Vec::new(),
     };
     setting.ledger.end_observing();
     if setting.ledger.is_clean() && schedule.lasting.is_none() {
@@ -164,6 +165,7 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
+        connects_within: schedule.connects_within(),
         stays_long: schedule.stays_long,
         neglects: schedule.neglects,
         crowd: schedule.crowd,

@@ -91,11 +91,15 @@ pub enum Kind {
     Hidden,
     /// Callers that do not poll what they await for a while.
     Neglect,
+    /// Servers that answer handshakes late.
+    Handshakes,
+    /// Processes far away from the servers.
+    Paths,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 13] = [
+    pub const ALL: [(&str, Kind); 15] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
@@ -109,6 +113,8 @@ impl Kind {
         ("clocks", Kind::Clocks),
         ("crowds", Kind::Crowds),
         ("neglect", Kind::Neglect),
+        ("handshakes", Kind::Handshakes),
+        ("paths", Kind::Paths),
     ];
 }
 
@@ -133,6 +139,8 @@ impl Schedule {
             Kind::Clocks => self.options.clock_drift = 0,
             Kind::Crowds => self.crowd = Crowd::default(),
             Kind::Neglect => self.neglects = None,
+            Kind::Handshakes => rates.overloaded = 0.0,
+            Kind::Paths => rates.path_long = 0.0,
         }
     }
 
@@ -147,7 +155,11 @@ impl Schedule {
         self.between_pairs = None;
         let rates = &mut self.rates;
         (rates.elected, rates.isolated, rates.cut_off) = (0.0, 0.0, 0.0);
-        self.lasting = Some(LastingFaults::draw(&self.options, self.troubled, &mut rng));
+        let lasting = LastingFaults::draw(&self.options, self.troubled, &mut rng);
+        if !lasting.lateness().is_zero() {
+            rates.overloaded = 0.0;
+        }
+        self.lasting = Some(lasting);
     }
 
     /// By when a fault of the last moment has mended.
@@ -163,6 +175,8 @@ impl Schedule {
             rates.stalled_for,
             rates.paused_for,
             rates.elected_within,
+            rates.overloaded_for + rates.handshakes_late_by,
+            rates.path_long_for + rates.path_longer_by * 2,
             pairs_mend_within(&self.options),
             // By then, servers that have lost each other have noticed it.
             self.longest_tick() * (self.options.sync_limit + 3),
@@ -228,7 +242,59 @@ impl Schedule {
         let dead = options.session_timeout + options.tick * 2;
         let lag = lasting.longest_lag().min(options.session_timeout * 2 / 5);
         let contenders = (self.processes + lasting.processes()) * self.contenders;
-        self.waits_at_most() + dead * 3 + lag * (6 * contenders as u32)
+        let usual = self.waits_at_most() + dead * 3 + lag * (6 * contenders as u32);
+        match lasting.longest_handshake().is_zero() {
+            true => usual,
+            false => {
+                let hit = (lasting.processes() * self.contenders) as u32;
+                usual + self.opens_within() * 2 + self.bars_at_most() * (1 + hit)
+            }
+        }
+    }
+
+    /// How long the contenders of a hold that is lost can bar others while handshakes are slow for good.
+    ///
+    /// A handshake that its client gives up touches the session. The client waits longer and longer
+    /// once T has passed without a server: so it is back, and deletes what is lost, or a try takes so
+    /// long that the session expires.
+    pub(crate) fn bars_at_most(&self) -> Duration {
+        let (timeout, tick) = (self.options.session_timeout, self.longest_tick());
+        let longest = self.lasting.as_ref().map(LastingFaults::longest_handshake);
+        let longest = longest.unwrap_or_default().min(timeout);
+        timeout + self.tries_within(longest) + timeout + tick * 2
+    }
+
+    /// How long a process tries to open a session before it begins anew.
+    pub(crate) fn connects_within(&self) -> Duration {
+        match &self.lasting {
+            Some(lasting) if !lasting.lateness().is_zero() => self.opens_within(),
+            _ => Duration::from_secs(5),
+        }
+    }
+
+    /// How long it takes to open a session while all handshakes are slow for good.
+    pub(crate) fn opens_within(&self) -> Duration {
+        let lateness = self.lasting.as_ref().map(LastingFaults::lateness);
+        let timeout = self.options.session_timeout;
+        timeout + self.tries_within(lateness.unwrap_or_default())
+    }
+
+    /// How long a client tries, once nothing is urgent, until a try takes `enough`: the limit begins
+    /// at a second, or at the usual one if that is longer, and doubles after each round over all
+    /// servers.
+    fn tries_within(&self, enough: Duration) -> Duration {
+        let servers = self.options.servers as u32;
+        let timeout = self.options.session_timeout;
+        let usual = (timeout / (servers + 1)).min(timeout * 2 / 5);
+        let mut limit = usual.max(Duration::from_secs(1));
+        // Between two tries the client pauses for up to two seconds.
+        let round = |limit: Duration| limit * servers + Duration::from_secs(2);
+        let mut within = usual + round(limit);
+        while limit <= enough {
+            limit *= 2;
+            within += round(limit);
+        }
+        within
     }
 
     /// How long it takes from one holder to the next if nothing goes wrong: some round trips, or

@@ -28,6 +28,8 @@ pub(crate) struct Setting {
     pub(crate) longest_stay: Duration,
     /// The servers' tick that the processes are configured with.
     pub(crate) tick: Duration,
+    /// How long a process tries to open a session before it begins anew.
+    pub(crate) connects_within: Duration,
     /// How many there are beside.
     pub(crate) crowd: Crowd,
     /// Whether most holders hold for about as long as a session lasts.

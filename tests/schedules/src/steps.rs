@@ -23,6 +23,9 @@ pub(crate) fn of(state: &State, met: &FaultMet) -> BTreeSet<&'static str> {
         _ => None,
     });
     let mut steps: BTreeSet<_> = asked.collect();
+    if met.fault == "handshake slow" {
+        steps.insert("connect");
+    }
     let held = state.history.held();
     let holds = held.map(|(_, held)| held.hold.session_id() == session);
     if holds.into_iter().any(|holds| holds) {

@@ -113,7 +113,7 @@ impl Trial {
     pub(crate) async fn open(&self, process: &SimulatedProcess) -> Session {
         loop {
             let options = ConnectOptions::new()
-                .connection_timeout(Duration::from_secs(5))
+                .connection_timeout(self.schedule.connects_within())
                 .tick(self.schedule.options.tick);
             match Session::open(process.ensemble(), options).await {
                 Ok(session) => return session,

@@ -88,6 +88,27 @@ fn who_is_not_hit_comes_through_whatever_never_heals() {
     }
 }
 
+/// Seeds at which the znode of a lost hold once barred others for ever: its session was touched by
+/// handshakes that its client gave up.
+const TOUCHED_BY_HANDSHAKES: [u64; 6] = [5, 14, 26, 38, 74, 83];
+
+#[test]
+fn what_is_lost_bars_nobody_for_long_however_slow_the_handshakes_are() {
+    let variant = Variant {
+        never_heals: true,
+        ..Variant::default()
+    };
+    let recipe = TestedRecipe::named("lock").expect("a recipe of that name");
+    for seed in TOUCHED_BY_HANDSHAKES {
+        let report = run_as(recipe, seed, 0, &variant);
+        assert!(
+            report.violations.is_empty(),
+            "simulate --never-heals --recipe lock --seed {seed}: {:#?}",
+            report.violations,
+        );
+    }
+}
+
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for recipe in TestedRecipe::ALL {

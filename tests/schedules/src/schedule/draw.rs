@@ -55,7 +55,24 @@ impl Schedule {
         if !only_pairs && rng.u8(..3) == 0 {
             schedule.rates.outcome_hidden = 0.05 * rng.f64();
         }
+        if !only_pairs {
+            draw_slow_network(&mut schedule.rates, session_timeout, &mut rng);
+        }
         schedule
+    }
+}
+
+/// Now and then servers that answer handshakes late, and processes far away from the servers.
+fn draw_slow_network(rates: &mut FaultRates, session_timeout: Duration, rng: &mut Rng) {
+    if rng.u8(..3) == 0 {
+        rates.overloaded = 0.2 * rng.f64();
+        rates.handshakes_late_by = session_timeout * rng.u32(5..=150) / 100;
+        rates.overloaded_for = session_timeout * 2;
+    }
+    if rng.u8(..4) == 0 {
+        rates.path_long = 0.05 * rng.f64();
+        rates.path_longer_by = session_timeout * rng.u32(5..=50) / 100;
+        rates.path_long_for = session_timeout * 2;
     }
 }
 
