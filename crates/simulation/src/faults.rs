@@ -319,6 +319,14 @@ impl Faults {
         });
     }
 
+    /// Makes all servers refuse the credentials of new connections, or accept them again.
+    ///
+    /// So does a server that was restarted without the provider of their scheme.
+    pub fn refuse_credentials(&self, refuse: bool) {
+        self.shared
+            .with(|world| world.servers.refuses_credentials = refuse);
+    }
+
     /// Sets the wall clock of all servers, from which `ctime` and `mtime` of a znode are.
     pub fn set_system_time(&self, time: SystemTime) {
         let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -35,6 +35,7 @@ pub struct ConnectOptions {
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
     pub(crate) jute_maxbuffer: usize,
+    pub(crate) retries_refused_credentials: bool,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
@@ -48,6 +49,7 @@ impl ConnectOptions {
             tick: None,
             owner: None,
             jute_maxbuffer: request_limit::USUAL,
+            retries_refused_credentials: false,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -132,6 +134,22 @@ impl ConnectOptions {
         self.connections
             .auth
             .push((scheme.to_owned(), credentials.as_ref().to_owned()));
+        self
+    }
+
+    /// Keeps opening sessions while the servers refuse the credentials. By default it does not.
+    ///
+    /// A server refuses the credentials of a scheme that it does not know, for example if it was
+    /// restarted with a wrong configuration. By default the [`Session`](crate::Session) is over then
+    /// ([`SessionEnd::AuthenticationFailed`](crate::SessionEnd::AuthenticationFailed)), and its
+    /// process has to open another one. With `true` it retries, with pauses of up to five seconds, as
+    /// if no server answered.
+    ///
+    /// [`Session::connect_with`](crate::Session::connect_with) still fails at once if the first
+    /// session is refused: the credentials are probably wrong.
+    /// [`connect_in_background`](crate::Session::connect_in_background) retries then, too.
+    pub fn retry_refused_credentials(mut self, retries: bool) -> ConnectOptions {
+        self.retries_refused_credentials = retries;
         self
     }
 

@@ -120,6 +120,11 @@ impl Supervisor {
                 (Some(SessionEnd::InvalidOptions), Some(_)) | (None, _) => {
                     events::not_opened_yet(&error);
                 }
+                (Some(SessionEnd::AuthenticationFailed), _)
+                    if self.opener.options.retries_refused_credentials =>
+                {
+                    events::not_opened_yet(&error);
+                }
                 (Some(end), _) => {
                     events::not_opened(&error);
                     return Err(end);

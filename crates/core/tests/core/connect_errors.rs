@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError,
-    Session, SessionEnd,
+    Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions, Way};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -268,5 +268,30 @@ async fn refused_credentials_are_the_cause_beside_hosts_that_are_not_reached() {
         };
         let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
         assert_eq!(cause.to_string(), over.to_string(), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_are_refused_for_a_moment_end_the_session_unless_they_are_retried() {
+    for retries in [false, true] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let faults = simulation.faults();
+        let options = ConnectOptions::new().auth("digest", "me:secret");
+        let options = options.retry_refused_credentials(retries);
+        let session = Session::open(simulation.ensemble("one"), options.clone()).await;
+        let session = session.expect("the credentials are accepted");
+        faults.refuse_credentials(true);
+        faults.disconnect_from(0);
+        tokio::time::sleep(12 * SECOND).await;
+        let reason = SessionEnd::AuthenticationFailed;
+        let is_over = session.state() == SessionState::Ended(reason);
+        assert_eq!(is_over, !retries, "{:?}", session.state());
+        let first = Session::open(simulation.ensemble("two"), options.clone()).await;
+        assert!(first.is_err(), "wrong credentials are said at once");
+
+        faults.refuse_credentials(false);
+        let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+        let held = tokio::time::timeout(10 * SECOND, queue.acquire()).await;
+        assert_eq!(held.expect("in time").is_ok(), retries);
     }
 }

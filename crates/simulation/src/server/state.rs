@@ -77,6 +77,8 @@ pub(crate) struct Servers {
 
     /// The start of the simulation in milliseconds since 1970, for the times of znodes.
     pub(crate) began_at: i64,
+    /// True if no server knows any scheme.
+    pub(crate) refuses_credentials: bool,
     pub(crate) history: Vec<Committed>,
     pub(crate) keeps_history: bool,
     pub(crate) commit_observer: Option<CommitObserver>,
@@ -123,6 +125,7 @@ impl Servers {
             syncs: Vec::new(),
             timers_armed: false,
             began_at: EPOCH,
+            refuses_credentials: false,
             history: Vec::new(),
             keeps_history: true,
             commit_observer: None,
