@@ -24,6 +24,12 @@ pub enum End {
     /// No server accepted the credentials when the session was opened.
     #[error("the servers do not accept the credentials")]
     AuthenticationFailed,
+    /// The servers accept no request without SASL or another scheme that they enforce.
+    #[error(
+        "the servers accept no request of a session without SASL (sessionRequireClientSASLAuth or \
+         enforce.auth.schemes)"
+    )]
+    SaslRequired,
     /// This process has closed the session.
     #[error("the session is closed")]
     Closed,

@@ -13,6 +13,11 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// A member that dies breaks the connections of many sessions at the same moment.
 const AFTER_A_BREAK: Duration = Duration::from_millis(50);
 
+/// The longest pause between two rounds, for this session timeout.
+pub(crate) fn longest_pause(session_timeout: Duration) -> Duration {
+    LONGEST.min(session_timeout / 6)
+}
+
 /// The hosts of the ensemble in the order of the tries, and the pauses between the tries.
 ///
 /// Each pause is drawn from zero to its limit ("full jitter"), so that the sessions of many
@@ -52,7 +57,7 @@ impl Hosts {
         host
     }
 
-    /// Notes that a session was confirmed and has answered a request.
+    /// Notes that a connection has lasted for the longest pause, and has answered a request.
     pub(crate) fn confirmed(&mut self) {
         self.failed = 0;
     }
@@ -71,7 +76,7 @@ impl Hosts {
             return Duration::ZERO;
         }
         let limit = FIRST.saturating_mul(1 << round.min(10));
-        self.draw(limit.min(LONGEST).min(session_timeout / 6))
+        self.draw(limit.min(longest_pause(session_timeout)))
     }
 
     /// The pause before the next try, after a connection that had confirmed the session.
@@ -79,11 +84,12 @@ impl Hosts {
     /// A server that confirms each session and then breaks it is no reason for a shorter pause than
     /// after other failures.
     pub(crate) fn pause_after_break(&mut self, session_timeout: Duration) -> Duration {
+        let pause = self.draw(AFTER_A_BREAK.min(session_timeout / 20));
         if self.failed > 0 {
-            return self.pause_after_failure(session_timeout);
+            return self.pause_after_failure(session_timeout).max(pause);
         }
         self.failed = 1;
-        self.draw(AFTER_A_BREAK.min(session_timeout / 20))
+        pause
     }
 
     /// A pause of up to this limit.

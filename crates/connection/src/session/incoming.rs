@@ -10,6 +10,7 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{Break, End, RequestError};
 use crate::session::handshake_limit::HandshakeLimit;
+use crate::session::hosts::longest_pause;
 use crate::session::machine::{
     Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
 };
@@ -66,8 +67,11 @@ impl<R, W> Machine<R, W> {
     }
 
     /// A server that has confirmed the session has answered.
-    fn confirmed(&mut self) {
-        self.hosts.confirmed();
+    fn confirmed(&mut self, now: Duration) {
+        // A server that answers once and then breaks the connection is tried with growing pauses.
+        if now >= self.up_at + longest_pause(self.timing.session) {
+            self.hosts.confirmed();
+        }
         self.handshake_limit = HandshakeLimit::default();
     }
 
@@ -83,11 +87,15 @@ impl<R, W> Machine<R, W> {
             return self.greeted(now, host, ConnectResponse::decode(frame)?);
         }
         let header = ReplyHeader::peek(frame)?;
+        if header.error == ErrorCode::SessionClosedRequireSaslAuth {
+            self.end(End::SaslRequired);
+            return Ok(());
+        }
         match header.xid {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                self.confirmed();
+                self.confirmed(now);
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),
@@ -248,7 +256,7 @@ impl<R, W> Machine<R, W> {
     fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
-        self.confirmed();
+        self.confirmed(now);
         self.requests.answered()
     }
 

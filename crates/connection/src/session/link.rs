@@ -244,6 +244,7 @@ impl<R, W> Machine<R, W> {
         }
         self.link = Link::Up;
         self.served_at = Some(now);
+        self.up_at = now;
         self.refusal = Refusal::Unknown;
         self.confirmed_once = true;
         self.refusals = 0;

@@ -205,6 +205,8 @@ pub struct Machine<R, W> {
     /// When a server that had confirmed the session was last heard. `None` before the first one.
     pub(crate) served_at: Option<Duration>,
     pub(crate) refusal: Refusal,
+    /// When the present connection was restored.
+    pub(crate) up_at: Duration,
     /// Why the last connection to each host was not opened or broke.
     pub(crate) obstacles: Vec<Option<Break>>,
     pub(crate) link: Link,
@@ -273,6 +275,7 @@ impl<R, W> Machine<R, W> {
             handshake_limit,
             served_at: None,
             refusal: Refusal::Unknown,
+            up_at: now,
             timing,
             last_zxid: 0,
             obstacles: vec![None; config.hosts],

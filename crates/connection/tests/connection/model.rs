@@ -20,6 +20,8 @@ pub(crate) struct Conduct {
     /// The error that `setWatches` is answered with.
     pub(crate) refuses_watches: Option<ErrorCode>,
     pub(crate) refuses_auth: bool,
+    /// Each request is answered with this error, and the connection is closed.
+    pub(crate) refuses_all: Option<ErrorCode>,
     pub(crate) read_only: bool,
     /// True if the members have no quorum: they close each connection in the handshake.
     pub(crate) no_quorum: bool,
@@ -33,6 +35,7 @@ impl Default for Conduct {
             closes_at: None,
             refuses_watches: None,
             refuses_auth: false,
+            refuses_all: None,
             read_only: false,
             no_quorum: false,
         }
@@ -169,6 +172,11 @@ impl Ensemble {
             return;
         }
         if self.conduct.mute.contains(&opcode) {
+            return;
+        }
+        if let Some(error) = self.conduct.refuses_all {
+            served.send(&Reply::failed(xid, self.zxid, error));
+            served.closed = true;
             return;
         }
         let result = self.apply(served, body);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{Config, End};
-use zookeeper_recipes_protocol::OpCode;
+use zookeeper_recipes_protocol::{ErrorCode, OpCode};
 
 use crate::world::{T, Way, World, config};
 
@@ -104,4 +104,41 @@ fn session_is_resumed_by_a_server_that_has_caught_up_in_time() {
     world.pass(2 * T - ROUND);
     world.ensemble.zxid = seen;
     world.until(World::is_connected);
+}
+
+#[test]
+fn session_whose_requests_need_sasl_is_over_at_the_first_of_any_kind() {
+    let asks: [fn(&mut World); 3] = [
+        |world| {
+            world.create("/b");
+        },
+        |world| world.machine.close(world.now),
+        |world| world.pass(T),
+    ];
+    for ask in asks {
+        let mut world = connected(7);
+        world.ensemble.conduct.refuses_all = Some(ErrorCode::SessionClosedRequireSaslAuth);
+        ask(&mut world);
+        world.until(|world| world.end().is_some());
+        assert_eq!(world.end(), Some(End::SaslRequired));
+        assert_eq!(world.connects.len(), 1);
+        world.check();
+    }
+}
+
+/// Its answer confirms the session each time.
+#[test]
+fn server_that_answers_once_and_breaks_the_connection_is_tried_with_pauses() {
+    let mut world = connected(7);
+    let since = world.now;
+    let mut number = 0;
+    while world.now - since < Duration::from_secs(60) {
+        number += 1;
+        let asked = world.create(&format!("/b{number}"));
+        world.until(|world| world.is_answered(asked));
+        world.close_connection();
+        world.pass(Duration::from_millis(1));
+    }
+    let tries = world.connects.len();
+    assert!(tries <= 400, "{tries} tries in a minute");
 }

@@ -22,8 +22,8 @@ pub(crate) fn suspended(session: SessionId, is_suspended: bool) {
 
 pub(crate) fn over(session: SessionId, reason: SessionEnd) {
     match reason {
-        // An operator has to know that the servers are not what they were.
-        SessionEnd::Refused => {
+        // An operator has to know.
+        SessionEnd::Refused | SessionEnd::SaslRequired => {
             tracing::warn!(target: TARGET, %session, %reason, "session over");
         }
         _ => tracing::info!(target: TARGET, %session, %reason, "session over"),

@@ -23,6 +23,14 @@ pub enum SessionEnd {
     /// The server refused the credentials.
     #[error("refused by the server: authentication failed")]
     AuthenticationFailed,
+    /// The servers accept no request without SASL, or another scheme that they enforce.
+    ///
+    /// This library has no SASL. No further session is opened.
+    #[error(
+        "refused by the servers, which accept no request without SASL \
+         (sessionRequireClientSASLAuth or enforce.auth.schemes)"
+    )]
+    SaslRequired,
     /// This process has closed the session, because a server has shortened its timeout.
     ///
     /// The server did so at a reconnect. The lease counted with the longer timeout.

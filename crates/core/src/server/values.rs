@@ -78,6 +78,7 @@ pub(crate) fn session_end(end: End) -> SessionEnd {
         End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
         End::Closed => SessionEnd::Closed,
         End::Refused => SessionEnd::Refused,
+        End::SaslRequired => SessionEnd::SaslRequired,
         _ => SessionEnd::Expired,
     }
 }

@@ -142,6 +142,12 @@ impl Opener {
             match ensemble.connect().await {
                 Ok(server) => return Ok((origin, server)),
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
+                // The session was lost before it was up. The next one may come up.
+                Err(over @ ServerError::SessionOver(end))
+                    if end.is_followed() && ensemble.opens_sessions() =>
+                {
+                    *seen = over;
+                }
                 Err(error) => return Err(error),
             }
             backoff.wait().await;

@@ -74,7 +74,7 @@ impl Supervisor {
             events::over(open.live.id, end);
             // `AuthenticationFailed` is not final here: the servers may accept a session without
             // the library's own identity.
-            if end == SessionEnd::Closed {
+            if matches!(end, SessionEnd::Closed | SessionEnd::SaslRequired) {
                 return end;
             }
             self.current.send_replace(Current::new(None));

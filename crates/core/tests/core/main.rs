@@ -21,6 +21,7 @@ mod local_queue;
 mod long_queues;
 mod loss_reasons;
 mod losses;
+mod lost_at_the_opening;
 mod lost_data;
 mod many_watches;
 mod memory;

@@ -31,6 +31,7 @@ fn event_of_a_watch_says_what_has_changed_or_why_there_is_none() {
         (End::AuthenticationFailed, SessionEnd::AuthenticationFailed),
         (End::Closed, SessionEnd::Closed),
         (End::Refused, SessionEnd::Refused),
+        (End::SaslRequired, SessionEnd::SaslRequired),
         (End::Expired, SessionEnd::Expired),
     ];
     for (end, expected) in ends {
