@@ -79,15 +79,19 @@ impl Connection {
 
     /// Opens a session whose contenders say that they are of this owner.
     ///
-    /// The attempt ends after `limit`, if there is one.
+    /// The attempt ends after `limit`, if there is one. `retries` is for credentials that are refused
+    /// after the first session.
     #[cfg(unix)]
     pub(crate) async fn open_for(
         &self,
         owner: String,
         limit: Option<Duration>,
+        retries: bool,
     ) -> Result<Session, Failure> {
         self.warn_of_readers();
-        let session = self.open_with(limit, self.options()?.owner(owner)).await?;
+        let options = self.options()?.owner(owner);
+        let options = options.retry_refused_credentials(retries);
+        let session = self.open_with(limit, options).await?;
         if let Some(silence) = session.tolerated_silence().filter(|it| *it < SHORT_SILENCE) {
             warn(&format!(
                 "a silence of the servers of {silence:?} can end the hold: set --tick to their \

@@ -25,6 +25,8 @@ pub(crate) struct Leading<'a> {
     pub(crate) id: &'a str,
     /// True if it leads only while no other campaigns.
     pub(crate) standby: bool,
+    /// True if credentials that are refused for a moment do not end the program.
+    pub(crate) retry_credentials: bool,
     /// True if a loss ends the program.
     pub(crate) once: bool,
     /// The longest campaign.
@@ -37,10 +39,12 @@ impl Leading<'_> {
     pub(crate) async fn run(&self) -> Result<Exit, Failure> {
         self.task.look_at_command()?;
         let mut signals = heard()?;
+        let (owner, retries) = (self.task.owner(), self.retry_credentials);
+        let opening = self.connection.open_for(owner, self.timeout, retries);
         let session = tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
-            session = self.connection.open_for(self.task.owner(), self.timeout) => session?,
+            session = opening => session?,
         };
         let result = self.in_session(&session, &mut signals).await;
         close(session).await;

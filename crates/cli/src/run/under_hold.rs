@@ -50,7 +50,7 @@ impl UnderHold<'_> {
         let session = tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
-            session = self.connection.open_for(owner, self.wait.connects_within()) => session?,
+            session = self.connection.open_for(owner, self.wait.connects_within(), false) => session?,
         };
         let result = work(&session, &mut signals).await;
         close(session).await;

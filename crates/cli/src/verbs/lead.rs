@@ -33,6 +33,13 @@ pub(crate) struct Lead {
     #[arg(long)]
     standby: bool,
 
+    /// Keep campaigning while the servers refuse the credentials after the first session.
+    ///
+    /// A server that is restarted with a wrong configuration does that for a while. By default zkr
+    /// ends with exit code 77 then.
+    #[arg(long)]
+    retry_credentials: bool,
+
     /// End after the leadership was lost or transferred, instead of campaigning again.
     #[arg(long)]
     once: bool,
@@ -53,6 +60,7 @@ impl Lead {
             id: &self.id,
             standby: self.standby,
             once: self.once,
+            retry_credentials: self.retry_credentials,
             timeout: self.timeout,
             task: &self.task,
         };

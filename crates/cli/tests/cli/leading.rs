@@ -5,7 +5,7 @@ use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_suite::{LONG, eventually, session};
 
-use crate::support::{Stage, ended, line_in, read, runs, send};
+use crate::support::{Stage, ended, line_in, read, runs, send, zkr};
 
 /// Writes the process id and the token, and continues.
 const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
@@ -243,4 +243,31 @@ async fn leader_that_may_not_delete_its_znode_ends_so_that_the_named_candidate_l
     assert!(shown.stdout.starts_with("next leads: "), "{shown:?}");
     let first = ended(first).await;
     assert_ne!(first.code, Some(0), "{first:?}");
+}
+
+/// As a server that was restarted without the provider of their scheme.
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_are_refused_for_a_moment_end_a_candidate_unless_it_retries() {
+    for (options, code) in [(&[][..], Some(77)), (&["--retry-credentials"], Some(0))] {
+        let stage = Stage::new();
+        let (file, faults) = (stage.file("terms"), stage.server.faults());
+        let term = "echo $ZKR_FENCING_TOKEN >> \"$0\"; [ $(wc -l < \"$0\") = 2 ] || sleep 60";
+        let candidate = zkr(&stage.connect)
+            .env("ZKR_CREDENTIALS", "digest:me:secret")
+            .args(["lead", "/leader", "--id", "a", "--session-timeout", "2s"])
+            .args(options)
+            .args(["--", "sh", "-c", term])
+            .arg(&file)
+            .spawn();
+        let candidate = candidate.expect("zkr starts");
+        line_in(&file).await;
+        faults.refuse_credentials(true);
+        faults.disconnect_from(0);
+        stage.queue("/leader", 0).await;
+        if code == Some(0) {
+            faults.refuse_credentials(false);
+        }
+        let candidate = ended(candidate).await;
+        assert_eq!(candidate.code, code, "{candidate:?}");
+    }
 }
