@@ -51,8 +51,9 @@ impl<R, W> Machine<R, W> {
     /// Nothing is left to protect once T has passed without a server. After another T with nothing
     /// but refusals, a refusal by a server that opens sessions is the end.
     pub(crate) fn note_refusal(&mut self, now: Duration, cause: &Break) -> bool {
+        // A host that has confirmed the session does not refuse it.
         let asked = match self.link {
-            Link::Greeting { host, .. } | Link::Restoring { host, .. } => Some(host),
+            Link::Greeting { host, .. } => Some(host),
             _ => None,
         };
         let in_vain = self.served_at.is_some_and(|at| {
@@ -60,7 +61,7 @@ impl<R, W> Machine<R, W> {
             now >= at + twice && self.closing_until.is_none()
         });
         match (self.refusal, asked) {
-            (Refusal::Shown(_), Some(_)) => return true,
+            (Refusal::Shown(_), Some(_)) if refuses(cause) => return true,
             (Refusal::Unknown, Some(host)) if in_vain && refuses(cause) => {
                 self.refusal = Refusal::Suspected(host);
             }

@@ -95,6 +95,41 @@ fn session_lives_on_whenever_the_quorum_returns() {
     }
 }
 
+/// Such a server has confirmed the session before.
+#[test]
+fn session_lives_on_though_the_server_closes_the_connection_at_watches_set_again() {
+    let mut world = connected(7);
+    let session = world.machine.session_id();
+    world.watch(zookeeper_recipes_connection::WatchedRead::Exists, "/b");
+    world.settle();
+    world.ensemble.conduct.closes_at = Some(OpCode::SetWatches);
+    world.ways.fill(Way::Refused);
+    world.close_connection();
+    world.pass(3 * T);
+    world.ways.fill(Way::Member);
+    world.until(|world| world.is_connected() || world.end().is_some());
+    assert_eq!(world.end(), None);
+    assert_eq!(world.machine.session_id(), session);
+}
+
+/// Silence is no refusal.
+#[test]
+fn session_lives_on_though_the_server_is_silent_when_it_is_asked_once_more() {
+    let mut world = connected(7);
+    let session = world.machine.session_id();
+    let seen = std::mem::replace(&mut world.ensemble.zxid, 0);
+    world.close_connection();
+    // It refuses the session, and opens a new one.
+    world.until(|world| closes(world) == 1);
+    world.ways.fill(Way::Mute);
+    world.pass(T);
+    assert_eq!(world.end(), None);
+    world.ensemble.zxid = seen;
+    world.ways.fill(Way::Member);
+    world.until(World::is_connected);
+    assert_eq!(world.machine.session_id(), session);
+}
+
 /// A follower that is behind, while the others cannot be reached.
 #[test]
 fn session_is_resumed_by_a_server_that_has_caught_up_in_time() {
