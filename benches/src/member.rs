@@ -30,7 +30,7 @@ impl Member {
     pub async fn connect(connect_string: &str, number: usize) -> anyhow::Result<Vec<Member>> {
         let connecting = stream::iter(0..number).map(|_| async {
             let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-            let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+            let ensemble = ZookeeperEnsemble::new(connect_string)?;
             let meter = Meter::default();
             let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
             let session = Session::open(Arc::new(ensemble), options).await?;

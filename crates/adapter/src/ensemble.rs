@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
-use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Ensemble, InvalidInput, NodePath, ServerError, SessionEnd};
+use zookeeper_recipes_core::ensemble::{Connector, ServerSession};
+use zookeeper_recipes_core::{
+    ConnectOptions, Ensemble, InvalidInput, NodePath, ServerError, SessionEnd,
+};
 
 use crate::fence::Fence;
 use crate::session::ClientSession;
 
 /// The ensemble of a client that the caller has connected. It has one session, and opens no other.
 ///
-/// The ensemble does not open a new ZooKeeper session when the client's session is over. A session
-/// timeout and credentials are options of the client. A `Session` refuses them for this ensemble.
+/// The ensemble does not open a new ZooKeeper session when the client's session is over. The session
+/// timeout, credentials and TLS are options of the client. A `Session` refuses them for this
+/// ensemble.
 ///
 /// # The end of the session
 ///
@@ -95,6 +98,30 @@ impl fmt::Debug for ClientEnsemble {
 }
 
 impl Ensemble for ClientEnsemble {
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        for option in options.of_connections() {
+            option.refuse("a client that you have connected: set it at the client")?;
+        }
+        Ok(self)
+    }
+
+    fn now(&self) -> Duration {
+        zookeeper_recipes_core::ensemble::now()
+    }
+
+    fn address(&self) -> String {
+        "the client passed to ClientEnsemble".to_owned()
+    }
+
+    fn chroot(&self) -> &str {
+        &self.chroot
+    }
+}
+
+impl Connector for ClientEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         let client = self
             .client
@@ -119,19 +146,7 @@ impl Ensemble for ClientEnsemble {
         .boxed()
     }
 
-    fn opens_sessions(&self) -> bool {
-        false
-    }
-
-    fn now(&self) -> Duration {
-        zookeeper_recipes_core::ensemble::now()
-    }
-
-    fn address(&self) -> String {
-        "the client passed to ClientEnsemble".to_owned()
-    }
-
-    fn chroot(&self) -> &str {
-        &self.chroot
+    fn asked_timeout(&self) -> Option<Duration> {
+        None
     }
 }

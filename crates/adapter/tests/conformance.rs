@@ -6,14 +6,11 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{EnsembleOptions, ServerSession};
+use zookeeper_recipes_core::ensemble::{ConnectionOption, Connector, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, InvalidInput, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
 };
-
-/// As long as that of the other sessions of the suite.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 
 async fn conforms(recipe: TestedRecipe, weight: u64) {
     let server = server().await;
@@ -32,19 +29,25 @@ struct NewClients {
 }
 
 impl Ensemble for NewClients {
-    /// Each client has the session timeout of the suite already.
-    fn with_options(&self, _: &EnsembleOptions) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        Ok(None)
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move {
-            let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-            let client = connector.connect(&self.address).await;
-            let client = client.map_err(ServerError::outcome_unknown)?;
-            ClientEnsemble::new(client).connect().await
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        let mut session_timeout = None;
+        for option in options.of_connections() {
+            match option {
+                ConnectionOption::SessionTimeout(timeout) => session_timeout = Some(timeout),
+                ConnectionOption::Auth { .. } | ConnectionOption::Tls => {
+                    option.refuse("a client of the suite")?;
+                }
+            }
         }
-        .boxed()
+        let address = self.address.clone();
+        let session_timeout = session_timeout.expect("the suite sets it");
+        Ok(Arc::new(NewClient {
+            address,
+            session_timeout,
+        }))
     }
 
     fn now(&self) -> Duration {
@@ -53,6 +56,28 @@ impl Ensemble for NewClients {
 
     fn address(&self) -> String {
         self.address.clone()
+    }
+}
+
+#[derive(Debug)]
+struct NewClient {
+    address: String,
+    session_timeout: Duration,
+}
+
+impl Connector for NewClient {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        async move {
+            let connector = Client::connector().with_session_timeout(self.session_timeout);
+            let client = connector.connect(&self.address).await;
+            let client = client.map_err(ServerError::outcome_unknown)?;
+            ClientEnsemble::new(client).connect().await
+        }
+        .boxed()
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        Some(self.session_timeout)
     }
 }
 

@@ -3,7 +3,6 @@
 pub(crate) mod checks;
 pub(crate) mod connect_string;
 pub mod ensemble;
-pub(crate) mod ensemble_options;
 pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod request_limit;

@@ -1,6 +1,5 @@
 //! Reading who leads, once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
@@ -28,22 +27,7 @@ pub(crate) async fn in_time<T>(
     let most = session.timeout().unwrap_or(WITHOUT_SESSION);
     match tokio::time::timeout(most, requests).await {
         Ok(result) => result,
-        Err(_) => Err(no_answer(session, directory, most)),
-    }
-}
-
-fn no_answer(session: &Session, directory: &NodePath, waited: Duration) -> Error {
-    let silence = ServerError::outcome_unknown(format!("no server answered within {waited:.1?}"));
-    match session.id() {
-        Some(id) => Error::at(directory.as_str(), id, silence),
-        None => {
-            let ensemble = session.ensemble();
-            Error::Connect {
-                address: ensemble.address(),
-                tried_for: waited,
-                cause: ensemble.obstacle().unwrap_or_else(|| Arc::new(silence)),
-            }
-        }
+        Err(_) => Err(session.no_answer(directory, most)),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::server::watches::WatchKind;
 /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 ///
 /// let simulation = Simulation::new(SimulationOptions::default());
-/// let session = simulation.ensemble("worker").connect().await?;
+/// let session = simulation.process("worker").connect().await?;
 /// let (_, changed) = session.list_and_watch("/").await?;
 ///
 /// let administrator = simulation.administrator();

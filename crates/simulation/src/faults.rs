@@ -26,7 +26,7 @@ use crate::server::data::Data;
 /// use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
 ///
 /// let simulation = Simulation::new(SimulationOptions { servers: 3, ..Default::default() });
-/// let session = simulation.ensemble("worker").connect().await?;
+/// let session = simulation.process("worker").connect().await?;
 ///
 /// simulation.faults().elect(1, Duration::from_secs(1)); // the leader falls
 /// tokio::time::sleep(Duration::from_secs(2)).await;

@@ -85,7 +85,7 @@
 //! };
 //!
 //! let simulation = Simulation::new(SimulationOptions { seed: 7, ..Default::default() });
-//! let session = simulation.ensemble("worker").connect().await.unwrap();
+//! let session = simulation.process("worker").connect().await.unwrap();
 //! simulation.faults().inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
 //!
 //! let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];

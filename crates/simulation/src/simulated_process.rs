@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::Ensemble;
-use zookeeper_recipes_core::{ConnectOptions, ZookeeperEnsemble};
+use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
+use zookeeper_recipes_core::{ConnectOptions, ServerError, ZookeeperEnsemble};
 
 use crate::chance::fault::Way;
 use crate::client::process::{Clock, ProcessId};
@@ -25,7 +25,7 @@ use crate::engine::tasks;
 ///
 /// let simulation = Simulation::new(SimulationOptions::default());
 /// let process = simulation.process("worker");
-/// let session = process.ensemble().connect().await?;
+/// let session = process.connect().await?;
 ///
 /// process.sleep(Duration::from_secs(60)); // longer than its session lives
 /// process.while_awake(async {}).await;
@@ -41,7 +41,6 @@ pub struct SimulatedProcess {
     pub(crate) clock: Clock,
     pub(crate) name: String,
     pub(crate) chroot: String,
-    pub(crate) credentials: Vec<(String, String)>,
 }
 
 impl SimulatedProcess {
@@ -58,15 +57,6 @@ impl SimulatedProcess {
         }
     }
 
-    /// The same process, with sessions that authenticate with these credentials.
-    ///
-    /// For example, `("digest", "user:password")`.
-    pub fn with_credentials(mut self, scheme: &str, credentials: &str) -> SimulatedProcess {
-        let credentials = (scheme.to_owned(), credentials.to_owned());
-        self.credentials.push(credentials);
-        self
-    }
-
     /// The ensemble, as this process reaches it.
     ///
     /// The names of its servers have the seed in them.
@@ -80,21 +70,30 @@ impl SimulatedProcess {
             process: self.id,
             clock: self.clock,
         };
-        let (hosts, timeout) = self.shared.with(|world| {
-            let options = &world.servers.options;
-            let seed = options.seed;
+        let hosts = self.shared.with(|world| {
+            let seed = world.servers.options.seed;
             let servers = 0..world.servers.members.len();
             let hosts = servers.map(|server| format!("server-{server}.simulation-{seed}"));
-            (hosts.collect::<Vec<_>>(), options.session_timeout)
+            hosts.collect::<Vec<_>>()
         });
         let chroot = self.chroot.trim_end_matches('/');
         let connect_string = format!("{}{chroot}", hosts.join(","));
-        let mut options = ConnectOptions::new().session_timeout(timeout);
-        for (scheme, credentials) in &self.credentials {
-            options = options.auth(scheme, credentials);
-        }
-        let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string, options);
+        let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string);
         Arc::new(ensemble.expect("a good chroot"))
+    }
+
+    /// Opens a session of this process with the default options, and no recipes' session over it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Connector::connect`](zookeeper_recipes_core::ensemble::Connector::connect).
+    ///
+    /// # Panics
+    ///
+    /// As [`ensemble`](Self::ensemble).
+    pub async fn connect(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
+        let connector = self.ensemble().connector(&ConnectOptions::new());
+        connector.expect("it needs no options").connect().await
     }
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
@@ -186,7 +185,6 @@ impl SimulatedProcess {
     }
 }
 
-/// Leaves the credentials out.
 impl fmt::Debug for SimulatedProcess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

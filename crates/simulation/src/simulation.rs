@@ -82,7 +82,6 @@ impl Simulation {
             id,
             name: name.to_owned(),
             chroot: "/".to_owned(),
-            credentials: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::env;
 
 use uuid::Uuid;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, ZookeeperEnsemble};
+use zookeeper_recipes_core::{Ensemble, ZookeeperEnsemble};
 
 use crate::error::Error;
 use crate::four_letter::Monitor;
@@ -133,7 +133,7 @@ impl TestEnsemble {
 
 /// The addresses in a connect string, each with its port.
 fn servers(connect_string: &str) -> Result<Vec<String>, Error> {
-    let ensemble = ZookeeperEnsemble::new(connect_string, ConnectOptions::new());
+    let ensemble = ZookeeperEnsemble::new(connect_string);
     let ensemble = ensemble.map_err(|_| Error::ConnectString {
         value: connect_string.to_owned(),
     })?;

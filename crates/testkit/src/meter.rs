@@ -12,11 +12,10 @@
 //! use zookeeper_recipes_testkit::{Server, ServerOptions};
 //!
 //! let server = Server::start(ServerOptions::new()).await?;
-//! let options = ConnectOptions::new();
-//! let ensemble = ZookeeperEnsemble::new(&server.connect_string(), options.clone())?;
+//! let ensemble = ZookeeperEnsemble::new(&server.connect_string())?;
 //! let meter = Meter::default();
 //! let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
-//! let session = Session::open(Arc::new(ensemble), options).await?;
+//! let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await?;
 //!
 //! let before = meter.read();
 //! session.server(&"/locks".parse()?).await?.list("/").await?;
@@ -33,10 +32,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, EnsembleOptions, Event, Exchange,
+    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Event, Exchange,
     Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_core::{Identity, InvalidInput, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Identity, InvalidInput, ServerError};
 
 /// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,21 +197,14 @@ impl MeteredEnsemble {
 }
 
 impl Ensemble for MeteredEnsemble {
-    fn with_options(
-        &self,
-        options: &EnsembleOptions,
-    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        let meter = self.meter.clone();
-        let metered = |ensemble| Arc::new(MeteredEnsemble { ensemble, meter }) as Arc<dyn Ensemble>;
-        Ok(self.ensemble.with_options(options)?.map(metered))
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        Box::pin(async move {
-            let server = self.ensemble.connect().await?;
-            let meter = self.meter.clone();
-            Ok(Arc::new(MeteredSession { server, meter }) as Arc<dyn ServerSession>)
-        })
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        Ok(Arc::new(MeteredConnector {
+            connector: self.ensemble.clone().connector(options)?,
+            meter: self.meter.clone(),
+        }))
     }
 
     fn now(&self) -> Duration {
@@ -237,6 +229,30 @@ impl Ensemble for MeteredEnsemble {
 
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         self.ensemble.task(work)
+    }
+}
+
+#[derive(Debug)]
+struct MeteredConnector {
+    connector: Arc<dyn Connector>,
+    meter: Meter,
+}
+
+impl Connector for MeteredConnector {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        Box::pin(async move {
+            let server = self.connector.connect().await?;
+            let meter = self.meter.clone();
+            Ok(Arc::new(MeteredSession { server, meter }) as Arc<dyn ServerSession>)
+        })
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        self.connector.asked_timeout()
+    }
+
+    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
+        self.connector.obstacle()
     }
 }
 

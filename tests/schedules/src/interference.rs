@@ -171,11 +171,11 @@ pub(crate) fn end(simulation: &Simulation, setting: &Setting, session: SessionId
 
 /// Contends as another library would: creates a contender, and some time deletes it.
 async fn contend(simulation: &Simulation, setting: &Setting, mut rng: Rng) {
-    let ensemble = simulation.ensemble("foreign");
+    let process = simulation.process("foreign");
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
     loop {
         sleep(Duration::from_millis(rng.u64(100..=3_000))).await;
-        let Ok(Ok(session)) = timeout(Duration::from_secs(3), ensemble.connect()).await else {
+        let Ok(Ok(session)) = timeout(Duration::from_secs(3), process.connect()).await else {
             continue;
         };
         for _ in 0..rng.u8(1..=3) {

@@ -9,10 +9,10 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Node, Operation,
-    Outcome, Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Event, Exchange, Node,
+    Operation, Outcome, Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_core::{Identity, Refusal, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Identity, InvalidInput, Refusal, ServerError};
 
 use crate::znodes::{Watched, Znodes};
 
@@ -55,6 +55,32 @@ impl fmt::Debug for Server {
 }
 
 impl Ensemble for Server {
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        for option in options.of_connections() {
+            option.refuse("a server in memory")?;
+        }
+        Ok(self)
+    }
+
+    fn now(&self) -> Duration {
+        NOW
+    }
+
+    fn address(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn identity(&self) -> Identity {
+        let mut drawn = self.0.drawn.lock().expect("no thread panics with it");
+        drawn.1 += 1;
+        Identity::from_random_bits(drawn.1)
+    }
+}
+
+impl Connector for Server {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         let mut drawn = self.0.drawn.lock().expect("no thread panics with it");
         drawn.0 += 1;
@@ -73,18 +99,8 @@ impl Ensemble for Server {
         ready(Ok(session)).boxed()
     }
 
-    fn now(&self) -> Duration {
-        NOW
-    }
-
-    fn address(&self) -> String {
-        "memory".to_owned()
-    }
-
-    fn identity(&self) -> Identity {
-        let mut drawn = self.0.drawn.lock().expect("no thread panics with it");
-        drawn.1 += 1;
-        Identity::from_random_bits(drawn.1)
+    fn asked_timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
     }
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct ConnectString {
     /// The connect string without spaces around its hosts.
     pub(crate) text: String,
     pub(crate) hosts: Vec<Host>,
+    /// True for each host that is to be encrypted, and false for each that is not to be.
+    ///
+    /// A host that does not say is left out.
+    are_encrypted: Vec<bool>,
     /// The chroot. `/` if the connect string has none.
     pub(crate) chroot: String,
 }
@@ -21,9 +25,8 @@ pub(crate) struct ConnectString {
 impl ConnectString {
     /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
     ///
-    /// A host is refused if its scheme contradicts `is_encrypted`. What may be credentials is
-    /// refused, and the error does not quote it.
-    pub(crate) fn new(given: &str, is_encrypted: bool) -> Result<ConnectString, InvalidInput> {
+    /// What may be credentials is refused, and the error does not quote it.
+    pub(crate) fn new(given: &str) -> Result<ConnectString, InvalidInput> {
         if may_have_credentials(given) {
             let problem = "may have credentials in it: give them to ConnectOptions::auth, or to zkr \
                            by --credentials-file. If the @ is the chroot's, put each host into \
@@ -33,10 +36,11 @@ impl ConnectString {
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
         let refuse = |problem: String| InvalidInput::new("connect string", given, problem);
         let text = parts.join(",");
-        let mut hosts = Vec::new();
+        let (mut hosts, mut are_encrypted) = (Vec::new(), Vec::new());
         let mut chroot = "/";
         for (place, part) in parts.iter().enumerate() {
-            let mut host = without_scheme(part, is_encrypted).map_err(refuse)?;
+            let (is_encrypted, mut host) = without_scheme(part).map_err(refuse)?;
+            are_encrypted.extend(is_encrypted);
             if let Some(slash) = host.find('/') {
                 if place + 1 < parts.len() {
                     return Err(refuse("has a chroot before its last host".to_owned()));
@@ -52,27 +56,40 @@ impl ConnectString {
         Ok(ConnectString {
             text,
             hosts,
+            are_encrypted,
             chroot,
         })
     }
+
+    /// Refuses a host whose scheme contradicts the options.
+    pub(crate) fn check_schemes(&self, is_encrypted: bool) -> Result<(), InvalidInput> {
+        if self.are_encrypted.iter().all(|it| *it == is_encrypted) {
+            return Ok(());
+        }
+        let problem = match is_encrypted {
+            true => "has tcp:// in it, which is not encrypted, but the options set TLS",
+            false if cfg!(feature = "tls") => {
+                "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls"
+            }
+            false => {
+                "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls of the \
+                 cargo feature tls"
+            }
+        };
+        Err(InvalidInput::new("connect string", &self.text, problem))
+    }
 }
 
-fn without_scheme(part: &str, is_encrypted: bool) -> Result<&str, String> {
-    let Some((scheme, host)) = part.split_once("://") else {
-        return Ok(part);
-    };
-    let problem = match (scheme, is_encrypted) {
-        ("tcp", false) | ("tcp+tls", true) => return Ok(host),
-        ("tcp", true) => "is not encrypted, but the options set TLS",
-        ("tcp+tls", false) if cfg!(feature = "tls") => {
-            "needs the options of TLS: ConnectOptions::tls"
-        }
-        ("tcp+tls", false) => {
-            "needs the options of TLS: ConnectOptions::tls of the cargo feature tls"
-        }
-        _ => "is not a scheme of ZooKeeper",
-    };
-    Err(format!("has {scheme}:// in it, which {problem}"))
+/// The host without its scheme, and whether the scheme asks for TLS.
+fn without_scheme(part: &str) -> Result<(Option<bool>, &str), String> {
+    match part.split_once("://") {
+        None => Ok((None, part)),
+        Some(("tcp", host)) => Ok((Some(false), host)),
+        Some(("tcp+tls", host)) => Ok((Some(true), host)),
+        Some((scheme, _)) => Err(format!(
+            "has {scheme}:// in it, which is not a scheme of ZooKeeper"
+        )),
+    }
 }
 
 /// True if the text before an `@` can be `user:password`, which may have slashes and commas in it.

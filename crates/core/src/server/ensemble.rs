@@ -1,7 +1,8 @@
 //! The interface between the recipes and a ZooKeeper ensemble.
 //!
-//! The recipes send all requests through two small, dyn-compatible traits. [`Ensemble`] opens
-//! sessions, and [`ServerSession`] is one session.
+//! The recipes send all requests through small, dyn-compatible traits. An [`Ensemble`] is a place,
+//! a [`Connector`] opens sessions there with the options of one [`Session`](crate::Session), and a
+//! [`ServerSession`] is one of these sessions.
 //! [`ZookeeperEnsemble`](crate::ZookeeperEnsemble) implements them for real servers, over
 //! [a connection of its own](zookeeper_recipes_connection). A simulation implements them for tests.
 //!
@@ -29,9 +30,10 @@ use futures_util::stream::BoxStream;
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
-pub use crate::server::ensemble_options::EnsembleOptions;
 use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
+use crate::server::options::ConnectOptions;
+pub use crate::server::options::ConnectionOption;
 pub use crate::server::request_limit::RequestLimit;
 pub use zookeeper_recipes_connection::now;
 pub use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Permission, Stat};
@@ -39,43 +41,22 @@ pub use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Permission, Stat};
 /// The answer to a request that has already been sent.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
 
-/// Opens sessions with one ZooKeeper ensemble.
+/// One ZooKeeper ensemble, as this process reaches it.
 pub trait Ensemble: fmt::Debug + Send + Sync {
-    /// Opens a new session.
+    /// What opens the sessions of a [`Session`] here, with its options.
     ///
-    /// The future resolves once a server has confirmed the session. If no server answers, it does
-    /// not end by itself: the caller sets the deadline.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped while the server opens a session, that session ends by its timeout.
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
-
-    /// This ensemble, with sessions that are opened with these options, too.
-    ///
-    /// A [`Session`] asks for it once, before its first session. `None` if the sessions of this
-    /// ensemble are opened with them already. By default, options for connections are refused.
+    /// A [`Session`] calls it once, before its first session. It sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the ensemble cannot use one of the options: see
-    /// [`EnsembleOptions::refuse`].
+    /// [`InvalidInput`] if the ensemble cannot use one of the
+    /// [options of connections](ConnectOptions::of_connections): see [`ConnectionOption::refuse`].
     ///
     /// [`Session`]: crate::Session
-    fn with_options(
-        &self,
-        options: &EnsembleOptions,
-    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        options.refuse().map(|()| None)
-    }
-
-    /// True if [`connect`](Self::connect) opens a new session, as it does by default.
-    ///
-    /// The lease of a new session counts from the call. Return false if the session was opened
-    /// earlier.
-    fn opens_sessions(&self) -> bool {
-        true
-    }
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput>;
 
     /// The time since some fixed moment.
     ///
@@ -100,13 +81,6 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
         "/"
     }
 
-    /// Why the last [`connect`](Self::connect) could not reach the servers, if this is known.
-    ///
-    /// The obstacle is known even if the future of that call was dropped.
-    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
-        None
-    }
-
     /// A new and unique identity, from which a session counts the identities of its contenders.
     ///
     /// This is the only random value of a session. An ensemble that replays a seed draws the
@@ -124,6 +98,32 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     #[doc(hidden)]
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         work
+    }
+}
+
+/// Opens the sessions of one [`Session`](crate::Session), one after the other.
+pub trait Connector: fmt::Debug + Send + Sync {
+    /// Opens a new session.
+    ///
+    /// The future resolves once a server has confirmed the session. If no server answers, it does
+    /// not end by itself: the caller sets the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while the server opens a session, that session ends by its timeout.
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
+
+    /// The session timeout that [`connect`](Self::connect) asks for.
+    ///
+    /// The lease of a new session counts from the call. Return `None` if `connect` opens no
+    /// session, because somebody has opened it earlier.
+    fn asked_timeout(&self) -> Option<Duration>;
+
+    /// Why the last [`connect`](Self::connect) could not reach the servers, if this is known.
+    ///
+    /// The obstacle is known even if the future of that call was dropped.
+    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
+        None
     }
 }
 
@@ -185,7 +185,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
     /// stays as it is.
     ///
-    /// A session of an ensemble that [opens none](Ensemble::opens_sessions) stays open at the server,
+    /// A session that was [opened earlier](Connector::asked_timeout) stays open at the server,
     /// because its user closes it. The first call then returns the session, so that the caller can
     /// delete the znodes that are left.
     fn close(&self) -> Option<Arc<dyn ServerSession>>;

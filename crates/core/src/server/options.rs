@@ -7,16 +7,17 @@ use zookeeper_recipes_connection::{Host, Tcp};
 
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
-use crate::server::ensemble_options::EnsembleOptions;
 use crate::server::request_limit;
 
 /// The shortest session timeout that leaves a lease any time.
 pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The options of a session: timeouts, the servers' tick, the owner and credentials.
+/// The options of a session: timeouts, the servers' tick, the owner, credentials and TLS.
 ///
-/// They count for a session that is [opened](crate::Session::open) with a simulated ensemble, too.
-/// If no session timeout is set, that of the simulation counts. TLS is not simulated.
+/// Whatever opens the session uses each option, or refuses it at once with
+/// [`InvalidInput`]: a simulated ensemble refuses TLS, and a client that you have connected
+/// refuses the session timeout, credentials and TLS. If no session timeout is set, that of the
+/// simulation counts for a simulated ensemble.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,26 +31,77 @@ pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 #[must_use]
 pub struct ConnectOptions {
-    pub(crate) connections: EnsembleOptions,
+    pub(crate) session_timeout: Option<Duration>,
     pub(crate) connection_timeout: Duration,
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
     pub(crate) jute_maxbuffer: usize,
     pub(crate) retries_refused_credentials: bool,
+    pub(crate) auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_recipes_connection::TlsOptions>,
+}
+
+/// An option that is set, and that the connections of a session need.
+///
+/// An [`Ensemble`](crate::Ensemble) uses it or [refuses](Self::refuse) it, by a `match` without a
+/// wildcard. The session itself uses all other options.
+#[derive(Clone, Copy)]
+pub enum ConnectionOption<'a> {
+    /// [`ConnectOptions::session_timeout`].
+    SessionTimeout(Duration),
+    /// One call of [`ConnectOptions::auth`].
+    Auth {
+        /// The scheme, such as `digest`.
+        scheme: &'a str,
+        /// The credentials, which are a secret.
+        credentials: &'a [u8],
+    },
+    /// `ConnectOptions::tls`.
+    Tls,
+}
+
+impl ConnectionOption<'_> {
+    /// Refuses the option, because this way of opening a session cannot use it.
+    ///
+    /// # Errors
+    ///
+    /// Always [`InvalidInput`], which names the option and the way.
+    pub fn refuse(self, way: &str) -> Result<(), InvalidInput> {
+        let option = match self {
+            ConnectionOption::SessionTimeout(_) => "session_timeout",
+            ConnectionOption::Auth { .. } => "auth",
+            ConnectionOption::Tls => "tls",
+        };
+        let problem = format!("cannot be used with {way}");
+        Err(InvalidInput::new("option", option, problem))
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for ConnectionOption<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectionOption::SessionTimeout(timeout) => {
+                write!(formatter, "SessionTimeout({timeout:?})")
+            }
+            ConnectionOption::Auth { scheme, .. } => write!(formatter, "Auth({scheme:?})"),
+            ConnectionOption::Tls => formatter.write_str("Tls"),
+        }
+    }
 }
 
 impl ConnectOptions {
     /// The default: both timeouts are 10 seconds, and there are no credentials.
     pub fn new() -> ConnectOptions {
         ConnectOptions {
-            connections: EnsembleOptions::default(),
+            session_timeout: None,
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,
             jute_maxbuffer: request_limit::USUAL,
             retries_refused_credentials: false,
+            auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -61,7 +113,7 @@ impl ConnectOptions {
     /// timeout is short, a dead holder's lock goes to the next contender soon. If the timeout is
     /// long, a holder keeps its lock on a slow network or a busy machine.
     pub fn session_timeout(mut self, timeout: Duration) -> ConnectOptions {
-        self.connections.session_timeout = Some(timeout);
+        self.session_timeout = Some(timeout);
         self
     }
 
@@ -131,9 +183,8 @@ impl ConnectOptions {
     /// The method may be called several times. Digest credentials without a colon are refused when
     /// the session is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
-        self.connections
-            .auth
-            .push((scheme.to_owned(), credentials.as_ref().to_owned()));
+        let credentials = credentials.as_ref().to_owned();
+        self.auth.push((scheme.to_owned(), credentials));
         self
     }
 
@@ -172,24 +223,50 @@ impl ConnectOptions {
         self
     }
 
+    /// The options that are set, and that the connections of a session need.
+    pub fn of_connections(&self) -> impl Iterator<Item = ConnectionOption<'_>> {
+        let ConnectOptions {
+            session_timeout,
+            auth,
+            #[cfg(feature = "tls")]
+            tls,
+            // The session uses these itself, over any connection.
+            connection_timeout: _,
+            tick: _,
+            owner: _,
+            jute_maxbuffer: _,
+            retries_refused_credentials: _,
+        } = self;
+        #[cfg(feature = "tls")]
+        let tls = tls.as_ref().map(|_| ConnectionOption::Tls);
+        #[cfg(not(feature = "tls"))]
+        let tls = None;
+        let timeout = session_timeout.map(ConnectionOption::SessionTimeout);
+        let auth = auth
+            .iter()
+            .map(|(scheme, credentials)| ConnectionOption::Auth {
+                scheme,
+                credentials,
+            });
+        timeout.into_iter().chain(auth).chain(tls)
+    }
+
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
         let too_long = || format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
-        let timeout = self.connections.asked_timeout();
-        let given = format!("{timeout:?}");
-        if timeout < SHORTEST_TIMEOUT {
-            let problem =
-                format!("is too short to keep a session: the least is {SHORTEST_TIMEOUT:?}");
-            return Err(InvalidInput::new("session timeout", given, problem));
-        }
-        if timeout > LONGEST {
-            return Err(InvalidInput::new("session timeout", given, too_long()));
+        if let Some(timeout) = self.session_timeout {
+            let given = format!("{timeout:?}");
+            if timeout < SHORTEST_TIMEOUT {
+                let problem =
+                    format!("is too short to keep a session: the least is {SHORTEST_TIMEOUT:?}");
+                return Err(InvalidInput::new("session timeout", given, problem));
+            }
+            if timeout > LONGEST {
+                return Err(InvalidInput::new("session timeout", given, too_long()));
+            }
         }
         let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
-        let mut digests = self
-            .credentials()
-            .iter()
-            .filter(|(scheme, _)| scheme == "digest");
+        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
         if !digests.all(|(_, credentials)| is_pair(credentials)) {
             let problem = "needs credentials of the form user:password";
             return Err(InvalidInput::new("scheme", "digest", problem));
@@ -198,7 +275,7 @@ impl ConnectOptions {
             check_service(owner)?;
         }
         request_limit::check_option(self.jute_maxbuffer)?;
-        for (scheme, credentials) in self.credentials() {
+        for (scheme, credentials) in &self.auth {
             request_limit::check_credentials(self.jute_maxbuffer, scheme, credentials)?;
         }
         let Some(tick) = self.tick else { return Ok(()) };
@@ -220,23 +297,11 @@ impl ConnectOptions {
             .is_some_and(|tls| tls.has_client_certificate());
         #[cfg(not(feature = "tls"))]
         let shows_certificate = false;
-        self.credentials().is_empty() && !shows_certificate
+        self.auth.is_empty() && !shows_certificate
     }
 
-    pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
-        &self.connections.auth
-    }
-
-    pub(crate) fn is_encrypted(&self) -> bool {
-        #[cfg(feature = "tls")]
-        let is_encrypted = self.tls.is_some();
-        #[cfg(not(feature = "tls"))]
-        let is_encrypted = false;
-        is_encrypted
-    }
-
-    pub(crate) fn network(&self, hosts: Vec<Host>) -> Result<Tcp, InvalidInput> {
-        let network = Tcp::new(hosts);
+    pub(crate) fn network(&self, hosts: &[Host]) -> Result<Tcp, InvalidInput> {
+        let network = Tcp::new(hosts.to_vec());
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let refused =
@@ -258,7 +323,7 @@ impl fmt::Debug for ConnectOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ConnectOptions")
-            .field("session_timeout", &self.connections.session_timeout)
+            .field("session_timeout", &self.session_timeout)
             .field("connection_timeout", &self.connection_timeout)
             .field("tick", &self.tick)
             .field("owner", &self.owner)

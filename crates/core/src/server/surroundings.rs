@@ -4,15 +4,34 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use std::time::Duration;
+
 use uuid::Uuid;
-use zookeeper_recipes_connection::{Network, Tcp};
+use zookeeper_recipes_connection::{Host, Network, now};
+
+use crate::invalid_input::InvalidInput;
+use crate::server::options::ConnectOptions;
 
 /// Connections and a clock, random numbers, and tasks.
 ///
 /// A simulation implements it, so that the ensemble and its connections are simulated as they are.
 pub trait Surroundings: fmt::Debug + Send + Sync {
-    /// Opens connections, and reads the clock.
-    fn network(&self) -> Arc<dyn Network>;
+    /// Opens connections to these hosts, with the options.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if one of the options cannot be used here.
+    fn network(
+        &self,
+        hosts: &[Host],
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Network>, InvalidInput>;
+
+    /// The time since some fixed moment, by the clock of [`Ensemble::now`](crate::Ensemble::now).
+    fn now(&self) -> Duration;
+
+    /// The session timeout that is asked for if the user sets none.
+    fn session_timeout(&self) -> Duration;
 
     /// A random number that nobody can guess.
     fn random(&self) -> u128;
@@ -23,13 +42,23 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
 
 /// The machine that this process runs on, and its network.
 #[derive(Debug)]
-pub(crate) struct ThisMachine {
-    pub(crate) network: Arc<Tcp>,
-}
+pub(crate) struct ThisMachine;
 
 impl Surroundings for ThisMachine {
-    fn network(&self) -> Arc<dyn Network> {
-        self.network.clone()
+    fn network(
+        &self,
+        hosts: &[Host],
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Network>, InvalidInput> {
+        Ok(Arc::new(options.network(hosts)?))
+    }
+
+    fn now(&self) -> Duration {
+        now()
+    }
+
+    fn session_timeout(&self) -> Duration {
+        Duration::from_secs(10)
     }
 
     fn random(&self) -> u128 {

@@ -15,9 +15,9 @@ use zookeeper_recipes_protocol::FrameError;
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
-use crate::server::ensemble::{AuthId, Ensemble, EnsembleOptions, ServerSession, SessionId};
+use crate::server::ensemble::{AuthId, Connector, Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::server::options::ConnectOptions;
+use crate::server::options::{ConnectOptions, ConnectionOption};
 use crate::server::scope::Scope;
 use crate::server::session::ZookeeperSession;
 use crate::server::surroundings::{Surroundings, ThisMachine};
@@ -33,18 +33,6 @@ const LONGEST_REPLY: usize = 64 << 20;
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
     surroundings: Arc<dyn Surroundings>,
-    network: Arc<dyn Network>,
-    /// Why no host could be reached when the last session was opened.
-    obstacle: Mutex<Option<Unreachable>>,
-    options: ConnectOptions,
-    /// A random user and password, which only the servers of the ensemble get.
-    ///
-    /// They make the library's own identity, which no other client can show to the servers.
-    own_credentials: [String; 2],
-    /// Whether the servers know how to remove a watch.
-    removals: Avoided,
-    /// True if the servers have refused the library's own identity.
-    identity_refused: AtomicBool,
 }
 
 impl ZookeeperEnsemble {
@@ -53,21 +41,14 @@ impl ZookeeperEnsemble {
     /// # Errors
     ///
     /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed,
-    /// if the connect string and the options contradict each other about TLS, if the options of
-    /// TLS cannot be used, or if the clock of the tokio runtime is paused.
-    pub fn new(
-        connect_string: &str,
-        options: ConnectOptions,
-    ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
-        let network = Arc::new(options.network(connect_string.hosts.clone())?);
+    /// or if the clock of the tokio runtime is paused.
+    pub fn new(connect_string: &str) -> Result<ZookeeperEnsemble, InvalidInput> {
         if tokio_is_paused() {
             let problem = "cannot be used over TCP: timeouts pass at once. Call \
                            tokio::time::resume() first, or use a simulated ensemble";
             return Err(InvalidInput::new("tokio clock", "paused", problem));
         }
-        let machine = Arc::new(ThisMachine { network });
-        Ok(ZookeeperEnsemble::of(machine, connect_string, options))
+        ZookeeperEnsemble::within(Arc::new(ThisMachine), connect_string)
     }
 
     /// The ensemble at these hosts, in a simulated world.
@@ -80,30 +61,36 @@ impl ZookeeperEnsemble {
     pub fn within(
         surroundings: Arc<dyn Surroundings>,
         connect_string: &str,
-        options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
-        Ok(ZookeeperEnsemble::of(surroundings, connect_string, options))
-    }
-
-    fn of(
-        surroundings: Arc<dyn Surroundings>,
-        connect_string: ConnectString,
-        options: ConnectOptions,
-    ) -> ZookeeperEnsemble {
-        ZookeeperEnsemble {
-            connect_string,
-            obstacle: Mutex::default(),
-            options,
-            own_credentials: [surroundings.random(), surroundings.random()]
-                .map(|number| format!("{number:032x}")),
-            network: surroundings.network(),
+        Ok(ZookeeperEnsemble {
+            connect_string: ConnectString::new(connect_string)?,
             surroundings,
-            removals: Avoided::new(),
-            identity_refused: AtomicBool::new(false),
-        }
+        })
     }
+}
 
+/// Opens the sessions of one [`Session`](crate::Session) with a real ensemble.
+struct ZookeeperConnector {
+    connect_string: ConnectString,
+    surroundings: Arc<dyn Surroundings>,
+    network: Arc<dyn Network>,
+    /// Why no host could be reached when the last session was opened.
+    obstacle: Mutex<Option<Unreachable>>,
+    session_timeout: Duration,
+    auth: Vec<(String, Vec<u8>)>,
+    is_anonymous: bool,
+    is_encrypted: bool,
+    /// A random user and password, which only the servers of the ensemble get.
+    ///
+    /// They make the library's own identity, which no other client can show to the servers.
+    own_credentials: [String; 2],
+    /// Whether the servers know how to remove a watch.
+    removals: Avoided,
+    /// True if the servers have refused the library's own identity.
+    identity_refused: AtomicBool,
+}
+
+impl ZookeeperConnector {
     /// Opens a session, with the library's own identity if the servers accept that.
     async fn open_identified(&self) -> Result<ZookeeperSession, ServerError> {
         *lock(&self.obstacle) = None;
@@ -122,14 +109,14 @@ impl ZookeeperEnsemble {
     /// Opens a session, with or without the library's own identity.
     async fn open(&self, identified: bool) -> Result<ZookeeperSession, ServerError> {
         let [user, password] = &self.own_credentials;
-        let mut auth = self.options.credentials().to_vec();
+        let mut auth = self.auth.clone();
         if identified {
             let credentials = format!("{user}:{password}").into_bytes();
             auth.push(("digest".to_owned(), credentials));
         }
         let config = Config {
             hosts: self.connect_string.hosts.len(),
-            session_timeout: self.options.connections.asked_timeout(),
+            session_timeout: self.session_timeout,
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
@@ -138,7 +125,7 @@ impl ZookeeperEnsemble {
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(self.surroundings.task(driver.boxed()));
         let mut opening = Opening {
-            ensemble: self,
+            connector: self,
             connection: Some(connection),
         };
         let (session_id, timeout) = opening.session().await?;
@@ -147,7 +134,7 @@ impl ZookeeperEnsemble {
             connection: connection.ok_or(CLOSED)?,
             id: SessionId(session_id),
             timeout,
-            scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
+            scope: Scope::new(&self.connect_string.chroot, self.is_anonymous),
             limit: OnceLock::new(),
             own_identity: identified.then(|| AuthId::digest(user, password)),
         })
@@ -157,7 +144,7 @@ impl ZookeeperEnsemble {
         let hosts = self.connect_string.hosts.iter().cloned();
         Unreachable {
             hosts: hosts.zip(obstacles).collect(),
-            is_encrypted: self.options.is_encrypted(),
+            is_encrypted: self.is_encrypted,
         }
     }
 }
@@ -166,7 +153,7 @@ const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
 
 /// A connection whose session is not open yet. If dropped, the obstacles are noted.
 struct Opening<'a> {
-    ensemble: &'a ZookeeperEnsemble,
+    connector: &'a ZookeeperConnector,
     connection: Option<Connection>,
 }
 
@@ -187,7 +174,7 @@ impl Opening<'_> {
                 } => return Ok((session_id, timeout)),
                 State::Ended(end) => return Err(ServerError::SessionOver(session_end(end))),
                 State::Disconnected { .. } => {
-                    let unreachable = self.ensemble.unreachable(connection.obstacles());
+                    let unreachable = self.connector.unreachable(connection.obstacles());
                     if unreachable.is_final() {
                         let problem = Refusal::Other(unreachable.to_string());
                         return Err(ServerError::Refused(problem));
@@ -204,8 +191,8 @@ impl Opening<'_> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
-            let unreachable = self.ensemble.unreachable(connection.obstacles());
-            *lock(&self.ensemble.obstacle) = Some(unreachable);
+            let unreachable = self.connector.unreachable(connection.obstacles());
+            *lock(&self.connector.obstacle) = Some(unreachable);
         }
     }
 }
@@ -286,34 +273,42 @@ impl fmt::Debug for ZookeeperEnsemble {
 }
 
 impl Ensemble for ZookeeperEnsemble {
-    fn with_options(
-        &self,
-        options: &EnsembleOptions,
-    ) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        let connections = self.options.connections.and(options);
-        if connections == self.options.connections {
-            return Ok(None);
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        let surroundings = self.surroundings.clone();
+        let mut session_timeout = surroundings.session_timeout();
+        let (mut auth, mut is_encrypted) = (Vec::new(), false);
+        for option in options.of_connections() {
+            match option {
+                ConnectionOption::SessionTimeout(timeout) => session_timeout = timeout,
+                ConnectionOption::Auth {
+                    scheme,
+                    credentials,
+                } => auth.push((scheme.to_owned(), credentials.to_vec())),
+                ConnectionOption::Tls => is_encrypted = true,
+            }
         }
-        let mut options = self.options.clone();
-        options.connections = connections;
-        Ok(Some(Arc::new(ZookeeperEnsemble {
+        self.connect_string.check_schemes(is_encrypted)?;
+        Ok(Arc::new(ZookeeperConnector {
             connect_string: self.connect_string.clone(),
-            surroundings: self.surroundings.clone(),
-            network: self.network.clone(),
+            network: surroundings.network(&self.connect_string.hosts, options)?,
             obstacle: Mutex::default(),
-            options,
-            own_credentials: self.own_credentials.clone(),
-            removals: self.removals.clone(),
+            session_timeout,
+            auth,
+            is_anonymous: options.is_anonymous(),
+            is_encrypted,
+            own_credentials: [surroundings.random(), surroundings.random()]
+                .map(|number| format!("{number:032x}")),
+            surroundings,
+            removals: Avoided::new(),
             identity_refused: AtomicBool::new(false),
-        })))
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move { Ok(Arc::new(self.open_identified().await?) as _) }.boxed()
+        }))
     }
 
     fn now(&self) -> Duration {
-        self.network.now()
+        self.surroundings.now()
     }
 
     fn identity(&self) -> Identity {
@@ -335,6 +330,25 @@ impl Ensemble for ZookeeperEnsemble {
 
     fn chroot(&self) -> &str {
         &self.connect_string.chroot
+    }
+}
+
+impl fmt::Debug for ZookeeperConnector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ZookeeperConnector")
+            .field("connect_string", &self.connect_string.text)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connector for ZookeeperConnector {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        async move { Ok(Arc::new(self.open_identified().await?) as _) }.boxed()
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        Some(self.session_timeout)
     }
 
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {

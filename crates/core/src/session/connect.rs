@@ -12,7 +12,7 @@ use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, ServerFeatures};
 use crate::retry::Backoff;
-use crate::server::ensemble::{Ensemble, ServerSession};
+use crate::server::ensemble::{Connector, Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 
@@ -48,6 +48,7 @@ impl From<ServerError> for Failure {
 /// Opens the ZooKeeper sessions of a handle, one after the other.
 pub(crate) struct Opener {
     pub(crate) ensemble: Arc<dyn Ensemble>,
+    pub(crate) connector: Arc<dyn Connector>,
     pub(crate) options: ConnectOptions,
     /// What the earlier sessions have learned.
     features: ServerFeatures,
@@ -59,11 +60,10 @@ impl Opener {
         options: ConnectOptions,
     ) -> Result<Opener, InvalidInput> {
         options.check()?;
-        let ensemble = ensemble
-            .with_options(&options.connections)?
-            .unwrap_or(ensemble);
+        let connector = ensemble.clone().connector(&options)?;
         Ok(Opener {
             ensemble,
+            connector,
             options,
             features: ServerFeatures::default(),
         })
@@ -76,15 +76,7 @@ impl Opener {
         } = self;
         let began = Instant::now();
         let failed = |seen: ServerError, final_end| NotOpened {
-            error: Error::Connect {
-                address: ensemble.address(),
-                tried_for: began.elapsed(),
-                cause: match seen {
-                    // A server has answered.
-                    ServerError::SessionOver(_) => Arc::new(seen),
-                    _ => ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
-                },
-            },
+            error: not_connected(&**ensemble, &*self.connector, began.elapsed(), seen),
             final_end,
         };
         let mut seen = ServerError::outcome_unknown("no server answered");
@@ -123,7 +115,11 @@ impl Opener {
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
         let (origin, server) = self.ask(seen).await?;
-        let terms = terms(&*self.ensemble, &self.options, server.timeout())?;
+        let terms = terms(
+            self.connector.asked_timeout(),
+            self.options.tick,
+            server.timeout(),
+        )?;
         Ok((origin, server, terms))
     }
 
@@ -132,14 +128,14 @@ impl Opener {
         &self,
         seen: &mut ServerError,
     ) -> Result<(SessionOrigin, Arc<dyn ServerSession>), ServerError> {
-        let ensemble = &self.ensemble;
+        let (ensemble, connector) = (&self.ensemble, &self.connector);
         let mut backoff = Backoff::default();
         loop {
-            let origin = match ensemble.opens_sessions() {
-                true => SessionOrigin::Opened(ensemble.now()),
-                false => SessionOrigin::Earlier,
+            let origin = match connector.asked_timeout() {
+                Some(_) => SessionOrigin::Opened(ensemble.now()),
+                None => SessionOrigin::Earlier,
             };
-            match ensemble.connect().await {
+            match connector.connect().await {
                 Ok(server) => return Ok((origin, server)),
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
                 // The session was lost before it was up. The next one may come up.
@@ -155,10 +151,32 @@ impl Opener {
     }
 }
 
-/// The terms of the lease in a session that was granted this timeout.
-fn terms(
+/// The error if no session was opened for this time.
+///
+/// `seen` is what came of the last request for one.
+pub(crate) fn not_connected(
     ensemble: &dyn Ensemble,
-    options: &ConnectOptions,
+    connector: &dyn Connector,
+    tried_for: Duration,
+    seen: ServerError,
+) -> Error {
+    Error::Connect {
+        address: ensemble.address(),
+        tried_for,
+        cause: match seen {
+            // A server has answered.
+            ServerError::SessionOver(_) => Arc::new(seen),
+            _ => connector.obstacle().unwrap_or_else(|| Arc::new(seen)),
+        },
+    }
+}
+
+/// The terms of the lease in a session that was granted this timeout.
+///
+/// `asked` is the session timeout that was asked for, if that is known.
+fn terms(
+    asked: Option<Duration>,
+    tick: Option<Duration>,
     granted: Duration,
 ) -> Result<Terms, Failure> {
     if granted < SHORTEST_TIMEOUT {
@@ -168,9 +186,8 @@ fn terms(
         );
         return Err(ServerError::Refused(Refusal::Other(problem)).into());
     }
-    let Some(tick) = options.tick else {
-        let asked = options.connections.asked_timeout();
-        let may_be_raised = !ensemble.opens_sessions() || granted > asked;
+    let Some(tick) = tick else {
+        let may_be_raised = asked.is_none_or(|asked| granted > asked);
         return Ok(Terms::without_tick(granted, may_be_raised));
     };
     let terms = Terms::with_tick(granted, tick);

@@ -16,12 +16,12 @@ use crate::invalid_input::InvalidInput;
 use crate::live::live_session::SessionUse;
 use crate::owner;
 use crate::path::NodePath;
-use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
-use crate::server::error::SessionEnd;
+use crate::server::ensemble::{Connector, Ensemble, ServerSession, SessionId};
+use crate::server::error::{ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::connect::Opener;
+use crate::session::connect::{Opener, not_connected};
 use crate::session::state::SessionState;
 use crate::session::supervisor::{Current, Supervisor};
 
@@ -73,6 +73,7 @@ pub struct Session {
 
 struct SharedSession {
     ensemble: Arc<dyn Ensemble>,
+    connector: Arc<dyn Connector>,
     limit: RequestLimit,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
@@ -118,7 +119,7 @@ impl Session {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<Session, Error> {
-        let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+        let ensemble = ZookeeperEnsemble::new(connect_string)?;
         Session::open(Arc::new(ensemble), options).await
     }
 
@@ -153,7 +154,7 @@ impl Session {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<Session, InvalidInput> {
-        let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+        let ensemble = ZookeeperEnsemble::new(connect_string)?;
         Session::open_in_background(Arc::new(ensemble), options)
     }
 
@@ -168,11 +169,8 @@ impl Session {
 
     /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one.
     ///
-    /// The errors, panics and cancel safety are the same.
-    ///
-    /// The options are added to those of the ensemble. A session timeout that is set here replaces
-    /// the ensemble's, and credentials are added. An ensemble that connects in another way refuses
-    /// both as [`Error::InvalidInput`], such as that of a client which the user has connected.
+    /// The errors, panics and cancel safety are the same. An option that the ensemble cannot use is
+    /// [`Error::InvalidInput`], too: see [`ConnectOptions`].
     pub async fn open(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -193,7 +191,8 @@ impl Session {
     }
 
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
-        let (ensemble, options) = (opener.ensemble.clone(), &opener.options);
+        let (ensemble, connector) = (opener.ensemble.clone(), opener.connector.clone());
+        let options = &opener.options;
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = SessionUse::begin();
         let owner = owner::of_this_process(options.owner.as_deref());
@@ -207,6 +206,7 @@ impl Session {
         Session {
             shared: Arc::new(SharedSession {
                 ensemble,
+                connector,
                 limit,
                 owner,
                 current,
@@ -356,6 +356,22 @@ impl Session {
     /// [`ConnectOptions::owner`] sets the service.
     pub fn owner(&self) -> &str {
         &self.shared.owner
+    }
+
+    /// The error of a caller to whom no server has answered for this time.
+    ///
+    /// [`Error::OutcomeUnknown`], or [`Error::Connect`] with the reason if no ZooKeeper session is
+    /// open.
+    // Hidden: for the other crates of the project.
+    #[doc(hidden)]
+    pub fn no_answer(&self, path: &NodePath, waited: Duration) -> Error {
+        let silence = format!("no server answered within {waited:.1?}");
+        let silence = ServerError::outcome_unknown(silence);
+        let shared = &self.shared;
+        match self.id() {
+            Some(id) => Error::at(path.as_str(), id, silence),
+            None => not_connected(&*shared.ensemble, &*shared.connector, waited, silence),
+        }
     }
 
     /// The ensemble of this session.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
+    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
+use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Refusal, ServerError, SessionEnd};
 
 type Function = Box<dyn FnOnce() + Send>;
 
@@ -94,13 +94,43 @@ pub(crate) struct Altered {
 }
 
 impl Ensemble for Altered {
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        Ok(Arc::new(AlteredConnector {
+            connector: self.ensemble.clone().connector(options)?,
+            alterations: self.alterations.clone(),
+        }))
+    }
+
+    fn now(&self) -> Duration {
+        self.ensemble.now()
+    }
+
+    fn address(&self) -> String {
+        self.ensemble.address()
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        self.ensemble.task(work)
+    }
+}
+
+#[derive(Debug)]
+struct AlteredConnector {
+    connector: Arc<dyn Connector>,
+    alterations: Alterations,
+}
+
+impl Connector for AlteredConnector {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
             let client = self.alterations.stays_open.as_ref();
             let connected = client.and_then(|it| it.lock().expect("no panic").clone());
             let server = match connected {
                 Some(server) => server,
-                None => self.ensemble.connect().await?,
+                None => self.connector.connect().await?,
             };
             if let Some(client) = client {
                 *client.lock().expect("no panic") = Some(server.clone());
@@ -116,20 +146,9 @@ impl Ensemble for Altered {
         .boxed()
     }
 
-    fn opens_sessions(&self) -> bool {
-        self.alterations.stays_open.is_none()
-    }
-
-    fn now(&self) -> Duration {
-        self.ensemble.now()
-    }
-
-    fn address(&self) -> String {
-        self.ensemble.address()
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        self.ensemble.task(work)
+    fn asked_timeout(&self) -> Option<Duration> {
+        let asked = self.connector.asked_timeout();
+        asked.filter(|_| self.alterations.stays_open.is_none())
     }
 }
 

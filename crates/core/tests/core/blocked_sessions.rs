@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, ServerError, Session};
+use zookeeper_recipes_core::ensemble::{Connector, Ensemble};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, InvalidInput, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
@@ -32,8 +32,11 @@ struct Stalled {
 }
 
 impl Ensemble for Stalled {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        self.ensemble.connect()
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        self.ensemble.clone().connector(options)
     }
 
     fn now(&self) -> Duration {

@@ -1,9 +1,9 @@
 //! Connect strings: the hosts that are read from them, and those that are refused.
 
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, InvalidInput, ZookeeperEnsemble};
+use zookeeper_recipes_core::{Ensemble, InvalidInput, ZookeeperEnsemble};
 
 fn read(connect_string: &str) -> Result<ZookeeperEnsemble, InvalidInput> {
-    ZookeeperEnsemble::new(connect_string, ConnectOptions::new())
+    ZookeeperEnsemble::new(connect_string)
 }
 
 #[test]

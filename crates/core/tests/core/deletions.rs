@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
+use zookeeper_recipes_core::ensemble::{Connector, Ensemble};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, LossReason, Permission, Queue,
-    Refusal, ServerError, Session,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, InvalidInput, LossReason,
+    Permission, Queue, Refusal, Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
@@ -468,8 +468,11 @@ struct Taskless {
 }
 
 impl Ensemble for Taskless {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        self.ensemble.connect()
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        self.ensemble.clone().connector(options)
     }
 
     fn now(&self) -> Duration {

@@ -249,7 +249,7 @@ async fn waiter_that_goes(by: impl FnOnce(&Administrator, &Session, &str)) -> Er
     let holder = Queue::new(&holder.expect("a session opens"), "/locks/a", First);
     let hold = holder.expect("a good path").acquire().await;
     let hold = hold.expect("nobody is before it");
-    let other = simulation.ensemble("other").connect().await;
+    let other = simulation.process("other").connect().await;
     let alterations = Alterations::default();
     let reads_in = alterations.reads_in.clone();
     let ensemble = Altered {

@@ -127,7 +127,7 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
 async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
     let simulation = Simulation::new(SimulationOptions::default());
     // It is connected in another runtime than that of the session.
-    let client = simulation.ensemble("one").connect().await;
+    let client = simulation.process("one").connect().await;
     let client = Arc::new(Mutex::new(Some(client.expect("it connects"))));
     let (ensemble, alterations) = users_ensemble(&simulation, client);
     let stalls = alterations.stalls_a_deletion.clone();

@@ -13,14 +13,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::contender::Identity;
 use crate::events::Source;
+use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
 use crate::live::live_session::{LiveSession, ServerFeatures};
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
+    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
+use crate::server::options::ConnectOptions;
 use crate::sync::lock;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -166,8 +168,8 @@ impl Scripted {
 }
 
 impl Ensemble for Scripted {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        pending().boxed()
+    fn connector(self: Arc<Self>, _: &ConnectOptions) -> Result<Arc<dyn Connector>, InvalidInput> {
+        unreachable!("its one session is open")
     }
 
     fn now(&self) -> Duration {

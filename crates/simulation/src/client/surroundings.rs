@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Connecting, Network, Stream};
-use zookeeper_recipes_core::Surroundings;
+use zookeeper_recipes_connection::{Connecting, Host, Network, Stream};
+use zookeeper_recipes_core::ensemble::ConnectionOption;
+use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Surroundings};
 
 use super::connections::Knock;
 use super::process::{Clock, ProcessId};
@@ -50,13 +51,33 @@ impl Network for SimulatedSurroundings {
     }
 
     fn now(&self) -> Duration {
-        self.clock.at(self.shared.now())
+        Surroundings::now(self)
     }
 }
 
 impl Surroundings for SimulatedSurroundings {
-    fn network(&self) -> Arc<dyn Network> {
-        Arc::new(self.clone())
+    fn network(
+        &self,
+        _: &[Host],
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Network>, InvalidInput> {
+        for option in options.of_connections() {
+            match option {
+                // The connection of the library, which is simulated as it is, uses both.
+                ConnectionOption::SessionTimeout(_) | ConnectionOption::Auth { .. } => {}
+                ConnectionOption::Tls => option.refuse("a simulated ensemble")?,
+            }
+        }
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.at(self.shared.now())
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.shared
+            .with(|world| world.servers.options.session_timeout)
     }
 
     fn random(&self) -> u128 {

@@ -12,7 +12,7 @@ use super::request_kind::RequestKind;
 /// use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 ///
 /// let simulation = Simulation::new(SimulationOptions::default());
-/// let session = simulation.ensemble("worker").connect().await?;
+/// let session = simulation.process("worker").connect().await?;
 /// let (_, watch) = session.list_and_watch("/").await?;
 ///
 /// let counters = simulation.counters();

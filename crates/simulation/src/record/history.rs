@@ -12,7 +12,7 @@ use zookeeper_recipes_core::ensemble::{SessionEnd, SessionId};
 /// use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 ///
 /// let simulation = Simulation::new(SimulationOptions::default());
-/// let session = simulation.ensemble("worker").connect().await?;
+/// let session = simulation.process("worker").connect().await?;
 ///
 /// let opened = Change::SessionOpened { session: session.id() };
 /// assert_eq!(simulation.history()[0].change, opened);

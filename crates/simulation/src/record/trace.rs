@@ -71,7 +71,7 @@ impl fmt::Display for TraceEntry {
 /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 ///
 /// let simulation = Simulation::new(SimulationOptions::default());
-/// let session = simulation.ensemble("worker").connect().await?;
+/// let session = simulation.process("worker").connect().await?;
 /// session.list("/").await?;
 /// simulation.remark("and now the interesting part");
 ///

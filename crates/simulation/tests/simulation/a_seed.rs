@@ -33,9 +33,9 @@ async fn run(seed: u64) -> String {
     });
     let mut tasks = Vec::new();
     for process in ["a", "b", "c"] {
-        let ensemble = simulation.ensemble(process);
+        let process = simulation.process(process);
         tasks.push(tokio::spawn(async move {
-            let session = ensemble.connect().await.unwrap();
+            let session = process.connect().await.unwrap();
             for _ in 0..30 {
                 let acl = everyone();
                 let mode = CreateMode::EphemeralSequential;
@@ -137,9 +137,9 @@ async fn is_not_needed_on_several_threads() {
     let simulation = three_servers(1);
     let mut tasks = Vec::new();
     for process in ["a", "b", "c"] {
-        let ensemble = simulation.ensemble(process);
+        let process = simulation.process(process);
         tasks.push(tokio::spawn(async move {
-            let session = ensemble.connect().await.unwrap();
+            let session = process.connect().await.unwrap();
             for _ in 0..20 {
                 let path = create(&*session, "/n-", CreateMode::EphemeralSequential).await;
                 session.delete(&path).await.unwrap();

@@ -1,16 +1,14 @@
 //! Faults happen to the requests that they are meant for.
 
-use std::sync::Arc;
-
 use crate::support::{
     connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
 };
 use futures_util::FutureExt;
 use zookeeper_recipes_core::ServerError;
-use zookeeper_recipes_core::ensemble::{
-    ConnectionState, CreateMode, Ensemble, Operation, SessionEnd,
+use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Operation, SessionEnd};
+use zookeeper_recipes_simulation::{
+    Fault, FaultKind, FaultRates, RequestKind, SimulatedProcess, Simulation,
 };
-use zookeeper_recipes_simulation::{Fault, FaultKind, FaultRates, RequestKind, Simulation};
 
 #[tokio::test(start_paused = true)]
 async fn lose_a_request_before_it_is_applied() {
@@ -166,11 +164,11 @@ fn rates() -> FaultRates {
 }
 
 /// Creates, lists, watches and deletes for a minute. Returns how many creates were done.
-async fn work(simulation: Simulation, ensemble: Arc<dyn Ensemble>) -> usize {
+async fn work(simulation: Simulation, process: SimulatedProcess) -> usize {
     let acl = everyone();
     let mut done = 0;
     while simulation.now() < seconds(60) {
-        let Ok(session) = ensemble.connect().await else {
+        let Ok(session) = process.connect().await else {
             continue;
         };
         loop {
@@ -201,8 +199,8 @@ async fn by_chance_leave_an_ensemble_that_works_once_they_stop() {
         let simulation = three_servers(seed);
         simulation.faults().set_rates(rates());
         let work = |process| {
-            let ensemble = simulation.ensemble(&format!("p{process}"));
-            tokio::spawn(work(simulation.clone(), ensemble))
+            let process = simulation.process(&format!("p{process}"));
+            tokio::spawn(work(simulation.clone(), process))
         };
         let tasks: Vec<_> = (0..4).map(work).collect();
         tokio::time::sleep(seconds(60)).await;

@@ -94,7 +94,7 @@ async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
     simulation.faults().stop_member(1);
     simulation.faults().stop_member(2);
     sleep(milliseconds(20)).await;
-    assert!(!comes(TIMEOUT, simulation.ensemble("b").connect()).await);
+    assert!(!comes(TIMEOUT, simulation.process("b").connect()).await);
     simulation.faults().start_member(1);
     sleep(milliseconds(20)).await;
     assert_eq!(names(&simulation), ["a", "zookeeper"]);

@@ -1,13 +1,10 @@
 //! The options of a session count on a simulated ensemble as over TCP.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, CreateMode, Ensemble, Permission, Reply, ServerSession,
-};
-use zookeeper_recipes_core::{ConnectOptions, Error, NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
+use zookeeper_recipes_core::{ConnectOptions, NodePath, Refusal, ServerError, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 const SHORT: Duration = Duration::from_secs(4);
@@ -69,43 +66,4 @@ async fn credentials_of_the_session_are_shown_to_the_servers() {
     let server = two.server(&path).await.expect("it is open");
     let read = server.get("/own").await;
     assert!(read.is_err_and(|error| error.is(Refusal::NoAuth)));
-}
-
-/// An ensemble that connects with options of its own.
-#[derive(Debug)]
-struct Fixed(Arc<dyn Ensemble>);
-
-impl Ensemble for Fixed {
-    fn connect(&self) -> Reply<'_, Arc<dyn ServerSession>> {
-        self.0.connect()
-    }
-
-    fn now(&self) -> Duration {
-        self.0.now()
-    }
-
-    fn address(&self) -> String {
-        self.0.address()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn ensemble_that_cannot_use_an_option_refuses_it_at_once() {
-    let simulation = Simulation::default();
-    let new = ConnectOptions::new;
-    for (options, named) in [
-        (new().session_timeout(SHORT), "session timeout \"4s\""),
-        (new().auth("digest", "one:secret"), "digest"),
-    ] {
-        let fixed = || Arc::new(Fixed(simulation.ensemble("one")));
-        let refused = Session::open(fixed(), options.clone()).await;
-        let error = refused.expect_err("it is refused");
-        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
-        let text = error.to_string();
-        assert!(text.contains(named) && !text.contains("secret"), "{text}");
-        let refused = Session::open_in_background(fixed(), options);
-        refused.expect_err("it is refused");
-    }
-    let opened = Session::open(Arc::new(Fixed(simulation.ensemble("one"))), new()).await;
-    opened.expect("nothing is refused");
 }

@@ -272,8 +272,8 @@ async fn are_not_applied_for_on_a_connection_they_have_left() {
 #[tokio::test(start_paused = true)]
 async fn opened_for_nobody_end_by_their_timeout() {
     let simulation = one_server(7);
-    let ensemble = simulation.ensemble("a");
-    let mut opening = ensemble.connect();
+    let process = simulation.process("a");
+    let mut opening = Box::pin(process.connect());
     assert!((&mut opening).now_or_never().is_none());
     while simulation.administrator().sessions().is_empty() {
         tokio::time::sleep(milliseconds(1)).await;

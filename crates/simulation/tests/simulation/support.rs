@@ -43,7 +43,7 @@ pub(crate) fn three_servers(seed: u64) -> Simulation {
 }
 
 pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<dyn ServerSession> {
-    simulation.ensemble(process).connect().await.unwrap()
+    simulation.process(process).connect().await.unwrap()
 }
 
 pub(crate) async fn create(session: &dyn ServerSession, path: &str, mode: CreateMode) -> String {

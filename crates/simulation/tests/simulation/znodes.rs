@@ -119,9 +119,9 @@ async fn are_seen_relative_to_a_chroot() {
         .administrator()
         .create("/app", b"", CreateMode::Persistent)
         .unwrap();
-    let ensemble = simulation.process("a").with_chroot("/app").ensemble();
-    assert_eq!(ensemble.chroot(), "/app");
-    let session = ensemble.connect().await.unwrap();
+    let process = simulation.process("a").with_chroot("/app");
+    assert_eq!(process.ensemble().chroot(), "/app");
+    let session = process.connect().await.unwrap();
     assert_eq!(create(&*session, "/n", CreateMode::Persistent).await, "/n");
     assert_eq!(session.list("/").await.unwrap(), ["n"]);
     assert_eq!(simulation.administrator().children("/app"), ["n"]);

@@ -5,7 +5,7 @@ use std::io;
 use futures_util::future::{BoxFuture, try_join_all};
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::ensemble::SessionId;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, NodePath, Session, ZookeeperEnsemble};
+use zookeeper_recipes_core::{Ensemble, NodePath, Session, ZookeeperEnsemble};
 
 use super::checked_server::CheckedServer;
 use super::promise::{Kept, text};
@@ -42,7 +42,7 @@ impl RunningEnsemble {
         connect_string: &str,
         directory: NodePath,
     ) -> Result<RunningEnsemble, Error> {
-        let ensemble = ZookeeperEnsemble::new(connect_string, ConnectOptions::new());
+        let ensemble = ZookeeperEnsemble::new(connect_string);
         let ensemble = ensemble.map_err(|_| Error::ConnectString {
             value: connect_string.to_owned(),
         })?;

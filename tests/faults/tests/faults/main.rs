@@ -7,6 +7,7 @@ mod changed_servers;
 mod closed_sessions;
 mod cut_off_follower;
 mod dropped_holds;
+mod each_option;
 mod full_sessions;
 mod hostile_peers;
 mod isolated_leader;

@@ -301,8 +301,8 @@ async fn watches_hold_while_a_session_moves_ten_thousand_times() {
         follower_lag: Duration::ZERO..=Duration::from_millis(20),
         ..SimulationOptions::default()
     });
-    let session = simulation.ensemble("moving").connect().await;
-    let writer = simulation.ensemble("writer").connect().await;
+    let session = simulation.process("moving").connect().await;
+    let writer = simulation.process("writer").connect().await;
     let process = simulation.process("moving");
     let (session, writer) = (session.expect("it is open"), writer.expect("it is open"));
     watches_hold(session, writer, 10_000, || process.disconnect()).await;
@@ -322,12 +322,10 @@ async fn watches_hold_while_a_session_moves_between_real_members() {
     }
     let hosts: Vec<_> = proxies.iter().map(Proxy::connect_string).collect();
     let connect = async |hosts: &str| {
-        let ensemble = ZookeeperEnsemble::new(hosts, ConnectOptions::new());
-        ensemble
-            .expect("it is valid")
-            .connect()
-            .await
-            .expect("it is open")
+        let ensemble = Arc::new(ZookeeperEnsemble::new(hosts).expect("it is valid"));
+        let connector = ensemble.connector(&ConnectOptions::new());
+        let connected = connector.expect("it needs no options").connect().await;
+        connected.expect("it is open")
     };
     let session = connect(&hosts.join(",")).await;
     let writer = connect(&members.connect_string()).await;

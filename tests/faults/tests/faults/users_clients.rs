@@ -8,10 +8,9 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{Event, ServerSession, Watch};
+use zookeeper_recipes_core::ensemble::{Connector, Event, ServerSession, Watch};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Ensemble, Error, Permission, ServerError, Session,
-    SessionEnd,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, ServerError, Session, SessionEnd,
 };
 use zookeeper_recipes_suite::{
     Address, KINDS, Kind, LONG, SHORT, TICK, TestServer, administrator, children, create,

@@ -1,9 +1,13 @@
 //! Options of TLS that can open no connection: they are refused before one is opened.
 
 use std::fs;
+use std::sync::Arc;
+
 use zookeeper_recipes_suite::tls::{Authority, Files, trusting};
 
-use zookeeper_recipes_core::{ConnectOptions, Session, TlsOptions, ZookeeperEnsemble};
+use zookeeper_recipes_core::{
+    ConnectOptions, Ensemble, InvalidInput, Session, TlsOptions, ZookeeperEnsemble,
+};
 
 /// The problem of these options, which is found before a connection is opened.
 fn problem(connect_string: &str, tls: Option<TlsOptions>) -> String {
@@ -11,10 +15,16 @@ fn problem(connect_string: &str, tls: Option<TlsOptions>) -> String {
         Some(tls) => ConnectOptions::new().tls(tls),
         None => ConnectOptions::new(),
     };
-    let made = ZookeeperEnsemble::new(connect_string, options.clone());
     let opened = Session::connect_in_background(connect_string, options);
-    assert!(opened.is_err(), "{opened:?}");
-    made.expect_err("it is refused").to_string()
+    opened.expect_err("it is refused").to_string()
+}
+
+/// Refuses these options as a session does, and opens no connection.
+fn accepted(connect_string: &str, tls: TlsOptions) -> Result<(), InvalidInput> {
+    let ensemble = Arc::new(ZookeeperEnsemble::new(connect_string)?);
+    ensemble
+        .connector(&ConnectOptions::new().tls(tls))
+        .map(drop)
 }
 
 #[test]
@@ -38,7 +48,7 @@ fn scheme_that_contradicts_the_options_is_refused_with_what_to_do() {
         "tcp+tls://zk1",
         "zk1,tcp+tls://zk2,[::1]:1,127.0.0.1/app",
     ] {
-        let made = ZookeeperEnsemble::new(good, ConnectOptions::new().tls(tls.clone()));
+        let made = accepted(good, tls.clone());
         assert!(made.is_ok(), "{good}: {made:?}");
     }
 }
@@ -79,7 +89,7 @@ fn file_that_cannot_be_used_is_named_with_its_problem() {
         ("key.pem", Some(other.key.as_str()), "not the certificate's"),
     ] {
         let files = Files::new(&authority, &own);
-        let made = ZookeeperEnsemble::new("zk1", ConnectOptions::new().tls(files.options()));
+        let made = accepted("zk1", files.options());
         assert!(made.is_ok(), "{made:?}");
         match text {
             None => fs::remove_file(files.path().join(name)).expect("it is there"),

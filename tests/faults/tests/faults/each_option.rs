@@ -1,0 +1,318 @@
+//! Each option of a session, for each way to open one: it is used, or refused at once.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use zookeeper_client::Client;
+use zookeeper_recipes_adapter::ClientEnsemble;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
+use zookeeper_recipes_core::{
+    ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, SessionState,
+    ZookeeperEnsemble,
+};
+use zookeeper_recipes_simulation::{EmbeddedServer, Simulation};
+use zookeeper_recipes_suite::tls::{Authority, trusting};
+use zookeeper_recipes_suite::{eventually, in_time};
+use zookeeper_recipes_testkit::proxy::Proxy;
+
+const OPTIONS: [Set; 7] = [
+    Set::SessionTimeout,
+    Set::ConnectionTimeout,
+    Set::Tick,
+    Set::Owner,
+    Set::JuteMaxbuffer,
+    Set::Auth,
+    Set::Tls,
+];
+const BACKENDS: [Backend; 4] = [
+    Backend::ConnectString,
+    Backend::Zookeeper,
+    Backend::Simulation,
+    Backend::Client,
+];
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_millis(300);
+const SECRET: &str = "me:correct-horse";
+
+/// The option that is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Set {
+    SessionTimeout,
+    ConnectionTimeout,
+    Tick,
+    Owner,
+    JuteMaxbuffer,
+    Auth,
+    Tls,
+}
+
+impl Set {
+    fn options(self) -> ConnectOptions {
+        let new = ConnectOptions::new();
+        match self {
+            Set::SessionTimeout => new.session_timeout(Duration::from_secs(7)),
+            Set::ConnectionTimeout => new.connection_timeout(SHORT),
+            Set::Tick => new.tick(Duration::from_secs(4)),
+            Set::Owner => new.owner("billing"),
+            Set::JuteMaxbuffer => new.jute_maxbuffer(262_144),
+            Set::Auth => new.auth("digest", SECRET),
+            Set::Tls => new.tls(trusting(&Authority::new("root"))),
+        }
+    }
+}
+
+/// What a session is opened with.
+#[derive(Clone, Copy, Debug)]
+enum Backend {
+    /// `connect_with` and `connect_in_background`.
+    ConnectString,
+    /// `open` and `open_in_background`, as with each of the following.
+    Zookeeper,
+    Simulation,
+    Client,
+}
+
+impl Backend {
+    /// What the error names if this way cannot use the option.
+    fn refuses(self, option: Set) -> Option<[&'static str; 2]> {
+        match (self, option) {
+            (Backend::Simulation, Set::Tls) => Some(["\"tls\"", "a simulated ensemble"]),
+            (Backend::Client, Set::SessionTimeout) => Some(["\"session_timeout\"", "a client"]),
+            (Backend::Client, Set::Auth) => Some(["\"auth\"", "a client"]),
+            (Backend::Client, Set::Tls) => Some(["\"tls\"", "a client"]),
+            _ => None,
+        }
+    }
+
+    /// Opens a session, and waits until it is open.
+    async fn open(
+        self,
+        place: &Place,
+        options: ConnectOptions,
+        in_background: bool,
+    ) -> Result<Session, Error> {
+        let ensemble: Arc<dyn Ensemble> = match self {
+            Backend::ConnectString => {
+                let at = &place.address;
+                return match in_background {
+                    true => Ok(Session::connect_in_background(at, options)?),
+                    false => Session::connect_with(at, options).await,
+                };
+            }
+            Backend::Zookeeper => Arc::new(ZookeeperEnsemble::new(&place.address)?),
+            Backend::Simulation => place.simulation.ensemble("one"),
+            Backend::Client => {
+                let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+                let client = connector.connect(&place.address).await;
+                Arc::new(ClientEnsemble::new(client.expect("it connects")))
+            }
+        };
+        match in_background {
+            true => Ok(Session::open_in_background(ensemble, options)?),
+            false => Session::open(ensemble, options).await,
+        }
+    }
+}
+
+/// Servers over TCP, and simulated ones.
+struct Place {
+    address: String,
+    simulation: Simulation,
+}
+
+/// Looks at what the option does to an open session.
+async fn seen_in(session: &Session, option: Set) -> bool {
+    let path = NodePath::new("/data").expect("a path");
+    let create = async |bytes, who| {
+        let server = session.server(&path).await.expect("it is open");
+        let acl = [Acl::new(Permission::ALL, who)];
+        let data = vec![0; bytes];
+        let created = server.create("/data", &data, CreateMode::Ephemeral, &acl);
+        created.await.map(drop)
+    };
+    match option {
+        Set::SessionTimeout => session.timeout() == Some(Duration::from_secs(7)),
+        Set::Tick => session.tolerated_silence() == Some(Duration::from_millis(1_875)),
+        Set::Owner => session.owner().starts_with("billing@"),
+        Set::JuteMaxbuffer => {
+            let created = create(300_000, AuthId::anyone()).await;
+            matches!(created, Err(ServerError::Refused(Refusal::TooLong(_))))
+        }
+        Set::Auth => create(0, AuthId::authed()).await.is_ok(),
+        Set::ConnectionTimeout | Set::Tls => unreachable!("no session opens"),
+    }
+}
+
+async fn assert_refused(backend: Backend, place: &Place, option: Set, named: [&str; 2]) {
+    for in_background in [false, true] {
+        let opened = backend.open(place, option.options(), in_background).await;
+        let error = opened.expect_err("it is refused");
+        let way = (backend, option, in_background);
+        assert!(matches!(error, Error::InvalidInput(_)), "{way:?}: {error}");
+        let text = error.to_string();
+        assert!(named.iter().all(|it| text.contains(it)), "{way:?}: {text}");
+        assert!(!text.contains("horse"), "{way:?}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_way_uses_each_option_or_refuses_it_at_once() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let place = Place {
+        address: server.connect_string(),
+        simulation: Simulation::default(),
+    };
+    for backend in BACKENDS {
+        for option in OPTIONS {
+            if let Some(named) = backend.refuses(option) {
+                assert_refused(backend, &place, option, named).await;
+                continue;
+            }
+            if let Set::ConnectionTimeout | Set::Tls = option {
+                continue;
+            }
+            for in_background in [false, true] {
+                let way = (backend, option, in_background);
+                let usual = backend.open(&place, ConnectOptions::new(), in_background);
+                let usual = opened(usual.await, way).await;
+                assert!(!seen_in(&usual, option).await, "{way:?} without it");
+                let session = backend.open(&place, option.options(), in_background);
+                let session = opened(session.await, way).await;
+                assert!(seen_in(&session, option).await, "{way:?}");
+            }
+        }
+    }
+}
+
+async fn opened(session: Result<Session, Error>, way: impl Debug) -> Session {
+    let session = session.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+    let connected = in_time("the session opens", session.wait_connected()).await;
+    connected.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+    session
+}
+
+/// Accepts connections, counts them, keeps their first bytes, and says nothing.
+async fn mute_listener() -> (String, Arc<AtomicUsize>, Arc<std::sync::Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let (number, bytes) = (Arc::<AtomicUsize>::default(), Arc::default());
+    let (counted, heard): (_, Arc<std::sync::Mutex<Vec<u8>>>) =
+        (number.clone(), Arc::clone(&bytes));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let heard = heard.clone();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4_096];
+                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+                    let mut heard = heard.lock().expect("no panic");
+                    heard.extend_from_slice(&buffer[..length]);
+                }
+            });
+        }
+    });
+    (address, number, bytes)
+}
+
+/// The servers are there and do not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_way_keeps_to_the_connection_timeout() {
+    let (address, connections, _) = mute_listener().await;
+    let place = Place {
+        address,
+        simulation: Simulation::default(),
+    };
+    let faults = place.simulation.faults();
+    faults.pause_server(0, Duration::from_secs(3_600));
+    let of_simulation = || {
+        let trace = place.simulation.trace().to_string();
+        trace.matches("connecting to server").count()
+    };
+    for backend in [
+        Backend::ConnectString,
+        Backend::Zookeeper,
+        Backend::Simulation,
+    ] {
+        let began = Instant::now();
+        let options = || Set::ConnectionTimeout.options();
+        let opened = backend.open(&place, options(), false).await;
+        let error = opened.expect_err("no server answers");
+        assert!(
+            matches!(error, Error::Connect { .. }),
+            "{backend:?}: {error}"
+        );
+        let took = began.elapsed();
+        assert!(took >= SHORT && took < 10 * SHORT, "{backend:?}: {took:?}");
+        // In the background, each try has this time. One try alone has its time for the handshake.
+        let number = || connections.load(Ordering::Relaxed) + of_simulation();
+        let before = number();
+        let session = backend.open(&place, options(), true).await;
+        let session = session.expect("nothing is refused");
+        let began = Instant::now();
+        eventually("it tries again", async || number() >= before + 3).await;
+        let took = began.elapsed();
+        assert!(took < SESSION_TIMEOUT / 2, "{backend:?}: {took:?}");
+        session.close().await;
+    }
+}
+
+/// The client has connected, and then no server answers it.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_over_a_client_keeps_to_the_connection_timeout() {
+    let server = EmbeddedServer::start().expect("it starts");
+    for in_background in [false, true] {
+        let proxy = Proxy::start(server.connect_string()).await;
+        let proxy = proxy.expect("a proxy");
+        let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+        let client = connector.connect(&proxy.connect_string()).await;
+        let ensemble = Arc::new(ClientEnsemble::new(client.expect("it connects")));
+        proxy.freeze();
+        let began = Instant::now();
+        let options = Set::ConnectionTimeout.options();
+        if in_background {
+            let session = Session::open_in_background(ensemble, options);
+            let session = session.expect("nothing is refused");
+            // The one session of the client is not opened again.
+            eventually("it is over", async || {
+                matches!(session.state(), SessionState::Ended(_))
+            })
+            .await;
+        } else {
+            let error = Session::open(ensemble, options).await;
+            let error = error.expect_err("no server answers");
+            assert!(matches!(error, Error::Connect { .. }), "{error}");
+        }
+        let took = began.elapsed();
+        assert!(took >= SHORT && took < 10 * SHORT, "{took:?}");
+    }
+}
+
+/// The first bytes are those of the TLS handshake, and the credentials wait for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_way_over_tcp_that_is_asked_for_tls_sends_nothing_else() {
+    for backend in [Backend::ConnectString, Backend::Zookeeper] {
+        for in_background in [false, true] {
+            let (address, _, heard) = mute_listener().await;
+            let place = Place {
+                address,
+                simulation: Simulation::default(),
+            };
+            let options = Set::Tls.options().auth("digest", SECRET);
+            let options = options.connection_timeout(SHORT);
+            let _session = backend.open(&place, options, in_background).await;
+            let way = (backend, in_background);
+            let bytes = || heard.lock().expect("no panic").clone();
+            eventually("it speaks", async || bytes().len() > 100).await;
+            let bytes = bytes();
+            assert_eq!(bytes[..2], [0x16, 0x03], "{way:?}: no TLS handshake");
+            let secret = SECRET.as_bytes();
+            let is_plain = bytes.windows(secret.len()).any(|it| it == secret);
+            assert!(!is_plain, "{way:?}");
+        }
+    }
+}
