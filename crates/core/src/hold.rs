@@ -184,7 +184,8 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// The reason of the loss, if the hold is lost before the work is done.
+    /// The reason of the loss, if the hold is lost before the work is done. Work that blocks its
+    /// thread can be done later than the loss. Its result is dropped.
     ///
     /// # Cancel safety
     ///
@@ -206,7 +207,10 @@ impl Hold {
         tokio::select! {
             biased;
             () = self.view.grant_state.not_held() => {}
-            done = work => return Ok(done),
+            // Work that blocked its thread may have outlasted the hold.
+            done = work => if self.is_held() {
+                return Ok(done);
+            },
         }
         // The work is dropped. The reason may come later.
         Err(self.lost().await)

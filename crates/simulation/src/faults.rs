@@ -221,7 +221,7 @@ impl Faults {
     /// simulation.faults().slow_handshakes(0, late..=late, Duration::from_secs(60));
     ///
     /// let began = simulation.now();
-    /// let session = simulation.ensemble("worker").connect().await?;
+    /// let session = simulation.process("worker").connect().await?;
     /// assert!(simulation.now() - began >= late);
     /// # Ok(())
     /// # }

@@ -167,3 +167,20 @@ async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
     let data = tree.iter().find(|node| node.path == "/data");
     assert_eq!(data.expect("it is there").data, b"");
 }
+
+/// On the real clock, because the work blocks its thread.
+#[tokio::test]
+async fn work_that_blocks_its_thread_beyond_the_loss_is_not_done_in_time() {
+    let session = open(&Simulation::default(), "one").await;
+    let short = QueueOptions::new().at_most(Duration::from_millis(50));
+    let short = queue(&session, short);
+    let hold = short.acquire().await.expect("it is free");
+    let done = hold.run_until_lost(async {
+        while hold.is_held() {
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(done.await, Err(UP));
+    let hold = short.acquire().await.expect("it is free");
+    assert_eq!(hold.run_until_lost(async { 7 }).await, Ok(7));
+}

@@ -129,7 +129,7 @@ async fn what_is_not_committed_is_in_no_backup() {
     let simulation = three_servers(5);
     let session = connect(&simulation, "a").await;
     simulation.faults().stall_commits(seconds(2));
-    let opening = simulation.ensemble("b");
+    let opening = simulation.process("b");
     let opening = tokio::spawn(async move { opening.connect().await });
     let creating = session.create("/a", b"", CreateMode::Ephemeral, &[]);
     drop(creating);
