@@ -15,7 +15,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, SessionState,
     ZookeeperEnsemble,
 };
-use zookeeper_recipes_simulation::{EmbeddedServer, Simulation};
+use zookeeper_recipes_simulation::{EmbeddedServer, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::tls::{Authority, trusting};
 use zookeeper_recipes_suite::{eventually, in_time};
 use zookeeper_recipes_testkit::proxy::Proxy;
@@ -165,7 +165,10 @@ async fn each_way_uses_each_option_or_refuses_it_at_once() {
     let server = EmbeddedServer::start().expect("it starts");
     let place = Place {
         address: server.connect_string(),
-        simulation: Simulation::default(),
+        simulation: Simulation::new(SimulationOptions {
+            session_timeout: SESSION_TIMEOUT,
+            ..SimulationOptions::default()
+        }),
     };
     for backend in BACKENDS {
         for option in OPTIONS {
