@@ -140,7 +140,7 @@ impl Opener {
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
                 // The session was lost before it was up. The next one may come up.
                 Err(over @ ServerError::SessionOver(end))
-                    if end.is_followed() && ensemble.opens_sessions() =>
+                    if end.is_followed() && connector.asked_timeout().is_some() =>
                 {
                     *seen = over;
                 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleOptions, ServerSession};
+use zookeeper_recipes_core::ensemble::{Connector, Ensemble, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, InvalidInput, ServerError, Session, SessionEnd};
 use zookeeper_recipes_simulation::Simulation;
 
@@ -13,23 +13,18 @@ use zookeeper_recipes_simulation::Simulation;
 #[derive(Debug)]
 struct LosesFirst {
     ensemble: Arc<dyn Ensemble>,
-    left: AtomicUsize,
+    lost: usize,
 }
 
 impl Ensemble for LosesFirst {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        let left = self.left.load(Ordering::Relaxed);
-        match left.checked_sub(1) {
-            Some(left) => {
-                self.left.store(left, Ordering::Relaxed);
-                ready(Err(ServerError::SessionOver(SessionEnd::Expired))).boxed()
-            }
-            None => self.ensemble.connect(),
-        }
-    }
-
-    fn with_options(&self, _: &EnsembleOptions) -> Result<Option<Arc<dyn Ensemble>>, InvalidInput> {
-        Ok(None)
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        Ok(Arc::new(LosingConnector {
+            connector: self.ensemble.clone().connector(options)?,
+            left: AtomicUsize::new(self.lost),
+        }))
     }
 
     fn now(&self) -> Duration {
@@ -41,10 +36,33 @@ impl Ensemble for LosesFirst {
     }
 }
 
+#[derive(Debug)]
+struct LosingConnector {
+    connector: Arc<dyn Connector>,
+    left: AtomicUsize,
+}
+
+impl Connector for LosingConnector {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        let left = self.left.load(Ordering::Relaxed);
+        match left.checked_sub(1) {
+            Some(left) => {
+                self.left.store(left, Ordering::Relaxed);
+                ready(Err(ServerError::SessionOver(SessionEnd::Expired))).boxed()
+            }
+            None => self.connector.connect(),
+        }
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        self.connector.asked_timeout()
+    }
+}
+
 async fn open(lost: usize) -> Result<Session, zookeeper_recipes_core::Error> {
     let ensemble = LosesFirst {
         ensemble: Simulation::default().ensemble("one"),
-        left: AtomicUsize::new(lost),
+        lost,
     };
     Session::open(Arc::new(ensemble), ConnectOptions::new()).await
 }
