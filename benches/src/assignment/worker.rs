@@ -97,12 +97,15 @@ async fn work(
         let _ = stopped.await;
     };
     let ownership = setting.ownership.clone();
-    let own = async move |owned: Partition| -> Result<(), Infallible> {
+    let own = move |owned: Partition| {
         // The partitions are named by their numbers.
         let partition = owned.id().parse().unwrap_or(0);
-        let _owned = ownership.own(number, partition);
-        owned.draining().await;
-        Ok(())
+        let owns = ownership.own(number, partition);
+        async move {
+            let _owns = owns;
+            owned.draining().await;
+            Ok::<(), Infallible>(())
+        }
     };
     let mut run = Box::pin(assignment.run(shutdown, own));
     let end = tokio::select! {

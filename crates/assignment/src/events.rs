@@ -7,6 +7,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{Error, FencingToken, LossReason, NodePath};
 
 use crate::next_plans::Move;
+use crate::patience::Fault;
 use crate::pieces::Unreadable;
 use crate::retry::may_pass;
 
@@ -68,6 +69,27 @@ impl Reporter {
         }
         tracing::debug!(target: TARGET, %path, moves = moves.len(), deferred, "planned");
         gauge(DEFERRED, &self.name, deferred);
+    }
+
+    /// A move makes no progress, and the leader gives this worker no more until it does.
+    pub(crate) fn set_aside(&self, worker: &str, partition: &str, fault: Fault) {
+        let path = &self.path;
+        match fault {
+            Fault::TakesNone => tracing::warn!(
+                target: TARGET, %path, worker, partition,
+                "worker set aside: it does not take the partition that is planned for it"
+            ),
+            Fault::GivesNone => tracing::warn!(
+                target: TARGET, %path, worker, partition,
+                "worker set aside: it does not give the partition that another worker waits for"
+            ),
+        }
+    }
+
+    /// A worker that was set aside has shown progress, or is another one now.
+    pub(crate) fn back(&self, worker: &str) {
+        let path = &self.path;
+        tracing::info!(target: TARGET, %path, worker, "worker no longer set aside");
     }
 
     /// `owns` is the number of partitions that the worker owns now.

@@ -1,5 +1,6 @@
 //! The leader: it plans which worker should own which partition.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -10,12 +11,14 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError, Session};
 use zookeeper_recipes_election::Term;
 use zookeeper_recipes_group::{Group, GroupState};
+use zookeeper_recipes_lock::ExclusiveLock;
 
 use crate::children::{Children, ChildrenOf};
 use crate::events::Reporter;
 use crate::kept::{Kept, keep};
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
+use crate::patience::Late;
 use crate::planner::{Looked, Planner, State};
 use crate::plans::{self, NotRead, Plans};
 use crate::recorded::{RecordAt, Recorded};
@@ -23,6 +26,9 @@ use crate::recorded::{RecordAt, Recorded};
 /// From this number of partitions on, the plans are computed on a thread of their own. For fewer,
 /// that takes less than a millisecond or two.
 const MANY: usize = 2_000;
+
+/// How many queues of late moves a look reads at most.
+const QUEUES: usize = 8;
 
 /// A look at the state is followed by a rest, which is so many times longer at least, unless moves
 /// wait for their turn.
@@ -66,9 +72,11 @@ struct Desk {
 
 /// What must happen before the next look, and when.
 struct Next {
-    grace_ends: Option<Instant>,
+    ends: Option<Instant>,
     unsettled: bool,
     rest: Duration,
+    /// True if the next look needs no change.
+    at_once: bool,
 }
 
 /// Why a look at the state led to no plan.
@@ -101,7 +109,10 @@ impl Leader {
             };
             backoff = Backoff::default();
             sleep(next.rest).await;
-            let ends = next.grace_ends;
+            if next.at_once {
+                continue;
+            }
+            let ends = next.ends;
             let until = ends.map(|end| end.saturating_duration_since(Instant::now()));
             // Somebody may have deleted a plan that a worker has not read yet.
             let recheck = self.session.timeout().filter(|_| next.unsettled);
@@ -145,9 +156,10 @@ impl Leader {
         let least = self.options.plan_interval;
         let Some(looked) = self.look(watched, desk).await else {
             return Ok(Next {
-                grace_ends: None,
+                ends: None,
                 unsettled: false,
                 rest: least,
+                at_once: false,
             });
         };
         let has_written = !looked.operations.is_empty();
@@ -164,11 +176,41 @@ impl Leader {
         if has_written {
             self.reporter.planned(&looked.moves, looked.deferred);
         }
+        for worker in &looked.back {
+            self.reporter.back(worker);
+        }
+        let has_blamed = self.blame(&looked.late, &mut desk.planner).await;
         Ok(Next {
-            grace_ends: looked.grace_ends,
+            ends: looked.ends,
             unsettled: looked.unsettled,
-            rest: rest(least, desk.took, looked.deferred > 0),
+            rest: rest(least, desk.took, looked.deferred > 0 || has_blamed),
+            at_once: has_blamed,
         })
+    }
+
+    /// Finds out why moves are late. Returns true if the plans should change because of that.
+    async fn blame(&self, late: &[Late], planner: &mut Planner) -> bool {
+        let mut seen = BTreeSet::new();
+        let first = late.iter().filter(|late| seen.insert(&late.to));
+        let mut has_blamed = false;
+        for late in first.take(QUEUES) {
+            let Ok(queue) = self.queue(&late.partition).await else {
+                continue;
+            };
+            has_blamed = true;
+            if let Some((worker, fault)) = planner.blame(late, &queue) {
+                self.reporter.set_aside(&worker, &late.partition, fault);
+            }
+        }
+        has_blamed
+    }
+
+    /// The workers in the queue of a partition's lock, in its order.
+    async fn queue(&self, partition: &str) -> Result<Vec<String>, Error> {
+        let path = self.layout.locks.join(partition)?;
+        let lock = ExclusiveLock::new(&self.session, path.as_str())?;
+        let contenders = lock.contenders().await?.into_iter();
+        Ok(contenders.map(|it| it.owner.unwrap_or_default()).collect())
     }
 
     /// Computes the next plans, away from the thread of this task if that takes long. `None` if a

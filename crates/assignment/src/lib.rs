@@ -69,8 +69,22 @@
 //! | 5 | B | publishes itself as the owner. The leader sees that the move is done |
 //!
 //! A serves until step 3, so the gap in service is that of the work that drains and of the handoff.
-//! If B does not come within [`next_within`](AssignmentOptions::next_within), A drains all the
-//! same. At most [`max_moves`](AssignmentOptions::max_moves) partitions are in these steps at once.
+//! At most [`max_moves`](AssignmentOptions::max_moves) partitions are in these steps at once.
+//!
+//! A move that has made no progress within [`move_within`](AssignmentOptions::move_within) does not
+//! hold up others:
+//!
+//! | what the leader finds in the queue of the lock | what it does |
+//! |---|---|
+//! | B is not there, and A owns the partition | gives the partition back to A, which has kept it |
+//! | B is not there, and nobody owns the partition | gives the partition to another worker |
+//! | B is there, behind A | leaves B waiting |
+//!
+//! The worker that does not act is set aside: B in the first two cases, A in the last. It gets no
+//! further partitions and gives none, an event says so, and
+//! [`status`](AssignmentOperator::status) shows it. The leader lets B try one partition, which its
+//! owner keeps until B queues for it. Once B takes it, or A gives what it should, the leader counts on
+//! the worker again.
 //!
 //! # What it promises
 //!
@@ -88,7 +102,8 @@
 //! |---|---|
 //! | the death of its worker, or of the leader, or of both | the session timeout, two ticks of the servers, the grace, two plan intervals, a few round trips |
 //! | a worker that ends by `shutdown` | the handoff; with a grace, the grace |
-//! | a move | the handoff |
+//! | a move | the handoff. If the next owner dies in that moment: the first row |
+//! | the first row, and the next owner does not acquire | [`move_within`](AssignmentOptions::move_within) more, or five times as long if that worker acquires others meanwhile |
 //! | work that returned early | the pause before it begins again, at most 10 s |
 //!
 //! Add the time of [`warm`](AssignmentOptions::warm) to the first row.
@@ -98,8 +113,8 @@
 //! * It does not stop a paused process from writing late. The pause can come between a look at
 //!   [`is_held`](Partition::is_held) and the write. Let the store refuse an older
 //!   [fencing token](Partition::fencing_token), or use [guarded writes](Partition::transaction).
-//! * It does not notice a worker that is there and does not acquire: whose runtime is blocked while
-//!   its session lives, or that has no permission for a lock. Its partitions wait for it.
+//! * It does not notice work that owns its partition and does nothing. Work that blocks the only
+//!   thread of a `current_thread` runtime stops all work of that worker: see [`Assignment::run`].
 //! * The [routing](Assignment::routing) is no proof. It shows what the workers have published.
 //! * It does not find the best balance for unequal weights: see [`docs::balance`].
 //! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
@@ -145,6 +160,7 @@ mod own_plan;
 mod owned;
 mod partition;
 mod partitions;
+mod patience;
 mod pieces;
 mod plan;
 mod planner;
@@ -157,6 +173,8 @@ mod run;
 mod slots;
 mod status;
 mod status_watch;
+mod task;
+mod work;
 mod worker;
 
 pub use assignment::Assignment;

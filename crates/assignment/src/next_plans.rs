@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::balance::{Candidate, Place, Target, target};
+use crate::patience::{Aside, Fault, LONGEST, Late, Patience, Progress, UnderWay};
 use crate::pieces::Lines;
 use crate::plan::{Numbers, PlannedPartition, PlannedWorker};
 
@@ -21,26 +25,43 @@ pub(crate) struct View {
     /// The workers that have vanished and keep their partitions for a grace.
     pub(crate) awaited: BTreeSet<String>,
     /// The present plan of each worker.
-    pub(crate) plans: BTreeMap<String, Lines>,
+    pub(crate) plans: BTreeMap<String, WorkerPlan>,
     /// Who owns each partition, and by which token.
     pub(crate) owned: BTreeMap<String, (String, i64)>,
     /// The worker that each pinned partition should be with.
     pub(crate) pins: BTreeMap<String, String>,
     pub(crate) frozen: bool,
     pub(crate) max_moves: usize,
+    /// How long a move may take.
+    pub(crate) move_within: Duration,
+    /// The token of each member.
+    pub(crate) tokens: BTreeMap<String, i64>,
 }
 
 /// What the leader should write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
     /// The plan of each worker that has one.
-    pub(crate) plans: BTreeMap<String, Lines>,
+    pub(crate) plans: BTreeMap<String, WorkerPlan>,
     /// The partitions that get another worker by this plan.
     pub(crate) moves: Vec<Move>,
     /// The moves that wait, because enough partitions move already.
     pub(crate) deferred: usize,
     /// The partitions that a worker should own and does not own yet.
     pub(crate) unsettled: usize,
+    /// The moves that have taken too long, and when the next one will have.
+    pub(crate) late: Vec<Late>,
+    pub(crate) late_at: Option<Instant>,
+    /// The workers that are set aside no more.
+    pub(crate) back: Vec<String>,
+}
+
+/// The plan of one worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkerPlan {
+    /// Why the worker is set aside, or the empty text.
+    pub(crate) note: String,
+    pub(crate) lines: Lines,
 }
 
 /// A partition that gets another worker.
@@ -91,6 +112,7 @@ struct Input {
     workers: BTreeMap<String, PlannedWorker>,
     awaited: BTreeSet<String>,
     pins: BTreeMap<String, String>,
+    aside: BTreeMap<String, Aside>,
     frozen: bool,
 }
 
@@ -111,36 +133,48 @@ struct Look<'a> {
     workers: Vec<&'a str>,
     members: Place,
     found: Vec<Found>,
+    /// The members that are set aside.
+    aside: BTreeMap<Place, Fault>,
 }
 
 impl View {
-    /// The next plans. The same state and the same goal give the same plans.
-    pub(crate) fn next(&self, goal: &mut Goal) -> Next {
-        let look = Look::new(self);
-        goal.follow(&look);
-        look.next(goal)
+    /// The next plans. The same state, the same goal and the same patience give the same plans.
+    pub(crate) fn next(&self, goal: &mut Goal, patience: &mut Patience, now: Instant) -> Next {
+        let mut look = Look::new(self);
+        let moves = look.under_way();
+        let back = patience.follow(&moves, &look.progress(), now);
+        let (late, late_at) = patience.late(&moves, self.move_within, now);
+        look.set_aside(patience);
+        goal.follow(&look, patience);
+        let next = look.next(goal, patience);
+        let begins = next.moves.iter();
+        let begun_at = patience.begin(begins.map(|it| (&*it.partition, &*it.to)), now);
+        let begun_at = begun_at.map(|at| at + self.move_within.min(LONGEST));
+        Next {
+            late,
+            late_at: late_at.into_iter().chain(begun_at).min(),
+            back,
+            ..next
+        }
     }
 }
 
 impl Goal {
     /// Computes the target anew if the input has changed.
-    fn follow(&mut self, look: &Look<'_>) {
+    fn follow(&mut self, look: &Look<'_>, patience: &Patience) {
         let view = look.view;
-        let is_same = self.input.frozen == view.frozen
-            && self.input.workers == view.workers
-            && self.input.awaited == view.awaited
-            && self.input.pins == view.pins
-            && self.input.partitions == view.partitions;
-        if is_same && !self.turns.is_empty() {
-            return;
-        }
-        self.input = Input {
+        let input = Input {
             partitions: view.partitions.clone(),
             workers: view.workers.clone(),
             awaited: view.awaited.clone(),
             pins: view.pins.clone(),
+            aside: patience.aside().clone(),
             frozen: view.frozen,
         };
+        if self.input == input && !self.turns.is_empty() {
+            return;
+        }
+        self.input = input;
         self.target = look.target();
         self.turns = vec![u32::MAX; look.found.len()];
         for (turn, step) in (0..).zip(&self.target.steps) {
@@ -166,9 +200,9 @@ impl<'a> Look<'a> {
             }
             number
         };
-        for (worker, lines) in &view.plans {
+        for (worker, plan) in &view.plans {
             let worker = number(worker);
-            for (partition, word) in lines {
+            for (partition, word) in &plan.lines {
                 if let Some(partition) = partitions.get(partition) {
                     found[partition as usize].named.push((worker, word == OWN));
                 }
@@ -184,6 +218,7 @@ impl<'a> Look<'a> {
             workers,
             members,
             found,
+            aside: BTreeMap::new(),
         };
         for partition in 0..look.found.len() {
             look.found[partition].present = look.present(&look.found[partition]);
@@ -215,16 +250,146 @@ impl<'a> Look<'a> {
             .or(planned)
     }
 
+    /// The partitions that are planned with another member than owns them.
+    fn under_way(&self) -> Vec<UnderWay<'a>> {
+        let names = self.view.partitions.keys();
+        let moves = names.zip(&self.found).filter_map(|(partition, found)| {
+            let to = found.present.filter(|it| self.is_there(*it))?;
+            let owner = found.owner.map(|(worker, _)| worker);
+            (owner != Some(to)).then(|| UnderWay {
+                partition,
+                owner: owner.map(|it| self.workers[it as usize]),
+                to: self.workers[to as usize],
+            })
+        });
+        moves.collect()
+    }
+
+    fn progress(&self) -> BTreeMap<&'a str, Progress> {
+        let member = |worker: &&'a str| {
+            let member = self.view.tokens.get(*worker).copied();
+            let progress = Progress {
+                member: member.unwrap_or_default(),
+                newest: 0,
+            };
+            (*worker, progress)
+        };
+        let members = self.workers[..self.members as usize].iter();
+        let mut progress: BTreeMap<&str, Progress> = members.map(member).collect();
+        for (worker, token) in self.found.iter().filter_map(|found| found.owner) {
+            if let Some(progress) = progress.get_mut(self.workers[worker as usize]) {
+                progress.newest = progress.newest.max(token);
+            }
+        }
+        progress
+    }
+
+    /// Notes who is set aside. Nobody is, if nobody else may get partitions.
+    fn set_aside(&mut self, patience: &Patience) {
+        let aside = self
+            .view
+            .workers
+            .keys()
+            .zip(0..)
+            .filter_map(|(name, place)| {
+                let aside = patience.aside().get(name)?;
+                Some((place, aside.fault))
+            });
+        let aside: BTreeMap<Place, Fault> = aside.collect();
+        let mut workers = self.view.workers.values().zip(0..);
+        if workers.any(|(worker, place)| !worker.drained && !aside.contains_key(&place)) {
+            self.aside = aside;
+        }
+    }
+
+    fn is_aside(&self, worker: Option<Place>) -> bool {
+        worker.is_some_and(|worker| self.aside.contains_key(&worker))
+    }
+
+    /// The one partition that each worker which took none may take, to show progress. Its owner is
+    /// there, and keeps it until then.
+    fn trials(&self) -> BTreeMap<u32, Place> {
+        let mut trials: BTreeMap<Place, u32> = BTreeMap::new();
+        let takes_none = |place: &Place| self.aside.get(place) == Some(&Fault::TakesNone);
+        for (number, found) in (0..).zip(&self.found) {
+            let to = found.present.filter(takes_none);
+            if let Some(to) = to.filter(|to| self.lends(found, *to)) {
+                trials.entry(to).or_insert(number);
+            }
+        }
+        for place in self.aside.keys().copied().filter(takes_none) {
+            if !self.view.frozen && !trials.contains_key(&place) {
+                let trial = self.new_trial(place, &trials);
+                trials.extend(trial.map(|number| (place, number)));
+            }
+        }
+        let by_partition = trials.into_iter();
+        by_partition
+            .map(|(place, number)| (number, place))
+            .collect()
+    }
+
+    fn new_trial(&self, place: Place, trials: &BTreeMap<Place, u32>) -> Option<u32> {
+        let worker = self.worker(place).filter(|worker| !worker.drained)?;
+        let about = self.view.partitions.iter();
+        let mut others = about.zip(&self.found).zip(0..);
+        let found = others.find(|(((name, about), found), number)| {
+            let is_settled = found.present == found.owner.map(|(owner, _)| owner);
+            let may_go = about.zone.is_none() || about.zone == worker.zone;
+            let is_free = !self.view.pins.contains_key(*name);
+            is_settled
+                && may_go
+                && is_free
+                && !trials.values().any(|it| it == number)
+                && self.lends(found, place)
+        });
+        found.map(|(_, number)| number)
+    }
+
+    /// True if the owner of the partition keeps it until the other worker takes it.
+    fn lends(&self, found: &Found, to: Place) -> bool {
+        let owner = found.owner.map(|(owner, _)| owner);
+        let owner = owner.filter(|it| *it != to && !self.is_aside(Some(*it)));
+        owner
+            .and_then(|it| self.worker(it))
+            .is_some_and(|it| !it.drained)
+    }
+
+    fn worker(&self, place: Place) -> Option<&'a PlannedWorker> {
+        self.view.workers.get(self.workers[place as usize])
+    }
+
+    /// Where the balance takes a partition to be.
+    fn place(&self, number: u32, trials: &BTreeMap<u32, Place>) -> Option<Place> {
+        let found = &self.found[number as usize];
+        let owner = found.owner.map(|(owner, _)| owner);
+        if let Some(trial) = trials.get(&number) {
+            return Some(*trial);
+        }
+        match found.present {
+            // What it should take and does not goes back or elsewhere.
+            Some(to) if self.is_aside(Some(to)) && owner != Some(to) => {
+                owner.filter(|it| self.is_there(*it))
+            }
+            present => present,
+        }
+    }
+
     /// The worker that each partition should be with in the end. A partition of an awaited worker
     /// stays with it.
     fn target(&self) -> Target {
         let mut zones = Numbers::default();
-        let workers = self.view.workers.values();
-        let candidates: Vec<Candidate> = workers.map(|it| it.candidate(&mut zones)).collect();
+        let workers = self.view.workers.values().zip(0..);
+        let candidates = workers.map(|(worker, place)| Candidate {
+            takes: !worker.drained && !self.aside.contains_key(&place),
+            ..worker.candidate(&mut zones)
+        });
+        let candidates: Vec<Candidate> = candidates.collect();
+        let trials = self.trials();
         let members = Numbers::new(self.workers[..self.members as usize].iter().copied());
         let (mut items, mut numbers) = (Vec::new(), Vec::new());
-        for (number, (name, about)) in self.view.partitions.iter().enumerate() {
-            let Found { owner, present, .. } = &self.found[number];
+        for (number, (name, about)) in (0_u32..).zip(&*self.view.partitions) {
+            let Found { owner, present, .. } = &self.found[number as usize];
             if present.is_some_and(|it| !self.is_there(it)) {
                 continue;
             }
@@ -233,8 +398,9 @@ impl<'a> Look<'a> {
             let token = owner.filter(|(owner, _)| Some(*owner) == *present);
             let rank = token.map_or(u64::MAX, |(_, token)| token.unsigned_abs());
             let pin = self.view.pins.get(name).and_then(|it| members.get(it));
-            items.push(about.item(&mut zones, pin, *present, rank));
-            numbers.push(number as u32);
+            let at = self.place(number, &trials);
+            items.push(about.item(&mut zones, pin, at, rank));
+            numbers.push(number);
         }
         let target = target(&candidates, &items, self.view.frozen);
         let mut places: Vec<_> = self.found.iter().map(|found| found.present).collect();
@@ -255,24 +421,32 @@ impl<'a> Look<'a> {
         found.present.is_some() && owner != found.present && (owner.is_some() || is_given)
     }
 
-    fn next(&self, goal: &Goal) -> Next {
+    fn next(&self, goal: &Goal, patience: &Patience) -> Next {
         let mut next = Next::default();
         let names: Vec<&String> = self.view.partitions.keys().collect();
         for member in &self.workers[..self.members as usize] {
-            next.plans.insert((*member).to_owned(), Lines::new());
+            let aside = patience.aside().get(*member);
+            let note = aside.map(Aside::note).unwrap_or_default();
+            let lines = Lines::new();
+            next.plans
+                .insert((*member).to_owned(), WorkerPlan { note, lines });
         }
         let mut waiting: Vec<(u32, u32)> = Vec::new();
         let mut under_way = 0;
         for (number, found) in self.found.iter().enumerate() {
             let is_moving = self.is_moving(found);
-            under_way += usize::from(is_moving);
+            let owner = found.owner.map(|(owner, _)| owner);
+            let is_aside = self.is_aside(found.present) || self.is_aside(owner);
+            let counts = is_moving && !is_aside && !patience.is_stuck(names[number]);
+            under_way += usize::from(counts);
             let target = goal.target.places[number];
             // A partition that is planned with a worker that has come back may have none.
             let Some(to) = target.or(found.present) else {
                 continue;
             };
-            // A move that is under way gets another end at once.
-            if found.present != Some(to) && found.owner.is_some() && !is_moving {
+            // A move that is under way gets another end at once. A trial waits for no other move.
+            let waits = owner.is_some() && !is_moving && !self.is_aside(Some(to));
+            if found.present != Some(to) && waits {
                 waiting.push((goal.turns[number], number as u32));
                 continue;
             }
@@ -282,12 +456,17 @@ impl<'a> Look<'a> {
             self.own(&mut next, names[number], found, to);
         }
         waiting.sort_unstable();
-        let room = self.view.max_moves.saturating_sub(under_way);
-        next.deferred = waiting.len().saturating_sub(room);
-        for (index, (_, number)) in waiting.into_iter().enumerate() {
+        let mut room = self.view.max_moves.saturating_sub(under_way);
+        for (_, number) in waiting {
             let (name, found) = (names[number as usize], &self.found[number as usize]);
-            let to = goal.target.places[number as usize].filter(|_| index < room);
+            // A worker that gives none is not asked for more.
+            let begins = room > 0 && !self.is_aside(found.owner.map(|(owner, _)| owner));
+            let to = goal.target.places[number as usize].filter(|_| begins);
+            if to.is_none() {
+                next.deferred += 1;
+            }
             if let Some(to) = to {
+                room -= 1;
                 next.moves.push(self.moved(name, found, to));
             }
             if let Some(to) = to.or(found.present) {
@@ -301,11 +480,11 @@ impl<'a> Look<'a> {
     fn own(&self, next: &mut Next, partition: &String, found: &Found, to: Place) {
         let mut line = |worker: Place, word: &str| {
             let worker = self.workers[worker as usize];
-            let lines = match next.plans.get_mut(worker) {
-                Some(lines) => lines,
+            let plan = match next.plans.get_mut(worker) {
+                Some(plan) => plan,
                 None => next.plans.entry(worker.to_owned()).or_default(),
             };
-            lines.insert(partition.clone(), word.to_owned());
+            plan.lines.insert(partition.clone(), word.to_owned());
         };
         line(to, OWN);
         let owner = found.owner.map(|(worker, _)| worker);

@@ -17,7 +17,7 @@ const LONGEST_ADDRESS: usize = 1000;
 
 /// Options of an [`Assignment`](crate::Assignment).
 ///
-/// `max_moves`, `grace` and `plan_interval` are those of the worker that leads. Give all workers the
+/// `max_moves`, `move_within`, `grace` and `plan_interval` are those of the worker that leads. Give all workers the
 /// same.
 ///
 /// ```
@@ -42,7 +42,7 @@ pub struct AssignmentOptions {
     pub(crate) plan_interval: Duration,
     pub(crate) warm: Option<Warm>,
     pub(crate) warm_at_most: Duration,
-    pub(crate) next_within: Duration,
+    pub(crate) move_within: Duration,
     pub(crate) drain_at_most: Option<Duration>,
 }
 
@@ -60,7 +60,7 @@ impl AssignmentOptions {
     /// | grace | none |
     /// | plan interval | 100 ms |
     /// | warm | nothing, for at most 30 s |
-    /// | next within | 60 s |
+    /// | move within | 60 s |
     /// | drain at most | 10 s |
     pub fn new() -> AssignmentOptions {
         AssignmentOptions {
@@ -74,7 +74,7 @@ impl AssignmentOptions {
             plan_interval: Duration::from_millis(100),
             warm: None,
             warm_at_most: Duration::from_secs(30),
-            next_within: Duration::from_secs(60),
+            move_within: Duration::from_secs(60),
             drain_at_most: Some(Duration::from_secs(10)),
         }
     }
@@ -158,15 +158,19 @@ impl AssignmentOptions {
         self
     }
 
-    /// How long an owner that should give a partition waits for the next owner to queue.
+    /// How long a move may take, from its plan until the next owner is known to own the partition.
     ///
-    /// After this time the owner drains and releases the partition all the same, with the reason
-    /// `nobody_came`. Nobody owns the partition then, until the next owner acquires its lock.
-    /// Otherwise a worker that an operator drains would keep its partitions for as long as the next
-    /// owner is there and does not acquire. The time should be longer than
-    /// [`warm_at_most`](Self::warm_at_most).
-    pub fn next_within(mut self, limit: Duration) -> AssignmentOptions {
-        self.next_within = limit;
+    /// After this time the leader looks into the queue of the partition's lock. If the next owner is
+    /// not in it, the partition goes back to its owner, which has kept it, or to another worker if it
+    /// has no owner. If the owner does not give it, the next owner waits on. Either way the move no
+    /// longer counts among the [moves at once](Self::max_moves), and the worker that does not act is
+    /// set aside: it gets no further partitions, and gives none, until it shows progress.
+    ///
+    /// A next owner that takes other partitions meanwhile has up to five times as long. The time
+    /// must be longer than [`warm_at_most`](Self::warm_at_most), if there is a hook, and
+    /// [`drain_at_most`](Self::drain_at_most), together.
+    pub fn move_within(mut self, limit: Duration) -> AssignmentOptions {
+        self.move_within = limit;
         self
     }
 
@@ -196,6 +200,16 @@ impl AssignmentOptions {
         if self.address.contains(char::is_control) || self.address.len() > LONGEST_ADDRESS {
             let problem = format!("is no line of at most {LONGEST_ADDRESS} bytes");
             return Err(InvalidInput::new("address", &*self.address, problem));
+        }
+        let warm = self
+            .warm
+            .as_ref()
+            .map_or(Duration::ZERO, |_| self.warm_at_most);
+        let takes = warm.saturating_add(self.drain_at_most.unwrap_or_default());
+        if self.move_within <= takes {
+            let problem = format!("is not longer than a hook and a drain may take, {takes:?}");
+            let limit = format!("{:?}", self.move_within);
+            return Err(InvalidInput::new("move within", limit, problem));
         }
         match self.zone.as_deref().and_then(problem_of_zone) {
             Some(problem) => Err(InvalidInput::new("worker", "", problem)),

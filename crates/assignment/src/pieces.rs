@@ -107,18 +107,18 @@ impl Piece {
 /// The next pieces of a record. Each partition stays where it is, and the new ones fill the gaps.
 ///
 /// `longest` is the number of bytes of a word, or more.
-pub(crate) fn arrange<W>(
-    old: &[BTreeMap<String, W>],
-    mut new: BTreeMap<String, W>,
+pub(crate) fn arrange<N: Ord + AsRef<str>, W>(
+    old: &[BTreeMap<N, W>],
+    mut new: BTreeMap<N, W>,
     longest: impl Fn(&W) -> usize,
-) -> Vec<BTreeMap<String, W>> {
+) -> Vec<BTreeMap<N, W>> {
     let mut pieces = Vec::with_capacity(old.len().max(1));
     for piece in old {
         let stay = piece.keys().filter_map(|it| new.remove_entry(it));
         pieces.push(BTreeMap::from_iter(stay));
     }
-    let bytes = |partition: &str, word: &W| partition.len() + longest(word) + 2;
-    let size = |piece: &BTreeMap<String, W>| piece.iter().map(|it| bytes(it.0, it.1)).sum();
+    let bytes = |partition: &N, word: &W| partition.as_ref().len() + longest(word) + 2;
+    let size = |piece: &BTreeMap<N, W>| piece.iter().map(|it| bytes(it.0, it.1)).sum();
     let mut sizes: Vec<usize> = pieces.iter().map(size).collect();
     let mut index = 0;
     for (partition, word) in new {

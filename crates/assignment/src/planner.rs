@@ -15,10 +15,8 @@ use crate::next_plans::{Goal, Move, OWN, View};
 use crate::options::AssignmentOptions;
 use crate::owned::{self, Owner};
 use crate::partitions::Partitions;
+use crate::patience::{Fault, LONGEST, Late, Patience};
 use crate::plans::Plans;
-
-/// 100 years. A longer grace is this one, because no clock may overflow by it.
-const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// The state as the leader has read it last.
 #[derive(Clone, Debug)]
@@ -37,6 +35,9 @@ pub(crate) struct Planner {
     goal: Goal,
     /// The workers that have vanished, and when their grace ends.
     gone: BTreeMap<String, Instant>,
+    patience: Patience,
+    /// True if this leader has taken over what the one before it has noted.
+    has_begun: bool,
 }
 
 /// What follows from a look at the state.
@@ -50,8 +51,12 @@ pub(crate) struct Looked {
     pub(crate) deferred: usize,
     /// True if a partition is not where it should be.
     pub(crate) unsettled: bool,
-    /// When the first grace ends.
-    pub(crate) grace_ends: Option<Instant>,
+    /// When the first grace ends, or the next move has taken too long.
+    pub(crate) ends: Option<Instant>,
+    /// The moves that have taken too long.
+    pub(crate) late: Vec<Late>,
+    /// The workers that are set aside no more.
+    pub(crate) back: Vec<String>,
 }
 
 impl Planner {
@@ -64,17 +69,30 @@ impl Planner {
         now: Instant,
     ) -> Looked {
         let mut view = state.view();
-        view.plans = plans.lines();
+        view.plans = plans.all();
         view.max_moves = options.max_moves;
+        view.move_within = options.move_within;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for (worker, plan) in &view.plans {
+                self.patience.take_over(worker, &plan.note);
+            }
+        }
         let grace_ends = self.await_the_gone(&mut view, options.grace, now);
-        let next = view.next(&mut self.goal);
+        let next = view.next(&mut self.goal, &mut self.patience, now);
         Looked {
             operations: plans.change(&options.acl, next.plans),
             moves: next.moves,
             deferred: next.deferred,
             unsettled: next.unsettled > 0,
-            grace_ends,
+            ends: grace_ends.into_iter().chain(next.late_at).min(),
+            late: next.late,
+            back: next.back,
         }
+    }
+
+    /// Sets the worker aside that holds up a late move, by the queue of the partition's lock.
+    pub(crate) fn blame(&mut self, late: &Late, queue: &[String]) -> Option<(String, Fault)> {
+        self.patience.blame(late, queue)
     }
 
     /// Notes the workers that have vanished, and lets them keep their partitions for the grace.
@@ -90,11 +108,11 @@ impl Planner {
         let planned = view
             .plans
             .iter()
-            .filter(|(worker, lines)| has_left(worker) && lines.values().any(|word| word == OWN));
+            .filter(|(worker, plan)| has_left(worker) && plan.lines.values().any(|it| it == OWN));
         let left: BTreeSet<String> = planned.map(|(worker, _)| worker.clone()).collect();
         self.gone.retain(|worker, _| left.contains(worker));
         for worker in left {
-            let end = now + grace.min(LONGEST_GRACE);
+            let end = now + grace.min(LONGEST);
             self.gone.entry(worker).or_insert(end);
         }
         let awaited = self.gone.iter().filter(|(_, end)| **end > now);
@@ -118,7 +136,12 @@ impl State {
         let owner = |(partition, owner): (String, Owner)| {
             (partition, (owner.worker, owner.fencing_token.get()))
         };
+        let tokens = self
+            .members
+            .iter()
+            .map(|it| (it.name.clone(), it.token.get()));
         View {
+            tokens: tokens.collect(),
             partitions: self.partitions.planned().clone(),
             workers: workers.collect(),
             owned: owners.map(owner).collect(),

@@ -7,6 +7,7 @@ use zookeeper_recipes_core::{Acl, CreateMode, Error, NodePath, Operation, Server
 use zookeeper_recipes_election::Term;
 
 use crate::children::Children;
+use crate::next_plans::WorkerPlan;
 use crate::own_plan::PLAN;
 use crate::pieces::{self, Lines, Piece, Unreadable, arrange, complete, parse_name};
 
@@ -20,8 +21,8 @@ pub(crate) struct Plans {
     directory: NodePath,
     /// The names of all znodes.
     names: BTreeSet<String>,
-    /// The pieces of each plan that is complete.
-    pieces: BTreeMap<String, Vec<Lines>>,
+    /// The note and the pieces of each plan that is complete.
+    plans: BTreeMap<String, (String, Vec<Lines>)>,
 }
 
 /// Why the plans cannot be used.
@@ -60,26 +61,29 @@ impl Plans {
             }
             there.insert(name);
         }
-        let whole = complete(found).into_iter();
         Ok(Plans {
             directory: directory.clone(),
             names: there,
-            pieces: whole
-                .map(|(worker, (_, pieces))| (worker, pieces))
-                .collect(),
+            plans: complete(found),
         })
     }
 
     /// The plan of each worker.
-    pub(crate) fn lines(&self) -> BTreeMap<String, Lines> {
-        let lines = |pieces: &Vec<Lines>| pieces.iter().flatten().map(own).collect();
-        let all = self.pieces.iter();
-        all.map(|(worker, pieces)| (worker.clone(), lines(pieces)))
-            .collect()
+    pub(crate) fn all(&self) -> BTreeMap<String, WorkerPlan> {
+        let plan = |(note, pieces): &(String, Vec<Lines>)| WorkerPlan {
+            note: note.clone(),
+            lines: pieces.iter().flatten().map(own).collect(),
+        };
+        let all = self.plans.iter();
+        all.map(|(worker, it)| (worker.clone(), plan(it))).collect()
     }
 
     /// Notes these plans, and returns the operations that write them.
-    pub(crate) fn change(&mut self, acl: &[Acl], plans: BTreeMap<String, Lines>) -> Vec<Operation> {
+    pub(crate) fn change(
+        &mut self,
+        acl: &[Acl],
+        plans: BTreeMap<String, WorkerPlan>,
+    ) -> Vec<Operation> {
         let mut operations = Vec::new();
         let is_over = |name: &String| {
             let owner = parse_name(name).map(|(owner, _)| owner);
@@ -91,18 +95,19 @@ impl Plans {
             operations.push(Operation::Delete { path, version });
         }
         self.names.retain(|name| !is_over(name));
-        self.pieces.retain(|worker, _| plans.contains_key(worker));
-        for (worker, lines) in plans {
-            let old = self.pieces.remove(&worker).unwrap_or_default();
+        self.plans.retain(|worker, _| plans.contains_key(worker));
+        for (worker, WorkerPlan { note, lines }) in plans {
+            let (old_note, old) = self.plans.remove(&worker).unwrap_or_default();
             let new = arrange(&old, lines, String::len);
             for (index, lines) in new.iter().enumerate() {
                 let name = pieces::name(&worker, index);
-                if old.len() == new.len() && old.get(index) == Some(lines) {
+                let is_same = old.len() == new.len() && old.get(index) == Some(lines);
+                if is_same && (index > 0 || old_note == note) {
                     continue;
                 }
                 let piece = Piece {
                     of: new.len(),
-                    note: String::new(),
+                    note: note.clone(),
                     lines: lines.clone(),
                 };
                 let path = format!("{}/{name}", self.directory);
@@ -112,7 +117,7 @@ impl Plans {
                     false => Operation::set_data(path, data),
                 });
             }
-            self.pieces.insert(worker, new);
+            self.plans.insert(worker, (note, new));
         }
         operations
     }
@@ -141,14 +146,16 @@ pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<(),
 }
 
 /// The plan of each worker, of the plans that are complete and can be read.
-pub(crate) fn lines_of(children: &Children) -> BTreeMap<String, Lines> {
+pub(crate) fn plans_of(children: &Children) -> BTreeMap<String, WorkerPlan> {
     let pieces = children.iter();
     let pieces =
         pieces.filter_map(|(name, data)| Some((name.clone(), Piece::parse(PLAN, data).ok()?)));
     let whole = complete(pieces).into_iter();
-    whole
-        .map(|(worker, (_, pieces))| (worker, pieces.into_iter().flatten().collect()))
-        .collect()
+    let plan = |(worker, (note, pieces)): (String, (String, Vec<Lines>))| {
+        let lines = pieces.into_iter().flatten().collect();
+        (worker, WorkerPlan { note, lines })
+    };
+    whole.map(plan).collect()
 }
 
 fn own((partition, word): (&String, &String)) -> (String, String) {

@@ -25,7 +25,7 @@ pub(crate) struct Own {
 }
 
 /// What a worker owns now, for the task that publishes it.
-pub(crate) type Owns = watch::Sender<BTreeMap<String, Own>>;
+pub(crate) type Owns = watch::Sender<Owned>;
 
 /// Publishes what a worker owns, in ephemeral znodes.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ struct Record {
 }
 
 /// The holds of the partitions in one piece.
-type Owned = BTreeMap<String, Own>;
+pub(crate) type Owned = BTreeMap<Arc<str>, Own>;
 
 /// A piece at the server, until it is dropped.
 struct Published {
@@ -65,7 +65,7 @@ struct Content {
 
 impl Publisher {
     /// Keeps the znodes up to date. Returns if the session is closed.
-    pub(crate) async fn run(&self, mut owns: watch::Receiver<BTreeMap<String, Own>>) -> Error {
+    pub(crate) async fn run(&self, mut owns: watch::Receiver<Owned>) -> Error {
         let mut backoff = Backoff::default();
         let mut record = Record::default();
         loop {
@@ -87,7 +87,7 @@ impl Publisher {
     /// Publishes until an error.
     async fn publish(
         &self,
-        owns: &mut watch::Receiver<BTreeMap<String, Own>>,
+        owns: &mut watch::Receiver<Owned>,
         record: &mut Record,
         backoff: &mut Backoff,
     ) -> Error {
@@ -147,8 +147,8 @@ impl Publisher {
     }
 
     fn text(&self, content: &Content) -> Vec<u8> {
-        let line = |(partition, own): (&String, &Own)| {
-            (partition.clone(), owned::word(own.token, own.since))
+        let line = |(partition, own): (&Arc<str>, &Own)| {
+            (partition.to_string(), owned::word(own.token, own.since))
         };
         let piece = Piece {
             of: content.of,

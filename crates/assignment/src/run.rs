@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join};
 use futures_util::stream::StreamExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
-use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionState};
+use zookeeper_recipes_core::{
+    Backoff, Error, FencingToken, InvalidInput, SessionEnd, SessionState,
+};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::Membership;
 
@@ -21,10 +24,12 @@ use crate::next_plans::{GIVE, OWN};
 use crate::own_plan::{OwnPlan, PlanOf};
 use crate::partition::Partition;
 use crate::pieces::{Lines, Unreadable};
-use crate::publisher::Publisher;
+use crate::publisher::{Owned, Publisher};
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::slots::Slots;
+use crate::task::Task;
+use crate::work::Works;
 use crate::worker::{Directive, ENTRIES, Worker};
 
 /// The time that a session has, if none is open.
@@ -39,8 +44,11 @@ impl Assignment {
     ///
     /// The worker joins the group of the workers, campaigns for the plan, and follows its own plan.
     /// For each partition that the plan gives to it, it acquires the partition's lock, and then
-    /// calls `work`. The future of `work` is polled while the lock is held, in this future: nothing
-    /// is spawned for it.
+    /// calls `work`.
+    ///
+    /// The future of `work` runs in a task of its own, in the runtime that polls `run`. All else runs
+    /// in the background of the session: the campaign, the plans, the acquisitions and the record of
+    /// what the worker owns. So `run` need not be polled for them.
     ///
     /// | what happens | what `run` does |
     /// |---|---|
@@ -62,13 +70,10 @@ impl Assignment {
     /// gap in service. Then the work has
     /// [`drain_at_most`](crate::AssignmentOptions::drain_at_most) to end.
     ///
-    /// If `run` is part of a spawned task, the compiler cannot prove yet that it is `Send` if the
-    /// closure captures a reference or a trait object, not even a `&'static str` or an
-    /// `Arc<dyn Store>`. The error is "implementation of `Send` is not general enough". Put the
-    /// values into a struct in an [`Arc`], and let the closure own the `Arc`: `async move |owned|
-    /// service.consume(owned).await`.
-    ///
-    /// Work that blocks its thread stops all partitions of this future, and cannot be dropped.
+    /// Work that blocks its thread is not dropped, and keeps its partition until it returns to an
+    /// `.await`. It does not delay the work on other partitions while the runtime has another
+    /// thread. In a `current_thread` runtime it stops all, also the session that was opened there:
+    /// see [`common::docs::runtimes`](crate::common::docs::runtimes).
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -92,26 +97,95 @@ impl Assignment {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the work is dropped, and all partitions are released in the
-    /// background.
+    /// If the future is dropped, the runtime drops each work at its next `.await`, and each partition
+    /// is then released in the background.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, and if `work` panics.
     ///
     /// # Session loss
     ///
     /// `run` continues in the next session.
-    pub async fn run<E: fmt::Display>(
+    ///
+    /// # Example
+    ///
+    /// In a spawned task, with work that needs more than the partition:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use zookeeper_recipes_assignment::{Assignment, Partition};
+    /// # trait Store: Send + Sync {}
+    ///
+    /// struct Service {
+    ///     store: Arc<dyn Store>,
+    /// }
+    ///
+    /// impl Service {
+    ///     async fn consume(&self, owned: Partition) -> std::io::Result<()> {
+    ///         # let _ = &self.store;
+    ///         owned.draining().await;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # async fn shutdown() {}
+    /// # fn example(assignment: Assignment, service: Arc<Service>) {
+    /// tokio::spawn(async move {
+    ///     let work = move |owned| {
+    ///         let service = service.clone();
+    ///         async move { service.consume(owned).await }
+    ///     };
+    ///     assignment.run(shutdown(), work).await
+    /// });
+    /// # }
+    /// ```
+    pub async fn run<F, E>(
         &self,
         shutdown: impl Future<Output = ()>,
-        work: impl AsyncFn(Partition) -> Result<(), E>,
-    ) -> Result<(), Error> {
-        let mut shutdown = pin!(shutdown);
+        work: impl Fn(Partition) -> F + Send + Sync + 'static,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        let ensemble = self.session.ensemble();
+        let works = Works::new(ensemble.clone(), work);
+        let (stop, asked) = oneshot::channel();
+        let running = self.clone().in_background(asked, works);
+        let mut running = Task::spawn(self.session.runtime(), &**ensemble, running);
+        let ended = tokio::select! {
+            biased;
+            ended = running.output() => ended,
+            () = shutdown => {
+                // An error means that the task has ended, and has an output.
+                let _ = stop.send(());
+                running.output().await
+            }
+        };
+        ended.unwrap_or_else(|| {
+            Err(Error::NoSession {
+                path: self.layout.base.to_string(),
+                reason: SessionEnd::Closed,
+            })
+        })
+    }
+
+    async fn in_background(self, asked: oneshot::Receiver<()>, works: Works) -> Result<(), Error> {
+        let mut shutdown = pin!(async {
+            // An error means that the task is being dropped.
+            if asked.await.is_err() {
+                pending::<()>().await;
+            }
+        });
         let started = tokio::select! {
             biased;
             () = &mut shutdown => return Ok(()),
             started = self.start().boxed() => started?,
         };
         let (membership, mut plan) = started;
-        let (owns, owned) = watch::channel(BTreeMap::new());
-        let worker = Worker {
+        let (owns, owned) = watch::channel(Owned::new());
+        let worker = Arc::new(Worker {
             session: self.session.clone(),
             layout: self.layout.clone(),
             id: self.id.clone(),
@@ -119,12 +193,13 @@ impl Assignment {
             reporter: self.reporter.clone(),
             owns,
             entries: Arc::new(Semaphore::new(ENTRIES)),
-        };
+            works,
+        });
         let publisher = self.publisher();
         let mut publish = publisher.run(owned).boxed();
         let (stop, stopped) = watch::channel(false);
         let mut lead = self.lead(stopped).boxed();
-        let mut slots = Slots::new(|id, directive| worker.keep(id, directive, &work));
+        let mut slots = Slots::new(|id, directive| worker.clone().keep(id, directive));
         loop {
             tokio::select! {
                 biased;
@@ -300,7 +375,7 @@ impl Assignment {
         let directive = |(partition, word): (&String, &String)| {
             let directive = match word.as_str() {
                 OWN => Directive::Own,
-                GIVE => Directive::Give(self.options.next_within),
+                GIVE => Directive::Give(None),
                 _ => return None,
             };
             Some((Arc::from(partition.as_str()), directive))
@@ -316,7 +391,7 @@ impl Assignment {
         }
         // Nobody comes if no other worker is there.
         match timeout(limit, self.group.members()).await {
-            Ok(Ok(members)) if members.len() > 1 => Directive::Give(limit),
+            Ok(Ok(members)) if members.len() > 1 => Directive::Give(Some(limit)),
             _ => Directive::End,
         }
     }

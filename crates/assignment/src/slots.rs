@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use zookeeper_recipes_core::Error;
 
 use crate::ordered_futures::OrderedFutures;
@@ -79,7 +80,11 @@ where
     pub(crate) async fn run(&mut self) -> Error {
         loop {
             match self.futures.next().await {
-                Some(Ok(id)) => self.ended(id),
+                Some(Ok(id)) => {
+                    self.ended(id);
+                    // A partition that begins anew at once leaves others their turn.
+                    yield_now().await;
+                }
                 Some(Err(error)) => return error,
                 None => std::future::pending().await,
             }

@@ -9,9 +9,8 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError};
 use crate::children::Children;
 use crate::layout::{FREEZE, Layout};
 use crate::member::MemberData;
-use crate::next_plans::OWN;
+use crate::next_plans::{OWN, WorkerPlan};
 use crate::owned::{Owner, owners};
-use crate::pieces::Lines;
 use crate::plan::PlannedPartition;
 use crate::plans::{NotRead, Plans};
 use crate::recorded::{self, Recorded, unreadable};
@@ -67,6 +66,9 @@ pub struct WorkerStatus {
     pub zone: Option<String>,
     /// True if an operator [drains](crate::AssignmentOperator::drain) it.
     pub drained: bool,
+    /// True if the leader has set it aside, because a move made no progress: see
+    /// [`move_within`](crate::AssignmentOptions::move_within).
+    pub set_aside: bool,
     /// The number of partitions that it owns.
     pub owned: usize,
     /// The number of partitions that it should own, by the plan.
@@ -97,7 +99,7 @@ pub(crate) async fn read_status(
         Err(error) => return Err(failed(error)),
     };
     let plans = match Plans::read(server, &layout.plan).await {
-        Ok(plans) => plans.lines(),
+        Ok(plans) => plans.all(),
         Err(NotRead::Server(error)) if error.is(Refusal::NoNode) => BTreeMap::new(),
         Err(NotRead::Server(error)) => return Err(failed(error)),
         Err(NotRead::OtherVersion(path, problem)) => return Err(unreadable(&path, &problem)),
@@ -122,7 +124,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) drains: &'a Children,
     pub(crate) pins: &'a Children,
     pub(crate) partitions: &'a BTreeMap<String, PlannedPartition>,
-    pub(crate) plans: &'a BTreeMap<String, Lines>,
+    pub(crate) plans: &'a BTreeMap<String, WorkerPlan>,
 }
 
 impl Parts<'_> {
@@ -138,8 +140,8 @@ impl Parts<'_> {
         } = self;
         let owners = owners(owned);
         let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
-        for (worker, lines) in plans {
-            let own = lines.iter().filter(|(_, word)| *word == OWN);
+        for (worker, plan) in plans {
+            let own = plan.lines.iter().filter(|(_, word)| *word == OWN);
             planned.extend(own.map(|(partition, _)| (partition, worker)));
         }
         let text = |data: &[u8]| String::from_utf8_lossy(data).trim().to_owned();
@@ -161,6 +163,7 @@ impl Parts<'_> {
                 capacity: data.capacity,
                 zone: data.zone,
                 drained: drains.contains_key(id),
+                set_aside: plans.get(id).is_some_and(|plan| !plan.note.is_empty()),
                 owned: owners.values().filter(|owner| owner.worker == *id).count(),
                 planned: planned.values().filter(|worker| **worker == id).count(),
             }

@@ -93,7 +93,7 @@ impl Watched {
             drains: &*self.drains.borrow_and_update().clone()?,
             pins: &*self.pins.borrow_and_update().clone()?,
             partitions: &partitions,
-            plans: &plans::lines_of(&plans),
+            plans: &plans::plans_of(&plans),
         };
         Some(parts.status())
     }

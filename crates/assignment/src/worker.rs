@@ -1,7 +1,6 @@
 //! One partition in a worker: acquire, publish, work, drain, release, and again.
 
-use std::fmt;
-use std::pin::{Pin, pin};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +8,7 @@ use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    Backoff, Contender, Error, FencingToken, Hold, LossReason, NodePath, Session,
+    Backoff, Contender, Error, FencingToken, Hold, HoldView, NodePath, Session,
 };
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
@@ -18,6 +17,7 @@ use crate::layout::Layout;
 use crate::options::AssignmentOptions;
 use crate::partition::Partition;
 use crate::publisher::{Own, Owns};
+use crate::work::{Job, WorkEnd, Works};
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
 const SHORT_WORK: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ pub(crate) const ENTRIES: usize = 64;
 pub(crate) enum Directive {
     /// Own it.
     Own,
-    /// Release it once another worker queues behind, or after this time.
-    Give(Duration),
+    /// Release it once another worker queues behind, or after this time if there is one.
+    Give(Option<Duration>),
     /// Release it.
     Leave,
     /// Release it, because the worker ends.
@@ -53,12 +53,7 @@ pub(crate) struct Worker {
     pub(crate) reporter: Reporter,
     /// A permit for each lock that the worker enters.
     pub(crate) entries: Arc<Semaphore>,
-}
-
-/// Why the work on a partition has ended.
-enum WorkEnd<E> {
-    Worked(Result<(), E>),
-    Drained(Release),
+    pub(crate) works: Works,
 }
 
 impl Worker {
@@ -67,14 +62,14 @@ impl Worker {
     /// # Errors
     ///
     /// [`Error::NoSession`].
-    pub(crate) async fn keep<E: fmt::Display>(
-        &self,
+    pub(crate) async fn keep(
+        self: Arc<Self>,
         id: Arc<str>,
         mut directive: watch::Receiver<Directive>,
-        work: &impl AsyncFn(Partition) -> Result<(), E>,
     ) -> Result<Arc<str>, Error> {
-        let Some(path) = self.layout.locks.join(&id).ok() else {
-            // No partition of this name can have been recorded.
+        let Ok(path) = self.layout.locks.join(&id) else {
+            // No partition has such a name, so it is never owned.
+            until_not_owned(&mut directive).await;
             return Ok(id);
         };
         let mut pause = SHORTEST_PAUSE;
@@ -87,23 +82,17 @@ impl Worker {
             let (token, began) = (hold.fencing_token(), Instant::now());
             let since = SystemTime::now();
             self.owns.send_modify(|owns| {
-                owns.insert(id.to_string(), Own { token, since });
+                owns.insert(id.clone(), Own { token, since });
             });
             self.reporter.owned(&id, token, self.owns.borrow().len());
-            let ended = self.work(&id, &hold, &mut directive, work).await;
+            let (hold, release) = self.work(&id, hold, &mut directive).await;
             self.owns.send_modify(|owns| {
                 owns.remove(&*id);
             });
-            let release = match ended {
-                Ok(WorkEnd::Drained(release)) => release,
-                Ok(WorkEnd::Worked(result)) => {
-                    self.reporter.worked(&id, result);
-                    Release::Worked
+            if let Some(hold) = hold.filter(Hold::is_held) {
+                if let Err(error) = hold.release().await {
+                    self.reporter.not_released(&id, &error);
                 }
-                Err(reason) => Release::Lost(reason),
-            };
-            if let (true, Err(error)) = (hold.is_held(), hold.release().await) {
-                self.reporter.not_released(&id, &error);
             }
             let owns = self.owns.borrow().len();
             self.reporter.released(&id, token, release, owns);
@@ -131,8 +120,11 @@ impl Worker {
             .after_session_loss(AfterSessionLoss::QueueAnew);
         let lock = ExclusiveLock::with_options(&self.session, path.as_str(), options)?;
         if let Some(warm) = &self.options.warm {
+            let (warm, partition) = (warm.clone(), id.to_string());
+            // The hook may block its thread, in a task of its own.
+            let mut warmed = self.works.spawn(async move { warm(partition).await });
             let limit = self.options.warm_at_most;
-            if timeout(limit, warm(id.to_string())).await.is_err() {
+            if timeout(limit, warmed.output()).await.is_err() {
                 self.reporter.not_warmed(id, limit);
             }
         }
@@ -152,55 +144,68 @@ impl Worker {
     }
 
     /// Works until the work is done, the hold is lost, or the partition is drained.
-    async fn work<E>(
+    ///
+    /// Returns the hold, unless the work was dropped with its runtime.
+    async fn work(
         &self,
         id: &Arc<str>,
-        hold: &Hold,
+        hold: Hold,
         directive: &mut watch::Receiver<Directive>,
-        work: &impl AsyncFn(Partition) -> Result<(), E>,
-    ) -> Result<WorkEnd<E>, LossReason> {
+    ) -> (Option<Hold>, Release) {
         let (draining, is_draining) = watch::channel(false);
+        let view = hold.view();
         let partition = Partition {
             id: id.clone(),
-            hold: hold.view(),
+            hold: view.clone(),
             draining: is_draining,
         };
-        // If the future were moved, it would take its bytes twice, for each partition.
-        let until_done = pin!(async {
-            let mut work = pin!(work(partition));
-            let release = tokio::select! {
-                // The work is not polled once it should drain.
-                biased;
-                release = self.until_drained(hold, directive) => release,
-                result = &mut work => return WorkEnd::Worked(result),
-            };
-            draining.send_replace(true);
-            self.reporter.draining(id, release);
-            self.drain(id, work).await;
-            WorkEnd::Drained(release)
-        });
-        hold.run_until_lost(until_done).await
+        let mut job = self.works.begin(hold, partition);
+        let release = tokio::select! {
+            biased;
+            release = self.until_drained(&view, directive) => release,
+            (hold, end) = job.ended() => {
+                let release = match end {
+                    WorkEnd::Returned(result) => {
+                        self.reporter.worked(id, result);
+                        Release::Worked
+                    }
+                    WorkEnd::Lost(reason) => Release::Lost(reason),
+                    WorkEnd::Dropped => Release::Worked,
+                };
+                return (hold, release);
+            }
+        };
+        draining.send_replace(true);
+        self.reporter.draining(id, release);
+        match self.drain(id, &mut job).await {
+            (hold, WorkEnd::Lost(reason)) => (hold, Release::Lost(reason)),
+            (hold, _) => (hold, release),
+        }
     }
 
     /// Waits for the work to end, for as long as the options say.
-    async fn drain<T>(&self, id: &Arc<str>, mut work: Pin<&mut impl Future<Output = T>>) {
+    async fn drain(&self, id: &Arc<str>, job: &mut Job) -> (Option<Hold>, WorkEnd) {
         if let Some(limit) = self.options.drain_at_most {
-            if timeout(limit, work).await.is_err() {
-                self.reporter.dropped(id, limit);
+            if let Ok(ended) = timeout(limit, job.ended()).await {
+                return ended;
             }
-            return;
+            self.reporter.dropped(id, limit);
+            job.stop();
         }
         let warn_after = self.session.timeout().unwrap_or(SHORT_WORK);
         let began = Instant::now();
-        while timeout(warn_after, &mut work).await.is_err() {
-            self.reporter.still_draining(id, began.elapsed());
+        loop {
+            match timeout(warn_after, job.ended()).await {
+                Ok(ended) => return ended,
+                Err(_) => self.reporter.still_draining(id, began.elapsed()),
+            }
         }
     }
 
     /// Waits until the partition should be released.
     async fn until_drained(
         &self,
-        hold: &Hold,
+        hold: &HoldView,
         directive: &mut watch::Receiver<Directive>,
     ) -> Release {
         loop {
@@ -210,18 +215,15 @@ impl Worker {
                 Directive::Leave => return Release::NotPlanned,
                 Directive::End => return Release::End,
                 Directive::Give(limit) => {
+                    let next = self.until_next_waits(hold).boxed();
                     tokio::select! {
                         biased;
                         changed = directive.changed() => match changed {
                             Ok(()) => continue,
                             Err(_) => return Release::End,
                         },
-                        next = timeout(limit, self.until_next_waits(hold).boxed()) => {
-                            return match next {
-                                Ok(()) => Release::Given,
-                                Err(_) => Release::NobodyCame,
-                            };
-                        }
+                        () = next => return Release::Given,
+                        () = after(limit) => return Release::NobodyCame,
                     }
                 }
             }
@@ -232,7 +234,7 @@ impl Worker {
     }
 
     /// Waits until another contender is in the queue of the lock.
-    async fn until_next_waits(&self, hold: &Hold) {
+    async fn until_next_waits(&self, hold: &HoldView) {
         let mut backoff = Backoff::default();
         let directory = hold.node_path().rsplit_once('/');
         let (directory, own) = directory.unwrap_or_default();
@@ -262,6 +264,14 @@ fn spread(pause: Duration, token: FencingToken) -> Duration {
     let number = u64::from_ne_bytes(token.get().to_ne_bytes());
     let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
     pause / 2 + pause / 2 * u32::try_from(part).unwrap_or_default() / 1024
+}
+
+/// Resolves after this time, or never.
+async fn after(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => sleep(limit).await,
+        None => pending().await,
+    }
 }
 
 /// Resolves when the worker should not own the partition any more.

@@ -125,10 +125,13 @@ impl Fleet {
         let assignment = Assignment::new(&session, &self.path, partitions, id).map_err(text)?;
         let (shutdown, asked) = oneshot::channel();
         let (owners, worker) = (self.owners.clone(), id.to_owned());
-        let work = async move |owned: Partition| -> Result<(), Infallible> {
-            let _owns = owners.begin(&worker, &owned);
-            owned.draining().await;
-            Ok(())
+        let work = move |owned: Partition| {
+            let owns = owners.begin(&worker, &owned);
+            async move {
+                let _owns = owns;
+                owned.draining().await;
+                Ok::<(), Infallible>(())
+            }
         };
         let asked = async { drop(asked.await) };
         let task = tokio::spawn(async move { assignment.run(asked, work).await });

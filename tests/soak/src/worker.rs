@@ -40,9 +40,13 @@ pub(crate) async fn run(connect: &str, referee: &str, id: &str) -> anyhow::Resul
     let options = AssignmentOptions::new().drain_at_most(SESSION_TIMEOUT / 2);
     let partitions = Partitions::numbered(PARTITIONS);
     let assignment = Assignment::with_options(&session, PATH, partitions, id, options)?;
-    let work = async |owned: Partition| -> Result<(), Infallible> {
-        work(id, &referee, owned).await;
-        Ok(())
+    let (worker, referee) = (id.to_owned(), referee.clone());
+    let work = move |owned: Partition| {
+        let (worker, referee) = (worker.clone(), referee.clone());
+        async move {
+            work(&worker, &referee, owned).await;
+            Ok::<(), Infallible>(())
+        }
     };
     let shutdown = async move {
         // An error means that the process ends, too.

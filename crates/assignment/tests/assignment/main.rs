@@ -6,5 +6,6 @@ mod leaders;
 mod moves;
 mod orders;
 mod restarts;
+mod stuck;
 mod support;
 mod workers;

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::FutureExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -147,10 +148,7 @@ impl Fleet {
         let (shutdown, asked) = oneshot::channel();
         let in_process = process.clone();
         let task = tokio::spawn(async move {
-            let work = async move |owned: Partition| -> Result<(), Infallible> {
-                work(owned).await;
-                Ok(())
-            };
+            let work = move |owned: Partition| work(owned).map(Ok::<(), Infallible>);
             let asked = async { drop(asked.await) };
             let ran = in_process.while_awake(assignment.run(asked, work)).await;
             if let Err(error) = &ran {

@@ -9,6 +9,7 @@ type Words<'a> = (&'a str, &'a [(&'a str, &'a str)]);
 fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
     let mut view = View {
         max_moves: 1,
+        move_within: Duration::from_secs(60),
         ..View::default()
     };
     for (worker, words) in plans {
@@ -17,7 +18,11 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
             Arc::make_mut(&mut view.partitions).insert(partition.clone(), Default::default());
             (partition, word.to_string())
         });
-        view.plans.insert(worker.to_string(), lines.collect());
+        let plan = WorkerPlan {
+            lines: lines.collect(),
+            ..WorkerPlan::default()
+        };
+        view.plans.insert(worker.to_string(), plan);
         view.workers.insert(worker.to_string(), Default::default());
     }
     for (partition, worker, token) in owned {
@@ -28,7 +33,7 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
 }
 
 fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
-    let word = next.plans.get(worker)?.get(partition);
+    let word = next.plans.get(worker)?.lines.get(partition);
     word.map(String::as_str)
 }
 
@@ -40,7 +45,11 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
     );
     view.workers.remove("b");
     view.awaited.insert("b".to_owned());
-    let next = view.next(&mut Goal::default());
+    let next = view.next(
+        &mut Goal::default(),
+        &mut Patience::default(),
+        Instant::now(),
+    );
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "p"), None);
 }
@@ -50,14 +59,29 @@ fn awaited_worker_keeps_a_partition_that_nobody_owns() {
     let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
     view.workers.remove("b");
     view.awaited.insert("b".to_owned());
-    assert_eq!(word(&view.next(&mut Goal::default()), "b", "p"), Some(OWN));
+    assert_eq!(
+        word(
+            &view.next(
+                &mut Goal::default(),
+                &mut Patience::default(),
+                Instant::now()
+            ),
+            "b",
+            "p"
+        ),
+        Some(OWN)
+    );
 }
 
 #[test]
 fn worker_that_comes_back_at_once_gets_the_partition_that_nobody_owns_yet() {
     let of_b = [("p", OWN), ("q", OWN)];
     let view = view(&[("a", &[]), ("b", &of_b)], &[("q", "b", 7)]);
-    let next = view.next(&mut Goal::default());
+    let next = view.next(
+        &mut Goal::default(),
+        &mut Patience::default(),
+        Instant::now(),
+    );
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "q"), Some(OWN));
     assert_eq!(word(&next, "a", "q"), None);
@@ -69,11 +93,15 @@ fn partitions_that_nobody_owns_yet_go_to_a_worker_that_comes_all_at_once() {
     let of_a = [("p", OWN), ("q", OWN), ("r", OWN), ("s", OWN)];
     let view = view(&[("a", &of_a), ("b", &[])], &[]);
     assert_eq!(view.max_moves, 1);
-    let next = view.next(&mut Goal::default());
-    let of_b = next.plans["b"].values().filter(|word| *word == OWN);
+    let next = view.next(
+        &mut Goal::default(),
+        &mut Patience::default(),
+        Instant::now(),
+    );
+    let of_b = next.plans["b"].lines.values().filter(|word| *word == OWN);
     assert_eq!((of_b.count(), next.deferred), (2, 0));
     // The first worker may hold the lock by now.
-    let given = next.plans["a"].values().filter(|word| *word == GIVE);
+    let given = next.plans["a"].lines.values().filter(|word| *word == GIVE);
     assert_eq!(given.count(), 2);
 }
 
@@ -82,7 +110,11 @@ fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
     let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN), ("q", OWN)])];
     let mut view = view(&plans, &[("p", "a", 3), ("q", "b", 7)]);
     view.max_moves = 2;
-    let next = view.next(&mut Goal::default());
+    let next = view.next(
+        &mut Goal::default(),
+        &mut Patience::default(),
+        Instant::now(),
+    );
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "q"), Some(OWN));
 }

@@ -37,6 +37,8 @@ fn event() -> impl Strategy<Value = Event> {
 struct Fleet {
     view: View,
     goal: Goal,
+    patience: Patience,
+    now: Instant,
     token: i64,
     /// How often each partition got an owner.
     grants: BTreeMap<String, usize>,
@@ -56,9 +58,12 @@ impl Fleet {
             view: View {
                 partitions: Arc::new(weights.iter().enumerate().map(partition).collect()),
                 max_moves,
+                move_within: Duration::from_secs(60),
                 ..View::default()
             },
             goal: Goal::default(),
+            patience: Patience::default(),
+            now: Instant::now(),
             token: 0,
             grants: BTreeMap::new(),
         }
@@ -104,7 +109,7 @@ impl Fleet {
     /// The leader plans, and begins no more moves than may be under way.
     fn plan(&mut self) {
         let before = self.under_way();
-        let next = self.view.next(&mut self.goal);
+        let next = self.view.next(&mut self.goal, &mut self.patience, self.now);
         self.view.plans = next.plans;
         let after = self.under_way();
         assert!(
@@ -124,7 +129,7 @@ impl Fleet {
         let owner = self.view.owned.get(partition).map(|(owner, _)| owner);
         let plans = self.view.plans.iter();
         let mut planned =
-            plans.filter(|(_, lines)| lines.get(partition).is_some_and(|it| it == OWN));
+            plans.filter(|(_, plan)| plan.lines.get(partition).is_some_and(|it| it == OWN));
         let next = planned.find(|(worker, _)| Some(*worker) != owner)?;
         Some(next.0.clone())
     }
@@ -234,8 +239,8 @@ proptest! {
         let names: Vec<String> = fleet.view.partitions.keys().cloned().collect();
         for ((name, (.., owner)), token) in names.into_iter().zip(&partitions).zip(1..) {
             let owner = format!("w{owner}");
-            let lines = fleet.view.plans.entry(owner.clone()).or_default();
-            lines.insert(name.clone(), OWN.to_owned());
+            let plan = fleet.view.plans.entry(owner.clone()).or_default();
+            plan.lines.insert(name.clone(), OWN.to_owned());
             fleet.view.owned.insert(name, (owner, token));
         }
         fleet.settle(true);

@@ -182,7 +182,9 @@ fn by_number(id: &str) -> (Vec<(String, u64)>, String) {
 
 /// A line for all, and a bar for each worker.
 pub(crate) fn overview(path: &str, status: &AssignmentStatus) -> Vec<String> {
-    let (partitions, workers) = (&status.partitions, &status.workers);
+    let partitions = &status.partitions;
+    let mut workers: Vec<&WorkerStatus> = status.workers.iter().collect();
+    workers.sort_by_cached_key(|worker| by_number(&worker.id));
     let count =
         |is: &dyn Fn(&PartitionStatus) -> bool| partitions.iter().filter(|it| is(it)).count();
     let head = format!(
@@ -256,6 +258,9 @@ fn notes(worker: &WorkerStatus) -> String {
     if worker.drained {
         notes += ", drained";
     }
+    if worker.set_aside {
+        notes += ", set aside: it makes no progress";
+    }
     if !worker.is_there {
         notes += ", gone";
     }
@@ -313,6 +318,7 @@ pub(crate) fn json_of(status: &AssignmentStatus) -> Value {
             "capacity": it.capacity,
             "zone": it.zone,
             "drained": it.drained,
+            "set_aside": it.set_aside,
             "owned": it.owned,
             "planned": it.planned,
         })

@@ -16,8 +16,12 @@ const PATH: &str = "/queues";
 
 /// Runs a worker until the sender is dropped.
 async fn start(stage: &Stage, worker: &str) -> oneshot::Sender<()> {
+    start_with(stage, worker, 4).await
+}
+
+async fn start_with(stage: &Stage, worker: &str, partitions: usize) -> oneshot::Sender<()> {
     let session = Session::connect(&stage.connect).await.expect("it opens");
-    let partitions = Partitions::numbered(4);
+    let partitions = Partitions::numbered(partitions);
     let assignment = Assignment::new(&session, PATH, partitions, worker).expect("good input");
     let (end, ended) = oneshot::channel();
     let work = async |owned: Partition| -> Result<(), Infallible> {
@@ -50,6 +54,32 @@ async fn owned(stage: &Stage) -> Vec<(String, u64)> {
 async fn until(stage: &Stage, expected: [(&str, u64); 2]) {
     let expected = expected.map(|(worker, owned)| (worker.to_owned(), owned));
     eventually("owned so", async || owned(stage).await == expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_2_is_before_10_and_a_third_of_all_is_a_third_of_the_bar() {
+    let stage = Stage::new();
+    let _workers = [
+        start_with(&stage, "w-2", 12).await,
+        start_with(&stage, "w-10", 12).await,
+        start_with(&stage, "w-1", 12).await,
+    ];
+    let mut shown = String::new();
+    eventually("balanced", async || {
+        shown = stage.run(&["assignment", PATH]).await.stdout;
+        shown.matches("# 4 of 12\n").count() == 3
+    })
+    .await;
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    for (line, worker) in lines.iter().zip(["w-1", "w-2", "w-10"]) {
+        assert!(
+            line.trim_start().starts_with(&format!("{worker} ")),
+            "{shown}"
+        );
+        assert_eq!(line.matches('#').count(), 14, "a third of 40: {shown}");
+    }
+    let partitions = lines[3..].iter().filter_map(|line| line.split(':').next());
+    assert!(partitions.eq((0..12).map(|it| it.to_string())), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

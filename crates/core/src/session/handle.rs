@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, Stream, StreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -78,6 +79,7 @@ struct SharedSession {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     session_use: Arc<SessionUse>,
+    runtime: Handle,
 }
 
 impl Session {
@@ -211,6 +213,7 @@ impl Session {
                 owner,
                 current,
                 session_use,
+                runtime: Handle::current(),
             }),
         }
     }
@@ -377,6 +380,13 @@ impl Session {
     /// The ensemble of this session.
     pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
         &self.shared.ensemble
+    }
+
+    /// The runtime in which the session was opened.
+    // Hidden: for recipes whose background must not depend on the caller's runtime.
+    #[doc(hidden)]
+    pub fn runtime(&self) -> &Handle {
+        &self.shared.runtime
     }
 
     pub(crate) fn request_limit(&self) -> &RequestLimit {

@@ -47,17 +47,22 @@ async fn move_one(log: &Log, mut during: impl FnMut()) {
     );
     let (end, ended) = watch::channel(false);
     let (begun, begins) = watch::channel(0);
-    let stubborn = async |owned: Partition| -> Result<(), Infallible> {
+    let stubborn = move |owned: Partition| {
         begun.send_modify(|begun| *begun += 1);
-        owned.draining().await;
-        let _ = ended.clone().wait_for(|ended| *ended).await;
-        Ok(())
+        let mut ended = ended.clone();
+        async move {
+            owned.draining().await;
+            let _ = ended.wait_for(|ended| *ended).await;
+            Ok::<(), Infallible>(())
+        }
     };
-    let moved = watch::Sender::new(false);
-    let drains = async |owned: Partition| -> Result<(), Infallible> {
-        moved.send_replace(true);
-        owned.draining().await;
-        Ok(())
+    let (moves, moved) = watch::channel(false);
+    let drains = move |owned: Partition| {
+        moves.send_replace(true);
+        async move {
+            owned.draining().await;
+            Ok::<(), Infallible>(())
+        }
     };
     let script = async {
         until(|| *begins.borrow() == 2).await;

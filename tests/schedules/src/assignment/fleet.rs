@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -52,7 +52,7 @@ pub(crate) struct Fleet<'a> {
     /// The worker that dies while nothing else goes wrong.
     pub(crate) dies: watch::Sender<Option<String>>,
     /// How often work has begun or ended.
-    pub(crate) stirs: AtomicU64,
+    pub(crate) stirs: Arc<AtomicU64>,
 }
 
 /// The times of the options.
@@ -61,7 +61,7 @@ pub(crate) struct Times {
     pub(crate) grace: Duration,
     pub(crate) plan_interval: Duration,
     pub(crate) warm: Duration,
-    pub(crate) next_within: Duration,
+    pub(crate) move_within: Duration,
     pub(crate) drain_at_most: Duration,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Fleet<'a> {
             max_moves: [1, 3, 32][rng.usize(..3)],
             ends: watch::channel(false).0,
             dies: watch::channel(None).0,
-            stirs: AtomicU64::new(0),
+            stirs: Arc::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Fleet<'a> {
             .max_moves(self.max_moves)
             .grace(self.times.grace)
             .plan_interval(self.times.plan_interval)
-            .next_within(self.times.next_within)
+            .move_within(self.times.move_within)
             .drain_at_most(self.times.drain_at_most);
         match warm.is_zero() {
             true => options,
@@ -104,12 +104,6 @@ impl<'a> Fleet<'a> {
 
     pub(crate) fn partitions() -> Partitions {
         Partitions::named(PARTITIONS)
-    }
-
-    /// The ledger of a partition.
-    pub(crate) fn ledger(&self, partition: &str) -> Option<&'a Ledger> {
-        let index = PARTITIONS.iter().position(|it| *it == partition)?;
-        Some(&self.ledgers[index])
     }
 
     pub(crate) fn remark(&self, text: impl Into<String>) {
@@ -147,23 +141,25 @@ impl<'a> Fleet<'a> {
         // The sender lives longer than this future.
         let _ = dies.wait_for(|dies| dies.as_deref() == Some(worker)).await;
     }
+}
 
-    /// Work has begun or ended.
-    pub(crate) fn stir(&self) {
-        self.stirs.fetch_add(1, Ordering::Relaxed);
-    }
+/// The ledger of a partition.
+pub(crate) fn ledger_of<'a>(ledgers: &'a [Arc<Ledger>], partition: &str) -> Option<&'a Ledger> {
+    let index = PARTITIONS.iter().position(|it| *it == partition)?;
+    Some(&ledgers[index])
 }
 
 fn draw_times(schedule: &Schedule, rng: &mut Rng) -> Times {
     let timeout = schedule.options.session_timeout;
     let mut milliseconds = |from: u64, to: u64| Duration::from_millis(rng.u64(from..=to));
     let (plan_interval, warm) = (milliseconds(1, 500), milliseconds(1, 2_000));
-    let (drain_at_most, next_within) = (milliseconds(500, 4_000), milliseconds(3_000, 9_000));
+    let (drain_at_most, more) = (milliseconds(500, 4_000), milliseconds(1_000, 20_000));
     Times {
         grace: [Duration::ZERO, Duration::ZERO, timeout, timeout * 3][rng.usize(..4)],
         plan_interval,
         warm: if rng.bool() { Duration::ZERO } else { warm },
-        next_within,
+        // A hook may take 30 s.
+        move_within: drain_at_most + Duration::from_secs(30) + more,
         drain_at_most,
     }
 }

@@ -47,7 +47,7 @@ impl Fleet<'_> {
         let times = &self.times;
         let one = times.plan_interval * 2
             + times.warm
-            + times.next_within
+            + times.move_within
             + times.drain_at_most
             + schedule.hands_on_within();
         self.owned_within(schedule) + one * (2 * PARTITIONS.len()) as u32

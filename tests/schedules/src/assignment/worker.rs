@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -12,9 +14,10 @@ use zookeeper_recipes_assignment::{Assignment, Partition};
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_simulation::SimulatedProcess;
 
-use super::fleet::{Fleet, PATH};
+use super::fleet::{Fleet, PATH, ledger_of};
 use crate::contender::{commit, guarded};
 use crate::holding::Holding;
+use crate::ledger::Ledger;
 use crate::process::connect_options;
 
 /// The interval between two looks of the work.
@@ -121,10 +124,19 @@ impl Life<'_> {
             Assignment::with_options(&session, PATH, partitions, self.id, fleet.options());
         let assignment = assignment.expect("good input");
         let seed = rng.u64(..);
-        let work = async |owned: Partition| -> Result<(), Infallible> {
-            let token = owned.fencing_token().get().unsigned_abs();
-            self.work(owned, Rng::with_seed(seed ^ token)).await;
-            Ok(())
+        let worker = Arc::new(Work {
+            who: self.who.clone(),
+            ledgers: fleet.ledgers.to_vec(),
+            stirs: fleet.stirs.clone(),
+            quiet_from: fleet.setting.quiet_from,
+        });
+        let work = move |owned: Partition| {
+            let (worker, token) = (worker.clone(), owned.fencing_token().get());
+            let rng = Rng::with_seed(seed ^ token.unsigned_abs());
+            async move {
+                worker.work(owned, rng).await;
+                Ok::<(), Infallible>(())
+            }
         };
         let run = assignment.run(self.shutdown(), work);
         let ended = match self.ending {
@@ -167,16 +179,25 @@ impl Life<'_> {
             _ => pending().await,
         }
     }
+}
 
+/// What the work of one life of a worker needs.
+struct Work {
+    who: String,
+    ledgers: Vec<Arc<Ledger>>,
+    stirs: Arc<AtomicU64>,
+    quiet_from: Instant,
+}
+
+impl Work {
     /// Work of a random kind: it ends at once or slowly, ignores that it should, or returns early.
     async fn work(&self, owned: Partition, mut rng: Rng) {
-        let fleet = self.fleet;
-        let Some(ledger) = fleet.ledger(owned.id()) else {
+        let Some(ledger) = ledger_of(&self.ledgers, owned.id()) else {
             let text = format!("{} owns {}", self.who, owned.id());
             let promise = "a partition that is not recorded is not owned";
-            return fleet.setting.ledger.violated(promise, text);
+            return self.ledgers[0].violated(promise, text);
         };
-        let begun = Begun::new(fleet);
+        let begun = Begun::new(&self.stirs);
         let holding = Holding::of_another(ledger, &self.who, 1, &owned.view());
         let kind = rng.u8(..8);
         let early = Instant::now() + Duration::from_millis(rng.u64(1..20_000));
@@ -186,7 +207,7 @@ impl Life<'_> {
                 ledger.violated("work on a partition is polled only while it is owned", text);
             }
             match kind {
-                0 if Instant::now() >= early && !fleet.setting.is_quiet() => break,
+                0 if (early..self.quiet_from).contains(&Instant::now()) => break,
                 1 => {}
                 2 if owned.is_draining() => {
                     sleep(Duration::from_millis(rng.u64(0..1_500))).await;
@@ -212,17 +233,17 @@ impl Life<'_> {
 }
 
 /// Work that has begun. Dropped, it has ended.
-struct Begun<'a>(&'a Fleet<'a>);
+struct Begun<'a>(&'a AtomicU64);
 
 impl<'a> Begun<'a> {
-    fn new(fleet: &'a Fleet<'a>) -> Begun<'a> {
-        fleet.stir();
-        Begun(fleet)
+    fn new(stirs: &'a AtomicU64) -> Begun<'a> {
+        stirs.fetch_add(1, Ordering::Relaxed);
+        Begun(stirs)
     }
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        self.0.stir();
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

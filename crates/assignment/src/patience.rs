@@ -1,0 +1,229 @@
+//! Moves that make no progress, and the workers that are set aside because of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// 100 years. A longer limit is this one, because no clock may overflow by it.
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// A move is late after so many limits, even if its next owner takes other partitions meanwhile.
+const AT_MOST: u32 = 5;
+
+/// What a worker does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not take a partition that it should own.
+    TakesNone,
+    /// It does not give a partition for which the next owner waits.
+    GivesNone,
+}
+
+/// Why a worker is set aside: it gets no further partition, and gives none away, until it shows
+/// progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Aside {
+    pub(crate) fault: Fault,
+    /// The partition of the move that was late.
+    pub(crate) partition: String,
+    /// The member's token, and the newest hold of the worker, when it was set aside.
+    mark: Option<(i64, i64)>,
+}
+
+/// A partition that is planned with another worker than owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnderWay<'a> {
+    pub(crate) partition: &'a str,
+    pub(crate) owner: Option<&'a str>,
+    pub(crate) to: &'a str,
+}
+
+/// What the leader knows of a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The token of its membership.
+    pub(crate) member: i64,
+    /// The newest token of a partition that it owns.
+    pub(crate) newest: i64,
+}
+
+/// A move that has taken too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) partition: String,
+    pub(crate) to: String,
+}
+
+/// How long each move has been under way, and who is set aside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    /// The next owner of each partition that moves, and since when.
+    begun: BTreeMap<String, (String, Instant)>,
+    /// What each member has shown last, and when.
+    shown: BTreeMap<String, (Progress, Instant)>,
+    aside: BTreeMap<String, Aside>,
+    /// The late moves whose reason is known. They do not count among those that are under way.
+    stuck: BTreeSet<String>,
+}
+
+impl Patience {
+    /// The workers that are set aside.
+    pub(crate) fn aside(&self) -> &BTreeMap<String, Aside> {
+        &self.aside
+    }
+
+    pub(crate) fn is_stuck(&self, partition: &str) -> bool {
+        self.stuck.contains(partition)
+    }
+
+    /// Takes over what an earlier leader has noted of a worker.
+    pub(crate) fn take_over(&mut self, worker: &str, note: &str) {
+        if let Some(aside) = Aside::parse(note) {
+            self.aside.entry(worker.to_owned()).or_insert(aside);
+        }
+    }
+
+    /// Notes what moves now. Returns the workers that are set aside no more.
+    pub(crate) fn follow(
+        &mut self,
+        moves: &[UnderWay<'_>],
+        members: &BTreeMap<&str, Progress>,
+        now: Instant,
+    ) -> Vec<String> {
+        let mut before = std::mem::take(&mut self.begun);
+        for each in moves {
+            let begun = before.remove(each.partition);
+            let begun = begun.filter(|(to, _)| to == each.to);
+            if begun.is_none() {
+                self.stuck.remove(each.partition);
+            }
+            let begun = begun.unwrap_or_else(|| (each.to.to_owned(), now));
+            self.begun.insert(each.partition.to_owned(), begun);
+        }
+        self.stuck
+            .retain(|partition| self.begun.contains_key(partition));
+        self.shown
+            .retain(|worker, _| members.contains_key(&**worker));
+        for (worker, progress) in members {
+            match self.shown.get(*worker) {
+                Some((shown, _)) if shown == progress => {}
+                _ => drop(self.shown.insert((*worker).to_owned(), (*progress, now))),
+            }
+        }
+        let mut back = Vec::new();
+        self.aside.retain(|worker, aside| {
+            let Some(now) = members.get(&**worker) else {
+                return false;
+            };
+            let (member, newest) = *aside.mark.get_or_insert((now.member, now.newest));
+            let has_ended = now.member != member
+                || match aside.fault {
+                    Fault::TakesNone => now.newest > newest,
+                    Fault::GivesNone => !moves.iter().any(|each| {
+                        each.partition == aside.partition && each.owner == Some(worker)
+                    }),
+                };
+            if has_ended {
+                back.push(worker.clone());
+            }
+            !has_ended
+        });
+        back
+    }
+
+    /// Notes what begins to move now. Returns the time, if anything does.
+    pub(crate) fn begin<'a>(
+        &mut self,
+        moves: impl Iterator<Item = (&'a str, &'a str)>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let begun = moves.map(|(partition, to)| (partition.to_owned(), (to.to_owned(), now)));
+        let before = self.begun.len();
+        self.begun.extend(begun);
+        (self.begun.len() > before).then_some(now)
+    }
+
+    /// The moves that have taken longer than the limit, and when the next one will have.
+    pub(crate) fn late(
+        &self,
+        moves: &[UnderWay<'_>],
+        limit: Duration,
+        now: Instant,
+    ) -> (Vec<Late>, Option<Instant>) {
+        let limit = limit.min(LONGEST);
+        let (mut late, mut next) = (Vec::new(), None);
+        for each in moves {
+            let is_aside = |worker: &str| self.aside.contains_key(worker);
+            let Some((_, since)) = self.begun.get(each.partition) else {
+                continue;
+            };
+            if self.is_stuck(each.partition)
+                || is_aside(each.to)
+                || each.owner.is_some_and(is_aside)
+            {
+                continue;
+            }
+            let shown = self.shown.get(each.to).map_or(*since, |(_, at)| *at);
+            let ends = (shown.max(*since) + limit).min(*since + limit.saturating_mul(AT_MOST));
+            if ends <= now {
+                late.push(Late {
+                    partition: each.partition.to_owned(),
+                    to: each.to.to_owned(),
+                });
+            } else {
+                next = Some(next.map_or(ends, |next: Instant| next.min(ends)));
+            }
+        }
+        (late, next)
+    }
+
+    /// Sets the worker aside that holds up a move: by the workers in the queue of the partition's
+    /// lock, the first of which has the lock. Returns it.
+    pub(crate) fn blame(&mut self, late: &Late, queue: &[String]) -> Option<(String, Fault)> {
+        self.stuck.insert(late.partition.clone());
+        let first = queue.first().filter(|_| queue.contains(&late.to));
+        let (worker, fault) = match first {
+            Some(first) if *first != late.to => (first, Fault::GivesNone),
+            _ => (&late.to, Fault::TakesNone),
+        };
+        // Another program may have the lock.
+        let (progress, _) = self.shown.get(worker)?;
+        let aside = Aside {
+            fault,
+            partition: late.partition.clone(),
+            mark: Some((progress.member, progress.newest)),
+        };
+        self.aside.insert(worker.clone(), aside);
+        Some((worker.clone(), fault))
+    }
+}
+
+const TAKES_NONE: &str = "takes none: ";
+const GIVES_NONE: &str = "gives none: ";
+
+impl Aside {
+    /// The note in the plan of a worker that is set aside.
+    pub(crate) fn note(&self) -> String {
+        let fault = match self.fault {
+            Fault::TakesNone => TAKES_NONE,
+            Fault::GivesNone => GIVES_NONE,
+        };
+        format!("{fault}{}", self.partition)
+    }
+
+    fn parse(note: &str) -> Option<Aside> {
+        let known = |(prefix, fault)| Some((note.strip_prefix(prefix)?, fault));
+        let mut faults = [
+            (TAKES_NONE, Fault::TakesNone),
+            (GIVES_NONE, Fault::GivesNone),
+        ]
+        .into_iter();
+        let (partition, fault) = faults.find_map(known)?;
+        Some(Aside {
+            fault,
+            partition: partition.to_owned(),
+            mark: None,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! Workers that hang: they stop no other move, and no partition is without an owner for long.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+use zookeeper_recipes_assignment::{
+    AssignmentOperator, AssignmentOptions, AssignmentStatus, Partition,
+};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::support::{Fleet, Judge, PATH};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long a move may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A fleet of which two partitions move at once.
+fn fleet(partitions: usize) -> Fleet {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let mut fleet = Fleet::new(simulation, partitions);
+    fleet.options = options();
+    fleet
+}
+
+fn options() -> AssignmentOptions {
+    AssignmentOptions::new().max_moves(2).move_within(LIMIT)
+}
+
+/// Options of a worker that takes no partition before it gets a permit for it.
+fn hangs(permits: &Arc<Semaphore>) -> AssignmentOptions {
+    let permits = permits.clone();
+    let long = SECOND * 10_000;
+    let warm = move |_| {
+        let permits = permits.clone();
+        async move { permits.acquire().await.expect("open").forget() }
+    };
+    AssignmentOptions::new()
+        .warm(warm)
+        .warm_at_most(long)
+        .move_within(long * 2)
+}
+
+async fn operator(fleet: &Fleet) -> AssignmentOperator {
+    let session = fleet.session("operator").await;
+    AssignmentOperator::new(&session, PATH).expect("a good path")
+}
+
+/// The workers that are set aside.
+fn aside(status: &AssignmentStatus) -> Vec<&str> {
+    let workers = status.workers.iter().filter(|worker| worker.set_aside);
+    workers.map(|worker| &*worker.id).collect()
+}
+
+/// The longest time in which so many partitions were not all owned.
+async fn longest_gap(judge: Judge, partitions: usize) -> Duration {
+    let (mut longest, mut since) = (Duration::ZERO, Instant::now());
+    loop {
+        if judge.owners().len() == partitions {
+            since = Instant::now();
+        }
+        longest = longest.max(since.elapsed());
+        if longest > LIMIT * 10 {
+            return longest;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_takes_none_is_set_aside_and_stops_no_drain_until_it_takes_one() {
+    let mut fleet = fleet(12);
+    let operator = operator(&fleet).await;
+    for worker in ["a", "b"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b"]).await;
+    let permits = Arc::new(Semaphore::new(0));
+    fleet.options = hangs(&permits);
+    let judge = fleet.judge.clone();
+    let test = async {
+        fleet.start("h").await;
+        let mut status = operator.watch_status().await.expect("open");
+        let began = Instant::now();
+        let set_aside = status.wait_for(|status| aside(status) == ["h"]);
+        drop(set_aside.await.expect("open"));
+        assert!(began.elapsed() < LIMIT + SECOND, "{:?}", began.elapsed());
+
+        operator.drain("b").await.expect("open");
+        fleet.balanced(&["a"]).await;
+        assert!(
+            began.elapsed() < LIMIT + SECOND * 3,
+            "{:?}",
+            began.elapsed()
+        );
+        operator.undrain("b").await.expect("open");
+        // The owner of the one partition that the worker may still take has it on top.
+        let is_even = |judge: &Judge| judge.counts().values().all(|count| (5..=7).contains(count));
+        fleet.until("balanced", is_even).await;
+        sleep(LIMIT * 10).await;
+        assert_eq!(aside(&operator.status().await.expect("read")), ["h"]);
+        assert!(is_even(&fleet.judge), "{:?}", fleet.judge.counts());
+
+        permits.add_permits(1_000);
+        fleet.balanced(&["a", "b", "h"]).await;
+        let back = status.wait_for(|status| aside(status).is_empty());
+        drop(back.await.expect("open"));
+    };
+    tokio::select! {
+        biased;
+        gap = longest_gap(judge.clone(), 12) => panic!("{gap:?} without an owner"),
+        () = test => {}
+    }
+    let most = judge.grants().into_values().max();
+    assert!(most <= Some(8), "{:?}", judge.grants());
+}
+
+#[tokio::test(start_paused = true)]
+async fn partition_without_an_owner_goes_elsewhere_if_its_next_owner_takes_none() {
+    let mut fleet = fleet(6);
+    for worker in ["a", "b"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b"]).await;
+    fleet.options = hangs(&Arc::new(Semaphore::new(0)));
+    fleet.start("h").await;
+    sleep(SECOND).await;
+    fleet.kill("b");
+    let began = Instant::now();
+    fleet.balanced(&["a"]).await;
+    // The session timeout, two ticks of the servers, a late move, and time for plans.
+    let bound = SECOND * (6 + 2 * 2 + 1) + LIMIT;
+    assert!(began.elapsed() < bound, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_one() {
+    let mut fleet = fleet(12);
+    let operator = operator(&fleet).await;
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    fleet.options = options().drain_without_limit();
+    let permits = Arc::new(Semaphore::new(0));
+    let (judge, ends) = (fleet.judge.clone(), permits.clone());
+    let stubborn = move |owned: Partition| {
+        judge.granted("s", &owned);
+        let ends = ends.clone();
+        async move {
+            owned.draining().await;
+            ends.acquire().await.expect("open").forget();
+        }
+    };
+    fleet.start_with("s", stubborn).await;
+    fleet.balanced(&["a", "s"]).await;
+    fleet.options = options();
+    fleet.start("c").await;
+    let mut status = operator.watch_status().await.expect("open");
+    let set_aside = status.wait_for(|status| aside(status) == ["s"]);
+    drop(set_aside.await.expect("open"));
+    let began = Instant::now();
+    operator.drain("a").await.expect("open");
+    let counts = |s, c| BTreeMap::from([("s".to_owned(), s), ("c".to_owned(), c)]);
+    fleet
+        .until("drained", |judge| judge.counts() == counts(6, 6))
+        .await;
+    assert!(began.elapsed() < SECOND * 3, "{:?}", began.elapsed());
+    // It gives what is asked of it, and what is asked next.
+    permits.add_permits(1_000);
+    let back = status.wait_for(|status| aside(status).is_empty());
+    drop(back.await.expect("open"));
+    operator.undrain("a").await.expect("open");
+    fleet.balanced(&["a", "c", "s"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_that_hangs_for_good_is_dropped_after_its_limit() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let hook = AssignmentOptions::new().warm(|_| pending());
+    fleet.options = hook.warm_at_most(SECOND * 5);
+    fleet.start("b").await;
+    fleet.balanced(&["a", "b"]).await;
+}
