@@ -6,8 +6,9 @@ use std::time::Duration;
 use zookeeper_recipes_connection::{Host, Tcp};
 
 use crate::invalid_input::InvalidInput;
-use crate::owner::check_service;
-use crate::server::request_limit;
+
+/// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
+pub(crate) const USUAL_MAXBUFFER: usize = 0xf_ffff;
 
 /// The shortest session timeout that leaves a lease any time.
 pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
@@ -99,7 +100,7 @@ impl ConnectOptions {
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,
-            jute_maxbuffer: request_limit::USUAL,
+            jute_maxbuffer: USUAL_MAXBUFFER,
             retries_refused_credentials: false,
             auth: Vec::new(),
             #[cfg(feature = "tls")]
@@ -249,43 +250,6 @@ impl ConnectOptions {
                 credentials,
             });
         timeout.into_iter().chain(auth).chain(tls)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
-        let too_long = || format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
-        if let Some(timeout) = self.session_timeout {
-            let given = format!("{timeout:?}");
-            if timeout < SHORTEST_TIMEOUT {
-                let problem =
-                    format!("is too short to keep a session: the least is {SHORTEST_TIMEOUT:?}");
-                return Err(InvalidInput::new("session timeout", given, problem));
-            }
-            if timeout > LONGEST {
-                return Err(InvalidInput::new("session timeout", given, too_long()));
-            }
-        }
-        let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
-        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
-        if !digests.all(|(_, credentials)| is_pair(credentials)) {
-            let problem = "needs credentials of the form user:password";
-            return Err(InvalidInput::new("scheme", "digest", problem));
-        }
-        if let Some(owner) = &self.owner {
-            check_service(owner)?;
-        }
-        request_limit::check_option(self.jute_maxbuffer)?;
-        for (scheme, credentials) in &self.auth {
-            request_limit::check_credentials(self.jute_maxbuffer, scheme, credentials)?;
-        }
-        let Some(tick) = self.tick else { return Ok(()) };
-        if tick.is_zero() {
-            return Err(InvalidInput::new("tick", "0", "must not be zero"));
-        }
-        if tick > LONGEST {
-            return Err(InvalidInput::new("tick", format!("{tick:?}"), too_long()));
-        }
-        Ok(())
     }
 
     /// True if the user gives the server no identity.

@@ -14,9 +14,6 @@ use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
 use crate::server::error::{Refusal, ServerError};
 use crate::server::values::{multi_operation, no_reply};
 
-/// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
-pub(crate) const USUAL: usize = 0xf_ffff;
-
 /// The least limit: it leaves room for the requests that a session sends by itself.
 ///
 /// The longest of them are the watches that the client sets after a reconnect, 128 KiB, and a

@@ -98,6 +98,11 @@ impl Ensemble for Altered {
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        if self.alterations.stays_open.is_some() {
+            for option in options.of_connections() {
+                option.refuse("a client that its user has connected")?;
+            }
+        }
         Ok(Arc::new(AlteredConnector {
             connector: self.ensemble.clone().connector(options)?,
             alterations: self.alterations.clone(),

@@ -11,13 +11,13 @@ use crate::hold::own_znode::{SessionZnodes, Writers};
 use crate::live::live_session::{SessionUse, Status};
 use crate::live::scripted::{LEASE, Scripted, TIMEOUT, source};
 use crate::server::ensemble::Event;
-use crate::server::request_limit::USUAL;
+use crate::server::options::USUAL_MAXBUFFER;
 
 #[tokio::test(start_paused = true)]
 async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let granted = Granted::default();
-    let znode = SessionZnodes::new(&live, USUAL).numbered("/locks/a");
+    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a");
     let fate = GrantFate::default();
     let _entry = granted.add(RegisteredGrant {
         lapses: Lapses(1),
@@ -36,7 +36,7 @@ async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
 async fn loss_before_the_hold_begins_is_reported_to_its_record() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let granted = Granted::default();
-    let znode = SessionZnodes::new(&live, USUAL).numbered("/locks/a");
+    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a");
     let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
     let grant = Grant::new(owner, &granted, Lapses(0), FencingToken::from(1), None);
     granted.delete_lost(Lapses(1));
@@ -54,7 +54,7 @@ async fn fate_after(
 ) -> (Fate, Vec<String>) {
     let mut owner = ZnodeOwner::new(
         &SessionUse::begin().0,
-        SessionZnodes::new(&live, USUAL).numbered("/locks/a"),
+        SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a"),
     );
     owner.set_path("/locks/a", Writers::Owner);
     owner.disown();

@@ -11,7 +11,7 @@ use crate::hold_state::{FencingToken, LossReason};
 use crate::live::lease::Lapses;
 use crate::live::live_session::SessionUse;
 use crate::live::scripted::Scripted;
-use crate::server::request_limit::USUAL;
+use crate::server::options::USUAL_MAXBUFFER;
 use crate::sync::ready_now;
 
 /// Counts how often a task is woken.
@@ -57,7 +57,7 @@ async fn turn_that_was_revoked_hands_nothing_on() {
     let _current = queue.try_turn().expect("the one before is lost");
     let mut waiting = pin!(queue.turn());
     assert!(ready_now(&mut waiting).is_none());
-    let znode = SessionZnodes::new(&live, USUAL).numbered("/locks/a");
+    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a");
     let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
     let token = FencingToken::from(1);
     let back = revoked.hand_on(Grant::new(

@@ -1,6 +1,7 @@
 //! Which options are refused, and what they say of a session's identity.
 
 use super::*;
+use crate::server::request_limit;
 
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 const MILLISECOND: Duration = Duration::from_millis(1);

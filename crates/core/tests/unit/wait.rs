@@ -7,13 +7,13 @@ use futures_util::future::FutureExt;
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
-use crate::server::request_limit::USUAL;
+use crate::server::options::USUAL_MAXBUFFER;
 
 /// A server, and the watches of a waiter with this watch on its own znode.
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
     let (live, server) = Scripted::open(Duration::from_millis(1));
     let watched = Watched {
-        znode: SessionZnodes::new(&live, USUAL).numbered("/own"),
+        znode: SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/own"),
         server: server.clone(),
     };
     let watches = Watches {
