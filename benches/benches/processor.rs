@@ -104,14 +104,14 @@ fn connect(address: &str, runtime: &Runtime) -> Connection {
         port: port.parse().expect("a port"),
     };
     let config = Config {
-        hosts: 1,
+        hosts: vec![host],
         session_timeout: SESSION_TIMEOUT,
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 0,
         removals: Avoided::new(),
     };
-    let (connection, driver) = Connection::new(Arc::new(Tcp::new(vec![host])), config);
+    let (connection, driver) = Connection::new(Arc::new(Tcp::new()), config);
     runtime.spawn(driver);
     connection
 }

@@ -116,7 +116,7 @@ pub(crate) async fn examine(
         encryption(connection)?,
         identity(connection)?,
     ];
-    findings.extend(servers(&Servers::of(session, connection)?).await);
+    findings.extend(servers(&Servers::of(session, connection).await?).await);
     findings.push(times(&*server).await);
     let (directory, stat) = match nearest(&*server, path).await {
         Ok(found) => found,
@@ -257,7 +257,8 @@ fn identity(connection: &Connection) -> Result<Finding, Failure> {
 /// What each server says of itself.
 async fn servers(servers: &Servers) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (place, host) in servers.hosts.iter().enumerate() {
+    for place in 0..servers.number() {
+        let host = servers.name(place);
         findings.push(match servers.ask(place, "srvr").await {
             Ok(Some(answer)) => {
                 let after = |name: &str| {
@@ -278,7 +279,7 @@ async fn servers(servers: &Servers) -> Vec<Finding> {
             Err(cause) => Finding::note(format!("{host} cannot be reached: {cause}")),
         });
         let room = servers.room(place).await;
-        findings.extend(room.map(|room| connections(&host.to_string(), &room)));
+        findings.extend(room.map(|room| connections(&host, &room)));
     }
     findings
 }

@@ -1,7 +1,9 @@
 //! What servers answer to the words of four letters that operators send them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -19,10 +21,31 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The most bytes of an answer. Each connection has about a hundred in the answer to `cons`.
 const LARGEST_ANSWER: u64 = 16 << 20;
 
+/// The longest wait for the addresses of a name.
+const LOOK_UP: Duration = Duration::from_secs(2);
+
 /// The servers of a session, each connected to as the session is.
 pub(crate) struct Servers {
-    pub(crate) hosts: Vec<Host>,
+    list: Vec<Server>,
     network: Tcp,
+}
+
+/// A server, which is one address of a name.
+struct Server {
+    host: Host,
+    address: Result<SocketAddr, Break>,
+    /// True if the name has other addresses.
+    is_one_of_many: bool,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.host)?;
+        match &self.address {
+            Ok(address) if self.is_one_of_many => write!(formatter, " ({})", address.ip()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Servers {
@@ -31,29 +54,48 @@ impl Servers {
     /// # Errors
     ///
     /// If the files of TLS cannot be used any more.
-    pub(crate) fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
+    pub(crate) async fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
         let named = session.ensemble().servers();
         let hosts: Vec<Host> = named.iter().filter_map(|named| host(named)).collect();
-        let network = Tcp::new(hosts.clone());
+        let network = Tcp::new();
         let network = match connection.tls()? {
             None => network,
             Some(tls) => network
                 .encrypted(tls)
                 .map_err(|error| Failure::usage(error.to_string()))?,
         };
-        Ok(Servers { hosts, network })
+        let lists = join_all(hosts.into_iter().map(|host| servers(host, &network))).await;
+        let list = lists.into_iter().flatten().collect();
+        Ok(Servers { list, network })
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The name of the server at this place, with its address if the name has several.
+    pub(crate) fn name(&self, place: usize) -> String {
+        self.list
+            .get(place)
+            .map(Server::to_string)
+            .unwrap_or_default()
     }
 
     /// Connects to the server at this place.
     pub(crate) async fn connect(&self, place: usize) -> Result<Box<dyn Stream>, Break> {
-        let connected = timeout(PATIENCE, self.network.connect(place, PATIENCE)).await;
-        connected.unwrap_or(Err(Break::Silent(PATIENCE)))
+        let server = self.list.get(place);
+        let server = server.ok_or(Break::NotConnected(Duration::ZERO))?;
+        let connecting = self
+            .network
+            .connect(&server.host, server.address.clone()?, PATIENCE);
+        let connected = timeout(PATIENCE, connecting).await;
+        connected.unwrap_or(Err(Break::NotConnected(PATIENCE)))
     }
 
     /// The answer of the server at this place to a word. `None` if it does not allow the word.
     pub(crate) async fn ask(&self, place: usize, word: &str) -> Result<Option<String>, Break> {
         let conversation = async {
-            let mut stream = self.network.connect(place, PATIENCE).await?;
+            let mut stream = self.connect(place).await?;
             stream.write_all(word.as_bytes()).await?;
             stream.flush().await?;
             let mut answer = Vec::new();
@@ -82,7 +124,7 @@ impl Servers {
 
     /// The address of each session's client, as the servers report it.
     pub(crate) async fn addresses(&self) -> HashMap<i64, String> {
-        let places = 0..self.hosts.len();
+        let places = 0..self.number();
         let answers = join_all(places.map(|place| self.ask(place, "cons"))).await;
         let answers = answers.into_iter().filter_map(Result::ok).flatten();
         answers.flat_map(|answer| clients(&answer)).collect()
@@ -122,6 +164,45 @@ fn busiest(answer: &str) -> Option<(String, usize)> {
 fn client(line: &str) -> Option<(&str, &str)> {
     let (client, facts) = line.trim().strip_prefix('/')?.split_once('(')?;
     Some((client.rsplit_once('[')?.0, facts))
+}
+
+/// The first of these addresses that accepts a connection, or the last one.
+async fn accepting(host: &Host, found: &[SocketAddr], network: &Tcp) -> Option<SocketAddr> {
+    let (last, others) = found.split_last()?;
+    for address in others {
+        let connecting = network.connect(host, *address, PATIENCE);
+        if let Ok(Ok(_)) = timeout(PATIENCE, connecting).await {
+            return Some(*address);
+        }
+    }
+    Some(*last)
+}
+
+/// The servers that a name stands for.
+async fn servers(host: Host, network: &Tcp) -> Vec<Server> {
+    let found = match host.address() {
+        Some(address) => Ok(vec![address]),
+        None => {
+            let found = timeout(LOOK_UP, network.look_up(&host)).await;
+            found.unwrap_or(Err(Break::NotLookedUp(LOOK_UP)))
+        }
+    };
+    let addresses = match found {
+        // One machine: a server need not listen at each of its addresses.
+        Ok(found) if found.iter().all(|address| address.ip().is_loopback()) => {
+            let address = accepting(&host, &found, network).await;
+            address.into_iter().map(Ok).collect()
+        }
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        Err(cause) => vec![Err(cause)],
+    };
+    let is_one_of_many = addresses.len() > 1;
+    let server = |address| Server {
+        host: host.clone(),
+        address,
+        is_one_of_many,
+    };
+    addresses.into_iter().map(server).collect()
 }
 
 /// The host of `name:port`, with brackets around an IPv6 address.

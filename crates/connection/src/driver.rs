@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod network;
+pub(crate) mod resolver;
 pub(crate) mod shared;
 pub(crate) mod task;
 pub(crate) mod tcp;

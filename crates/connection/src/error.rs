@@ -39,9 +39,12 @@ pub enum End {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Break {
-    /// The host name has no address.
+    /// The look-up of the name has failed, or has found no address.
     #[error(transparent)]
     NoAddress(Arc<io::Error>),
+    /// The look-up of the name has no result yet.
+    #[error("the name was not looked up within {0:?}: do the name servers answer?")]
+    NotLookedUp(Duration),
     /// The connection could not be encrypted, and nothing but the TLS handshake was sent. Or the
     /// server, or somebody on the way, broke the rules of TLS later.
     #[error("TLS: {0}")]

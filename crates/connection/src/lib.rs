@@ -1,7 +1,7 @@
 //! A ZooKeeper session as a state machine without I/O, and its driver on tokio.
 //!
 //! A [`Machine`] takes bytes, requests and the time, and yields bytes, [`Output`]s and its next
-//! deadline. It connects, reconnects, pings, sends credentials and sets watches again. A
+//! deadline. It has names looked up, connects, reconnects, pings, sends credentials and sets watches again. A
 //! [`Connection`] is its handle over a [`Network`], and a [`Driver`] is the task that moves the bytes.
 //!
 //! | | promise |
@@ -19,7 +19,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use zookeeper_recipes_connection::{Avoided, Config, Machine, Output, State};
+//! use zookeeper_recipes_connection::{Avoided, Config, Host, Machine, Output, State};
 //! use zookeeper_recipes_protocol::{
 //!     ConnectRequest, ConnectResponse, ReadRequest, Request, RequestBody,
 //! };
@@ -27,7 +27,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Duration::ZERO;
 //! let config = Config {
-//!     hosts: 1,
+//!     hosts: vec![Host { name: "10.0.0.7".to_owned(), port: 2181 }],
 //!     session_timeout: Duration::from_secs(10),
 //!     auth: Vec::new(),
 //!     reply_limit: 1 << 20,
@@ -37,7 +37,10 @@
 //! let mut machine: Machine<&str, ()> = Machine::new(now, config);
 //! let exists = ReadRequest { path: "/jobs".to_owned(), watch: false };
 //! machine.request(now, RequestBody::Exists(exists), "a caller");
-//! assert!(matches!(machine.poll(), Some(Output::Connect { host: 0, .. })));
+//! let Some(Output::Connect { address, .. }) = machine.poll() else {
+//!     panic!("a name that is an address is not looked up");
+//! };
+//! assert_eq!(address.to_string(), "10.0.0.7:2181");
 //!
 //! // The host accepts, and the machine asks it for a session.
 //! machine.connected(now);
@@ -78,16 +81,17 @@ mod sync;
 
 pub use driver::clock::{now, tokio_is_paused};
 pub use driver::connection::{Connection, Pending, PendingWatch};
-pub use driver::network::{Connecting, Network, Stream};
+pub use driver::network::{Connecting, LookingUp, Network, Stream};
 pub use driver::shared::WatchEvent;
 pub use driver::task::Driver;
-pub use driver::tcp::{Host, Tcp};
+pub use driver::tcp::Tcp;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
 pub use driver::watch::Watch;
 pub use error::{Break, End, RequestError};
 pub use session::avoided::Avoided;
+pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;
 pub use session::watches::WatchId;

@@ -5,6 +5,7 @@ pub(crate) mod checks;
 pub(crate) mod connect_string;
 pub mod ensemble;
 pub(crate) mod error;
+pub(crate) mod listed_hosts;
 pub(crate) mod options;
 pub(crate) mod request_limit;
 pub(crate) mod scope;

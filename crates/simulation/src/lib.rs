@@ -128,7 +128,7 @@
 //! | handle | what it does |
 //! |---|---|
 //! | [`SimulatedProcess`] | is cut off one way or both, sleeps, wakes, is killed, has its runtime blocked, has a long round trip to the servers |
-//! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
+//! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; moves servers to other addresses; silences the name servers; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
 //!
 //! To have a holder lose its hold as most do, [cut its process off](SimulatedProcess::partition): the

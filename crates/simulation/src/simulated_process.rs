@@ -41,6 +41,7 @@ pub struct SimulatedProcess {
     pub(crate) clock: Clock,
     pub(crate) name: String,
     pub(crate) chroot: String,
+    pub(crate) by_one_name: bool,
 }
 
 impl SimulatedProcess {
@@ -53,6 +54,16 @@ impl SimulatedProcess {
     pub fn with_chroot(self, chroot: &str) -> SimulatedProcess {
         SimulatedProcess {
             chroot: chroot.to_owned(),
+            ..self
+        }
+    }
+
+    /// The same process, which reaches the servers by one name that has the addresses of all.
+    ///
+    /// Otherwise each server has a name of its own.
+    pub fn by_one_name(self) -> SimulatedProcess {
+        SimulatedProcess {
+            by_one_name: true,
             ..self
         }
     }
@@ -71,10 +82,11 @@ impl SimulatedProcess {
             clock: self.clock,
         };
         let hosts = self.shared.with(|world| {
-            let seed = world.servers.options.seed;
-            let servers = 0..world.servers.members.len();
-            let hosts = servers.map(|server| format!("server-{server}.simulation-{seed}"));
-            hosts.collect::<Vec<_>>()
+            let names = &world.servers.network.names;
+            match self.by_one_name {
+                true => vec![names.of_all()],
+                false => names.of_each(),
+            }
         });
         let chroot = self.chroot.trim_end_matches('/');
         let connect_string = format!("{}{chroot}", hosts.join(","));

@@ -82,6 +82,7 @@ impl Simulation {
             id,
             name: name.to_owned(),
             chroot: "/".to_owned(),
+            by_one_name: false,
         }
     }
 

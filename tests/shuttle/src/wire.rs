@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::ready;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use shuttle::sync::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::tick;
-use zookeeper_recipes_connection::{Connecting, Network, Stream};
+use zookeeper_recipes_connection::{Connecting, Host, Network, Stream};
 use zookeeper_recipes_protocol::{
     ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, EventType, FrameDecoder, KeeperState,
     Reply, ReplyBody, Request, RequestBody, SetWatchesRequest, Stat, WatcherEvent,
@@ -149,7 +150,7 @@ impl Served {
 }
 
 impl Network for Wire {
-    fn connect(&self, _: usize, _: Duration) -> Connecting {
+    fn connect(&self, _: &Host, _: SocketAddr, _: Duration) -> Connecting {
         let mut served = self.lock();
         served.from_client = FrameDecoder::new(DEFAULT_FRAME_LIMIT);
         served.to_client.clear();

@@ -8,15 +8,20 @@ use shuttle::future::{block_on, spawn};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::{self, JoinHandle};
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Config, Connection, Driver, End, RequestError, State, WatchEvent, WatchedRead,
+    Answer, Avoided, Config, Connection, Driver, End, Host, RequestError, State, WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ReadRequest, ReplyBody, RequestBody};
 use zookeeper_recipes_shuttle::{Wire, check};
 
+fn host(last: u8) -> Host {
+    let name = format!("10.0.0.{last}");
+    Host { name, port: 2181 }
+}
+
 fn open() -> (Wire, Arc<Connection>, Driver) {
     let wire = Wire::default();
     let config = Config {
-        hosts: 9,
+        hosts: (1..=9).map(host).collect(),
         session_timeout: Duration::from_secs(10),
         auth: Vec::new(),
         reply_limit: 1 << 20,

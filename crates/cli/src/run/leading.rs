@@ -138,7 +138,7 @@ impl Leading<'_> {
         };
         let namesake = candidates.iter().find(|it| it.data == self.id.as_bytes());
         let Some(namesake) = namesake else { return };
-        let addresses = match Servers::of(session, self.connection) {
+        let addresses = match Servers::of(session, self.connection).await {
             Ok(servers) => servers.addresses().await,
             Err(_) => return,
         };

@@ -45,8 +45,7 @@ impl<'a> Site<'a> {
 
     /// The host of this place. A place beyond the last begins again with the first.
     pub(super) fn host(&self, place: usize) -> String {
-        let hosts = &self.servers.hosts;
-        hosts[place % hosts.len()].to_string()
+        self.servers.name(place % self.servers.number().max(1))
     }
 
     /// Opens a session at this host.
@@ -77,7 +76,7 @@ impl<'a> Site<'a> {
     }
 
     async fn greet(&self, place: usize, left: &LeftSession) -> Result<Client, Trouble> {
-        let place = place % self.servers.hosts.len();
+        let place = place % self.servers.number().max(1);
         let stream = self.servers.connect(place).await;
         let stream = stream.map_err(Trouble::Unreachable)?;
         let mut client = Client::greet(stream, left).await?;

@@ -94,7 +94,7 @@ impl Doctor {
             Ok(())
         };
         let chroot = session.ensemble().chroot().trim_end_matches('/');
-        let servers = Servers::of(session, connection)?;
+        let servers = Servers::of(session, connection).await?;
         let below = format!("{chroot}{directory}");
         try_promises(&servers, connection, &below, runs, self.containers_within).await
     }

@@ -43,7 +43,7 @@ impl Who {
             SCREEN
         };
         let looked = look(&session, &path, most).await;
-        let servers = Servers::of(&session, connection);
+        let servers = Servers::of(&session, connection).await;
         close(session).await;
         let ((snapshot, mut rows), servers) = (looked?, servers?);
         if !rows.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,7 +14,8 @@ use crate::driver::network::Network;
 use crate::driver::shared::Shared;
 use crate::driver::task::Driver;
 use crate::driver::watch::{AskedWatch, Watch};
-use crate::error::{Break, End, RequestError};
+use crate::error::{End, RequestError};
+use crate::session::host::{Host, Obstacle};
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
@@ -27,7 +29,11 @@ impl Connection {
     /// Spawn the driver on the runtime that the connections belong to. It ends with the session.
     /// If it is dropped before, the session ends on this side with [`End::Closed`].
     pub fn new(network: Arc<dyn Network>, config: Config) -> (Connection, Driver) {
-        let machine = Machine::new(network.now(), config);
+        let (now, hosts) = (network.now(), config.hosts.clone());
+        let mut machine = Machine::new(now, config);
+        for host in &hosts {
+            machine.remember(now, host, &network.known(host));
+        }
         let state = watch::Sender::new(machine.disconnected());
         let shared = Arc::new(Shared::new(machine, network, state));
         let driver = Driver::new(shared.clone());
@@ -98,18 +104,33 @@ impl Connection {
         self.shared.lock().machine.opened_over()
     }
 
-    /// Why each host could not be reached, or cannot be reached yet. `None` if it was not tried.
-    pub fn obstacles(&self) -> Vec<Option<Break>> {
+    /// Why there is no session at each host, or not yet. A host that was not tried is left out.
+    pub fn obstacles(&self) -> Vec<Obstacle> {
         let now = self.shared.network.now();
         self.shared.lock().machine.obstacles(now)
     }
 
-    /// Leaves the present server for the next host. The session continues there. If there is no
-    /// other host, the call does nothing.
+    /// Leaves the present server for another address. The session continues there. If no other
+    /// address is known, the call does nothing.
     ///
     /// The requests without a reply have an unknown outcome, as after any break.
     pub fn leave_server(&self) {
         self.shared.input(Machine::leave_server);
+    }
+
+    /// Replaces the hosts.
+    ///
+    /// A session that is connected to a host that stays listed keeps its connection. Any other one
+    /// [leaves its server](Self::leave_server) as soon as an address of the new hosts is known.
+    pub fn set_hosts(&self, hosts: &[Host]) {
+        let known = hosts.iter().map(|host| self.shared.network.known(host));
+        let known: Vec<Vec<SocketAddr>> = known.collect();
+        self.shared.input(|machine, now| {
+            machine.set_hosts(now, hosts);
+            for (host, addresses) in hosts.iter().zip(&known) {
+                machine.remember(now, host, addresses);
+            }
+        });
     }
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.

@@ -91,7 +91,7 @@ impl Shared {
             Output::Fired(to, event) => drop(to.send(WatchEvent::Fired(event))),
             Output::Unwatched(to) => drop(to.send(WatchEvent::Unwatched)),
             Output::State(state) => drop(self.state.send_replace(state)),
-            Output::Connect { .. } | Output::Disconnect => {}
+            Output::Connect { .. } | Output::LookUp(_) | Output::Disconnect => {}
         }
     }
 }

@@ -12,9 +12,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::driver::network::{Connecting, Stream};
+use crate::driver::network::{Connecting, LookingUp, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::Break;
+use crate::session::host::Host;
 use crate::session::machine::{Machine, Output, State};
 use crate::session::requests::KEPT;
 
@@ -29,6 +30,7 @@ const KEPT_BYTES: usize = 64 << 10;
 pub struct Driver {
     shared: Arc<Shared>,
     link: Link,
+    look_ups: Vec<(Host, LookingUp)>,
     /// Bytes of the machine that are not written yet, from `written` on.
     unwritten: Vec<u8>,
     written: usize,
@@ -57,6 +59,7 @@ impl Driver {
         Driver {
             shared,
             link: Link::Down,
+            look_ups: Vec::new(),
             unwritten: Vec::new(),
             written: 0,
             unflushed: false,
@@ -96,9 +99,18 @@ impl Driver {
 
     fn apply(&mut self, output: Output<ReplyTo, WatchTo>) {
         match output {
-            Output::Connect { host, within } => {
+            Output::LookUp(host) => {
+                let looking_up = self.shared.network.look_up(&host);
+                self.look_ups.push((host, looking_up));
+            }
+            Output::Connect {
+                host,
+                address,
+                within,
+            } => {
                 self.forget_bytes();
-                self.link = Link::Opening(self.shared.network.connect(host, within));
+                let connecting = self.shared.network.connect(&host, address, within);
+                self.link = Link::Opening(connecting);
             }
             Output::Disconnect => self.disconnect(),
             Output::State(State::Ended(_)) => {
@@ -144,6 +156,21 @@ impl Driver {
         self.link = Link::Down;
         self.forget_bytes();
         self.input(|machine, now| machine.broken(now, cause));
+    }
+
+    /// Passes the result of a look-up on. True if there was one.
+    fn look_up(&mut self, context: &mut Context<'_>) -> bool {
+        let mut polls = self.look_ups.iter_mut().enumerate();
+        let found = polls.find_map(|(place, (_, it))| match it.as_mut().poll(context) {
+            Poll::Pending => None,
+            Poll::Ready(found) => Some((place, found)),
+        });
+        let Some((place, found)) = found else {
+            return false;
+        };
+        let (host, _) = self.look_ups.swap_remove(place);
+        self.input(|machine, now| machine.looked_up(now, &host, found));
+        true
     }
 
     /// Opens, writes and reads as far as that needs no waiting. True if the machine got an input.
@@ -283,7 +310,7 @@ impl Future for Driver {
             }
             // Bytes come before the time: after a pause of the process, they prove the server
             // alive.
-            if driver.progress(context) {
+            if driver.progress(context) || driver.look_up(context) {
                 continue;
             }
             if !driver.time(context, deadline) {

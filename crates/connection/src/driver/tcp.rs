@@ -1,64 +1,40 @@
 //! Connections over TCP.
 
-use std::fmt;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::driver::clock;
-use crate::driver::network::{Connecting, Network, Stream};
+use crate::driver::network::{Connecting, LookingUp, Network, Stream};
+use crate::driver::resolver::Resolver;
 #[cfg(feature = "tls")]
-use crate::driver::tls::{Handshake, TlsOptions, server_name};
+use crate::driver::tls::{Handshake, TlsOptions};
 use crate::error::Break;
+use crate::session::host::Host;
 
-/// A server's name or address, and its port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Host {
-    /// The name, or the address without brackets.
-    pub name: String,
-    /// The port.
-    pub port: u16,
-}
-
-impl fmt::Display for Host {
-    /// `name:port`, with brackets around an IPv6 address.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Host { name, port } = self;
-        match name.contains(':') {
-            true => write!(formatter, "[{name}]:{port}"),
-            false => write!(formatter, "{name}:{port}"),
-        }
-    }
-}
-
-/// The addresses of a host.
-type Addresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
-
-/// Connections over TCP, on the clock of the machine.
+/// Connections over TCP, on the clock of the machine. The system looks names up.
+///
+/// Each look-up has a thread of its own, for which neither a runtime nor the process waits.
 #[derive(Debug)]
 pub struct Tcp {
-    hosts: Vec<Host>,
-    /// Looks a host's name up.
-    look_up: fn(&Host) -> Addresses,
+    resolver: Arc<Resolver>,
     #[cfg(feature = "tls")]
     tls: Option<TlsOptions>,
 }
 
 impl Tcp {
-    /// Connects to these hosts.
-    pub fn new(hosts: Vec<Host>) -> Tcp {
+    /// Connections that are not encrypted.
+    pub fn new() -> Tcp {
+        Tcp::with(Resolver::new())
+    }
+
+    fn with(resolver: Resolver) -> Tcp {
         Tcp {
-            hosts,
-            look_up: |host| {
-                let (name, port) = (host.name.clone(), host.port);
-                Box::pin(async move { Ok(lookup_host((name, port)).await?.collect()) })
-            },
+            resolver: Arc::new(resolver),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -68,75 +44,54 @@ impl Tcp {
     ///
     /// # Errors
     ///
-    /// An error that names the file of a certificate or a key that cannot be used, or the host that
-    /// no certificate can be valid for.
+    /// An error that names the file of a certificate or a key that cannot be used.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn encrypted(mut self, options: TlsOptions) -> io::Result<Tcp> {
         options.check()?;
-        for host in &self.hosts {
-            server_name(&host.name)?;
-        }
         self.tls = Some(options);
         Ok(self)
     }
 }
 
+impl Default for Tcp {
+    fn default() -> Tcp {
+        Tcp::new()
+    }
+}
+
 impl Network for Tcp {
-    fn connect(&self, host: usize, within: Duration) -> Connecting {
-        let host = self.hosts.get(host).cloned();
-        let look_up = self.look_up;
+    fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
         #[cfg(feature = "tls")]
-        let tls = self.tls.clone();
-        Box::pin(async move {
-            let host = host.ok_or(io::Error::from(io::ErrorKind::AddrNotAvailable))?;
-            let addresses = look_up(&host);
-            #[cfg(feature = "tls")]
-            if let Some(tls) = tls {
-                let handshake = Handshake::new(tls, &host.name).await?;
+        if let Some(tls) = self.tls.clone() {
+            let name = host.name.clone();
+            return Box::pin(async move {
                 // The cause of a failure must be known before the caller gives up.
-                let within = within * 9 / 10;
-                let encrypted = |address, until| {
-                    let handshake = handshake.clone();
-                    async move { handshake.shake(open(address, until).await?, until).await }
-                };
-                return connect(addresses, within, encrypted).await;
-            }
-            connect(addresses, within, open).await
+                let until = Instant::now() + within * 9 / 10;
+                let handshake = Handshake::new(tls, &name).await?;
+                let encrypted = handshake.shake(open(address, until).await?, until).await?;
+                Ok(Box::new(encrypted) as Box<dyn Stream>)
+            });
+        }
+        #[cfg(not(feature = "tls"))]
+        let _ = host;
+        Box::pin(async move {
+            let stream = open(address, Instant::now() + within).await?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+
+    fn look_up(&self, host: &Host) -> LookingUp {
+        self.resolver.look_up(host)
+    }
+
+    fn known(&self, host: &Host) -> Vec<SocketAddr> {
+        self.resolver.known(host)
     }
 
     fn now(&self) -> Duration {
         clock::now()
     }
-}
-
-/// Connects to the first address that accepts.
-///
-/// Each address gets an equal share of the time that the lookup of the name and the addresses
-/// before it have left, so that one that does not answer keeps none of the others from being tried.
-///
-/// # Errors
-///
-/// The error of the last address, or [`Break::NoAddress`] if the name has none.
-async fn connect<S: Stream + 'static, O: Future<Output = Result<S, Break>>>(
-    addresses: Addresses,
-    within: Duration,
-    open: impl Fn(SocketAddr, Instant) -> O,
-) -> Result<Box<dyn Stream>, Break> {
-    let no_address = |error| Break::NoAddress(Arc::new(error));
-    let end = Instant::now() + within;
-    let addresses = addresses.await.map_err(no_address)?;
-    let mut last = no_address(io::ErrorKind::AddrNotAvailable.into());
-    for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
-        let now = Instant::now();
-        let share = (end - now) / u32::try_from(untried).unwrap_or(u32::MAX);
-        match open(*address, now + share).await {
-            Ok(stream) => return Ok(Box::new(stream)),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 /// Connects to this address.
@@ -150,8 +105,6 @@ async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, Break> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::future::ready;
     use std::sync::Mutex;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -164,43 +117,23 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(30);
 
-    /// The address that each name has now.
-    static ADDRESSES: Mutex<BTreeMap<String, SocketAddr>> = Mutex::new(BTreeMap::new());
+    /// The address that the name has now.
+    type Zone = Arc<Mutex<Option<SocketAddr>>>;
 
-    fn named(name: &str) -> Tcp {
-        let name = name.to_owned();
-        Tcp {
-            look_up: |host| {
-                let addresses = ADDRESSES.lock().expect("no panic");
-                let address = addresses.get(&host.name).copied();
-                Box::pin(ready(Ok(address.into_iter().collect())))
-            },
-            ..Tcp::new(vec![Host { name, port: 2181 }])
-        }
+    /// A network in which all names have the address of the zone.
+    fn named(zone: &Zone) -> Tcp {
+        let zone = zone.clone();
+        Tcp::with(Resolver::by(move |_| {
+            Ok(zone.lock().expect("no panic").into_iter().collect())
+        }))
     }
 
-    /// Listens at a new address, which the name has from now on.
-    async fn listen(name: &str) -> TcpListener {
+    /// Listens at a new address, which the names have from now on.
+    async fn listen(zone: &Zone) -> TcpListener {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let mut addresses = ADDRESSES.lock().expect("no panic");
-        addresses.insert(name.to_owned(), address);
+        *zone.lock().expect("no panic") = Some(address);
         listener
-    }
-
-    /// In Kubernetes, a member that is started again has another address.
-    #[tokio::test]
-    async fn name_is_looked_up_at_each_try() {
-        let (name, tcp) = ("tries.zk", named("tries.zk"));
-        for _ in 0..3 {
-            let listener = listen(name).await;
-            let connected = tcp.connect(0, LONG).await;
-            connected.map(drop).expect("it accepts");
-            listener.accept().await.expect("the connection");
-        }
-        ADDRESSES.lock().expect("no panic").remove(name);
-        let connected = tcp.connect(0, LONG).await;
-        assert!(matches!(connected.map(drop), Err(Break::NoAddress(_))));
     }
 
     #[tokio::test]
@@ -231,21 +164,25 @@ mod tests {
         request.session_id
     }
 
+    /// In Kubernetes, a member that is started again has another address.
+    ///
     /// `accept` does what the server does before the first byte of the protocol.
     async fn session_follows_its_name(
+        name: &str,
+        zone: &Zone,
         tcp: Tcp,
         accept: impl AsyncFn(TcpStream) -> Box<dyn Stream>,
     ) {
-        let name = tcp.hosts[0].name.clone();
+        let name = name.to_owned();
         let config = Config {
-            hosts: 1,
+            hosts: vec![Host { name, port: 2181 }],
             session_timeout: LONG,
             auth: Vec::new(),
             reply_limit: 1 << 20,
             seed: 7,
             removals: Avoided::new(),
         };
-        let mut listener = listen(&name).await;
+        let mut listener = listen(zone).await;
         let (connection, driver) = Connection::new(Arc::new(tcp), config);
         tokio::spawn(driver);
         let mut states = connection.states();
@@ -257,7 +194,7 @@ mod tests {
             asked.push(grant(&mut *stream).await);
             let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
             drop(timeout(LONG, connected).await.expect("in time"));
-            listener = listen(&name).await;
+            listener = listen(zone).await;
             drop(stream);
         }
         assert_eq!(asked, [0, 77, 77]);
@@ -265,7 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn session_reconnects_to_the_address_that_its_name_has_then() {
-        session_follows_its_name(named("moves.zk"), async |stream| Box::new(stream) as _).await;
+        let (zone, accept) = (Zone::default(), async |stream| Box::new(stream) as _);
+        session_follows_its_name("zk", &zone, named(&zone), accept).await;
     }
 
     #[cfg(feature = "tls")]
@@ -274,7 +212,7 @@ mod tests {
         use tokio_rustls::TlsAcceptor;
         use tokio_rustls::rustls::{ServerConfig, crypto};
 
-        let name = "encrypted.zk";
+        let (name, zone) = ("zk", Zone::default());
         let issued = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         let provider = Arc::new(crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -284,11 +222,11 @@ mod tests {
             .with_single_cert(vec![issued.cert.der().clone()], issued.signing_key.into());
         let acceptor = TlsAcceptor::from(Arc::new(config.expect("a good certificate")));
         let options = TlsOptions::new().roots(issued.cert.pem().as_bytes());
-        let tcp = named(name).encrypted(options).expect("good options");
+        let tcp = named(&zone).encrypted(options).expect("good options");
         let accept = async |stream| {
             let encrypted = acceptor.accept(stream).await;
             Box::new(encrypted.expect("a good handshake")) as _
         };
-        session_follows_its_name(tcp, accept).await;
+        session_follows_its_name(name, &zone, tcp, accept).await;
     }
 }

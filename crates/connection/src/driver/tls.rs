@@ -15,6 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, rustls};
 
 use crate::error::Break;
+use crate::session::host::Host;
 
 /// How connections are encrypted, and which certificates are trusted and shown.
 ///
@@ -92,6 +93,15 @@ impl TlsOptions {
     /// An error that names the file and its problem.
     pub fn check(&self) -> io::Result<()> {
         self.client_config().map(drop)
+    }
+
+    /// Checks that a certificate can be valid for the name of this host.
+    ///
+    /// # Errors
+    ///
+    /// An error that names the host, such as `zk..a`.
+    pub fn check_host(&self, host: &Host) -> io::Result<()> {
+        server_name(&host.name).map(drop)
     }
 
     /// True if the session shows a certificate, which is an identity at the server.
@@ -189,7 +199,7 @@ impl Pem {
 /// # Errors
 ///
 /// If no certificate can be valid for the name, such as `zk..a`.
-pub(crate) fn server_name(host: &str) -> io::Result<ServerName<'static>> {
+fn server_name(host: &str) -> io::Result<ServerName<'static>> {
     let name = ServerName::try_from(host.to_owned());
     name.map_err(|_| io::Error::other(format!("no certificate can be valid for the host {host}")))
 }

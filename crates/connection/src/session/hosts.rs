@@ -1,218 +1,286 @@
-//! Which host to try next, and when.
+//! The names of the servers, the addresses that they have, and the order of the tries.
 
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// The longest pause after the first round over the hosts that failed.
-const FIRST: Duration = Duration::from_millis(100);
-/// The longest pause between two rounds.
-const LONGEST: Duration = Duration::from_secs(2);
-/// The longest pause before a broken connection is replaced.
-///
-/// A member that dies breaks the connections of many sessions at the same moment.
-const AFTER_A_BREAK: Duration = Duration::from_millis(50);
+use crate::error::Break;
+use crate::session::host::{Host, Obstacle};
 
-/// The longest pause between two rounds, for this session timeout.
-pub(crate) fn longest_pause(session_timeout: Duration) -> Duration {
-    LONGEST.min(session_timeout / 6)
+/// An address of a host. Each address of each name is a place to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) host: Host,
+    pub(crate) address: SocketAddr,
 }
 
-/// The hosts of the ensemble in the order of the tries, and the pauses between the tries.
+/// The names with their last known addresses, and the tries of the present round.
 ///
-/// Each pause is drawn from zero to its limit ("full jitter"), so that the sessions of many
-/// processes do not come back at the same moment.
+/// A round tries each address once, in an order that is drawn anew. The names are looked up beside
+/// the tries. What a look-up finds counts in the same round.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    order: Vec<usize>,
-    /// The place in `order` of the next try.
-    next: usize,
-    /// How many tries have failed since a session was last confirmed.
-    failed: u32,
+    names: Vec<Name>,
+    /// The names that are being looked up, and since when. Some may be listed no more.
+    asked: Vec<(Host, Duration)>,
+    /// The places that the present round has not tried. The last one is the next.
+    untried: Vec<Place>,
+    /// The place of the present connection, or of the present try.
+    present: Option<Place>,
     random: Rng,
 }
 
-impl Hosts {
-    /// `number` hosts, in an order that is drawn from `seed`.
-    pub(crate) fn new(number: usize, seed: u64) -> Hosts {
-        let mut random = Rng::with_seed(seed);
-        let mut order: Vec<usize> = (0..number).collect();
-        random.shuffle(&mut order);
-        Hosts {
-            order,
-            next: 0,
-            failed: 0,
-            random,
+#[derive(Debug)]
+struct Name {
+    host: Host,
+    addresses: Vec<Address>,
+    /// Why the last look-up has found no address.
+    problem: Option<Break>,
+}
+
+#[derive(Debug)]
+struct Address {
+    address: SocketAddr,
+    /// Why the last try has opened no session.
+    obstacle: Option<Break>,
+}
+
+impl Name {
+    fn new(host: Host) -> Name {
+        Name {
+            host,
+            addresses: Vec::new(),
+            problem: None,
         }
-    }
-
-    pub(crate) fn number(&self) -> usize {
-        self.order.len()
-    }
-
-    /// The host to try next.
-    pub(crate) fn next(&mut self) -> usize {
-        let host = self.order.get(self.next).copied().unwrap_or_default();
-        self.next = (self.next + 1) % self.order.len().max(1);
-        host
-    }
-
-    /// Notes that a connection has lasted for the longest pause, and has answered a request.
-    pub(crate) fn confirmed(&mut self) {
-        self.failed = 0;
-    }
-
-    /// The pause before the next try, after a try that failed.
-    ///
-    /// There is no pause before each host was tried. The limit of the pause then doubles with each
-    /// round. It is at most a sixth of the session timeout, so that no pause loses the session.
-    pub(crate) fn pause_after_failure(&mut self, session_timeout: Duration) -> Duration {
-        self.failed = self.failed.saturating_add(1);
-        let hosts = u32::try_from(self.order.len().max(1)).unwrap_or(u32::MAX);
-        let Some(round) = (self.failed / hosts).checked_sub(1) else {
-            return Duration::ZERO;
-        };
-        if self.failed % hosts != 0 {
-            return Duration::ZERO;
-        }
-        let limit = FIRST.saturating_mul(1 << round.min(10));
-        self.draw(limit.min(longest_pause(session_timeout)))
-    }
-
-    /// The pause before the next try, after a connection that had confirmed the session.
-    ///
-    /// A server that confirms each session and then breaks it is no reason for a shorter pause than
-    /// after other failures.
-    pub(crate) fn pause_after_break(&mut self, session_timeout: Duration) -> Duration {
-        let pause = self.draw(AFTER_A_BREAK.min(session_timeout / 20));
-        if self.failed > 0 {
-            return self.pause_after_failure(session_timeout).max(pause);
-        }
-        self.failed = 1;
-        pause
-    }
-
-    /// A pause of up to this limit.
-    fn draw(&mut self, limit: Duration) -> Duration {
-        let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(self.random.u64(0..=nanoseconds))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Address {
+    fn new(address: SocketAddr) -> Address {
+        let obstacle = None;
+        Address { address, obstacle }
+    }
+}
 
-    const T: Duration = Duration::from_secs(30);
-
-    #[test]
-    fn each_host_is_tried_before_the_first_pause() {
-        let mut hosts = Hosts::new(3, 7);
-        let mut tried = vec![hosts.next()];
-        assert_eq!(hosts.pause_after_failure(T), Duration::ZERO);
-        tried.push(hosts.next());
-        assert_eq!(hosts.pause_after_failure(T), Duration::ZERO);
-        tried.push(hosts.next());
-        tried.sort_unstable();
-        assert_eq!(tried, [0, 1, 2]);
-        assert!(hosts.pause_after_failure(T) <= FIRST);
+impl Hosts {
+    /// The order of the tries is drawn from `seed`.
+    pub(crate) fn new(hosts: &[Host], seed: u64) -> Hosts {
+        let mut found = Hosts {
+            names: Vec::new(),
+            asked: Vec::new(),
+            untried: Vec::new(),
+            present: None,
+            random: Rng::with_seed(seed),
+        };
+        found.set(hosts);
+        // The first round has not begun.
+        found.untried.clear();
+        found
     }
 
-    #[test]
-    fn pauses_grow_to_their_limit_and_start_anew_after_a_confirmed_session() {
-        let mut longest = Vec::new();
-        for round in 0..12 {
-            let drawn = (0..500).map(|seed| {
-                let mut hosts = Hosts::new(1, seed);
-                (0..round).for_each(|_| {
-                    let _ = hosts.pause_after_failure(T);
-                });
-                hosts.pause_after_failure(T)
-            });
-            longest.push(drawn.max().unwrap_or_default());
-        }
-        assert!(longest[0] <= FIRST && longest[0] > FIRST / 2);
-        assert!(longest[2] > FIRST * 2 && longest[2] <= FIRST * 4);
-        assert!(longest[11] <= LONGEST && longest[11] > LONGEST / 2);
-        let mut hosts = Hosts::new(1, 1);
-        (0..9).for_each(|_| {
-            let _ = hosts.pause_after_failure(T);
-        });
-        hosts.confirmed();
-        assert!(hosts.pause_after_failure(T) <= FIRST);
-    }
-
-    #[test]
-    fn no_pause_is_longer_than_a_sixth_of_the_session_timeout() {
-        let short = Duration::from_millis(600);
-        for seed in 0..200 {
-            let mut hosts = Hosts::new(1, seed);
-            assert!((0..20).all(|_| hosts.pause_after_failure(short) <= short / 6));
-        }
-    }
-
-    #[test]
-    fn pause_after_a_break_is_at_most_a_twentieth_of_the_session_timeout() {
-        let short = AFTER_A_BREAK * 2;
-        for seed in 0..200 {
-            let pause = Hosts::new(3, seed).pause_after_break(short);
-            assert!(pause <= short / 20, "{pause:?}");
-        }
-    }
-
-    #[test]
-    fn processes_that_lose_one_member_do_not_come_back_at_the_same_moment() {
-        let pauses = (0..100).map(|seed| Hosts::new(3, seed).pause_after_break(T));
-        let mut pauses: Vec<Duration> = pauses.collect();
-        pauses.sort_unstable();
-        pauses.dedup();
-        assert!(pauses.len() > 90);
-    }
-
-    const FLEET: u64 = 2000;
-
-    /// When each process of a fleet tries in vain, and when it comes back, after all members were
-    /// lost at the same moment for this long.
-    fn fleet(outage: Duration) -> (Vec<Duration>, Vec<Duration>) {
-        const REFUSAL: Duration = Duration::from_millis(1);
-        let (mut tries, mut returns) = (Vec::new(), Vec::new());
-        for seed in 0..FLEET {
-            let mut hosts = Hosts::new(3, seed);
-            let mut at = hosts.pause_after_break(T);
-            while at < outage {
-                tries.push(at);
-                at += REFUSAL + hosts.pause_after_failure(T);
+    /// Replaces the names. A name that stays keeps its addresses. New addresses are tried in the
+    /// present round.
+    pub(crate) fn set(&mut self, hosts: &[Host]) {
+        let mut before = std::mem::take(&mut self.names);
+        for host in hosts {
+            if self.names.iter().any(|name| name.host == *host) {
+                continue;
             }
-            returns.push(at);
+            let place = before.iter().position(|name| name.host == *host);
+            match place {
+                Some(place) => self.names.push(before.swap_remove(place)),
+                None => {
+                    self.names.push(Name::new(host.clone()));
+                    self.learn(host, host.address().as_slice());
+                }
+            }
         }
-        (tries, returns)
+        let names = &self.names;
+        self.untried.retain(|place| has(names, place));
     }
 
-    /// The most of these moments within one window.
-    fn most_within(window: Duration, moments: &[Duration]) -> usize {
-        let mut moments = moments.to_vec();
-        moments.sort_unstable();
-        let until = |from: Duration| moments.partition_point(|at| *at < from + window);
-        let within = moments
-            .iter()
-            .enumerate()
-            .map(|(place, at)| until(*at) - place);
-        within.max().unwrap_or_default()
+    /// The number of addresses. A name without one counts as one.
+    pub(crate) fn number(&self) -> usize {
+        let numbers = self.names.iter().map(|name| name.addresses.len().max(1));
+        numbers.sum()
     }
 
-    /// A round over the hosts has no pauses, so that a process moves at once if one member dies.
-    #[test]
-    fn fleet_that_loses_all_members_at_once_does_not_come_back_in_step() {
-        let window = Duration::from_millis(10);
-        for milliseconds in [50, 100, 200, 500, 1000, 5000, 30_000] {
-            let outage = Duration::from_millis(milliseconds);
-            let (tries, returns) = fleet(outage);
-            let most = most_within(window, &tries) as u64;
-            assert!(most < FLEET, "{outage:?}: {most} tries");
-            let most = most_within(window, &returns) as u64;
-            let share = if milliseconds < 500 { 5 } else { 20 };
-            assert!(most < FLEET / share, "{outage:?}: {most} return");
-            assert!(returns.iter().all(|at| *at <= outage + LONGEST));
+    /// Begins a round, and returns the names to look up.
+    pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
+        let places = self.names.iter().flat_map(|name| {
+            let host = &name.host;
+            let addresses = name.addresses.iter().map(|it| it.address);
+            addresses.map(|address| Place {
+                host: host.clone(),
+                address,
+            })
+        });
+        self.untried = places.collect();
+        self.random.shuffle(&mut self.untried);
+        // The session has just lost it, or has left it, so it is the last one to try.
+        let present = self.present.as_ref().map(|it| it.address);
+        self.untried.sort_by_key(|it| Some(it.address) != present);
+        self.names_to_look_up(now)
+    }
+
+    /// The names that are neither addresses nor being looked up. They count as being looked up.
+    pub(crate) fn names_to_look_up(&mut self, now: Duration) -> Vec<Host> {
+        let hosts = self.names.iter().map(|name| &name.host);
+        let mut names: Vec<Host> = hosts
+            .filter(|host| host.address().is_none() && self.asked_at(host).is_none())
+            .cloned()
+            .collect();
+        self.random.shuffle(&mut names);
+        let asked = names.iter().map(|name| (name.clone(), now));
+        self.asked.extend(asked);
+        names
+    }
+
+    /// Since when a name is being looked up.
+    fn asked_at(&self, host: &Host) -> Option<Duration> {
+        let asked = self.asked.iter().find(|(asked, _)| asked == host);
+        asked.map(|(_, at)| *at)
+    }
+
+    /// Takes the addresses that a name has now. The others leave.
+    pub(crate) fn looked_up(&mut self, host: &Host, found: Result<Vec<SocketAddr>, Break>) {
+        self.asked.retain(|(asked, _)| asked != host);
+        let Some(name) = self.names.iter_mut().find(|name| name.host == *host) else {
+            return;
+        };
+        match found {
+            Ok(found) if found.is_empty() => {
+                let none = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
+                name.problem = Some(Break::NoAddress(Arc::new(none)));
+            }
+            Ok(found) => {
+                name.problem = None;
+                name.addresses.retain(|it| found.contains(&it.address));
+                self.learn(host, &found);
+                let names = &self.names;
+                self.untried.retain(|place| has(names, place));
+            }
+            Err(problem) => name.problem = Some(problem),
         }
     }
+
+    /// Adds addresses of a name, and tries them in the present round.
+    pub(crate) fn learn(&mut self, host: &Host, found: &[SocketAddr]) {
+        let Some(name) = self.names.iter_mut().find(|name| name.host == *host) else {
+            return;
+        };
+        for address in found.iter().copied() {
+            if name.addresses.iter().any(|it| it.address == address) {
+                continue;
+            }
+            name.addresses.push(Address::new(address));
+            let host = host.clone();
+            let place = self.random.usize(0..=self.untried.len());
+            self.untried.insert(place, Place { host, address });
+        }
+    }
+
+    /// True if the present round has not tried each address that is known.
+    pub(crate) fn has_untried(&self) -> bool {
+        !self.untried.is_empty()
+    }
+
+    /// True if a name is being looked up.
+    pub(crate) fn are_looked_up(&self) -> bool {
+        let mut names = self.names.iter();
+        names.any(|name| self.asked_at(&name.host).is_some())
+    }
+
+    /// The next place of the round.
+    pub(crate) fn next(&mut self) -> Option<Place> {
+        let next = self.untried.pop()?;
+        self.present = Some(next.clone());
+        Some(next)
+    }
+
+    /// The place of the last try, if its name still has the address.
+    pub(crate) fn again(&self) -> Option<Place> {
+        let present = self.present.clone();
+        present.filter(|place| has(&self.names, place))
+    }
+
+    /// True if an address is known.
+    pub(crate) fn has_address(&self) -> bool {
+        self.names.iter().any(|name| !name.addresses.is_empty())
+    }
+
+    /// True if another address than the present one is known.
+    pub(crate) fn has_other(&self) -> bool {
+        let present = self.present.as_ref().map(|it| it.address);
+        let mut addresses = self.names.iter().flat_map(|name| &name.addresses);
+        addresses.any(|it| Some(it.address) != present)
+    }
+
+    fn is_present(&self, host: &Host, address: SocketAddr) -> bool {
+        let present = self.present.as_ref();
+        present.is_some_and(|present| present.host == *host && present.address == address)
+    }
+
+    /// True if the name of the present place is still one of the names, or its address is known.
+    pub(crate) fn lists_present(&self) -> bool {
+        let Some(present) = &self.present else {
+            return true;
+        };
+        self.names.iter().any(|name| {
+            let mut addresses = name.addresses.iter();
+            name.host == present.host || addresses.any(|it| it.address == present.address)
+        })
+    }
+
+    /// True if the name of the present place still has its address.
+    pub(crate) fn knows_present(&self) -> bool {
+        let present = self.present.as_ref();
+        present.is_none_or(|present| has(&self.names, present))
+    }
+
+    /// Notes why there is no session at the present place. `None` if there is one.
+    pub(crate) fn note(&mut self, obstacle: Option<Break>) {
+        let Some(present) = &self.present else {
+            return;
+        };
+        let name = self.names.iter_mut().find(|name| name.host == present.host);
+        let addresses = name.into_iter().flat_map(|name| &mut name.addresses);
+        for it in addresses.filter(|it| it.address == present.address) {
+            it.obstacle.clone_from(&obstacle);
+        }
+    }
+
+    /// What stands in the way at each host. `present` stands in the way of the present try.
+    pub(crate) fn obstacles(&self, now: Duration, present: Option<Break>) -> Vec<Obstacle> {
+        let mut obstacles = Vec::new();
+        for name in &self.names {
+            let host = &name.host;
+            let mut add = |address, cause: Option<Break>| {
+                let host = host.clone();
+                obstacles.extend(cause.map(|cause| Obstacle {
+                    host,
+                    address,
+                    cause,
+                }));
+            };
+            let asked_at = self.asked_at(host).filter(|_| name.addresses.is_empty());
+            let lasts = asked_at.map(|at| Break::NotLookedUp(now.saturating_sub(at)));
+            add(None, name.problem.clone().or(lasts));
+            for Address { address, obstacle } in &name.addresses {
+                let is_present = self.is_present(host, *address);
+                let present = present.clone().filter(|_| is_present);
+                add(Some(*address), obstacle.clone().or(present));
+            }
+        }
+        obstacles
+    }
+}
+
+/// True if the name of this place has its address.
+fn has(names: &[Name], place: &Place) -> bool {
+    let name = names.iter().find(|name| name.host == place.host);
+    name.is_some_and(|name| name.addresses.iter().any(|it| it.address == place.address))
 }

@@ -10,10 +10,10 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{Break, End, RequestError};
 use crate::session::handshake_limit::HandshakeLimit;
-use crate::session::hosts::longest_pause;
 use crate::session::machine::{
     Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
 };
+use crate::session::pauses::longest_pause;
 use crate::session::requests::Asked;
 use crate::session::timing::Timing;
 use crate::session::watches::Kind;
@@ -70,7 +70,7 @@ impl<R, W> Machine<R, W> {
     fn confirmed(&mut self, now: Duration) {
         // A server that answers once and then breaks the connection is tried with growing pauses.
         if now >= self.up_at + longest_pause(self.timing.session) {
-            self.hosts.confirmed();
+            self.pauses.answered();
         }
         self.handshake_limit = HandshakeLimit::default();
     }
@@ -83,8 +83,8 @@ impl<R, W> Machine<R, W> {
     }
 
     fn frame(&mut self, now: Duration, frame: &[u8]) -> Result<(), Break> {
-        if let Link::Greeting { host, .. } = self.link {
-            return self.greeted(now, host, ConnectResponse::decode(frame)?);
+        if let Link::Greeting { .. } = self.link {
+            return self.greeted(now, ConnectResponse::decode(frame)?);
         }
         let header = ReplyHeader::peek(frame)?;
         if header.error == ErrorCode::SessionClosedRequireSaslAuth {
@@ -105,18 +105,13 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The answer to the request for the session.
-    fn greeted(
-        &mut self,
-        now: Duration,
-        host: usize,
-        response: ConnectResponse,
-    ) -> Result<(), Break> {
+    fn greeted(&mut self, now: Duration, response: ConnectResponse) -> Result<(), Break> {
         // It has no quorum, so it neither grants a session nor knows that one has expired.
         if response.read_only == Some(true) {
             return Err(Break::ReadOnly);
         }
         if self.session.is_some() && self.asked_session().is_none() {
-            return self.tried(now, host, &response);
+            return self.tried(now, &response);
         }
         let granted = u64::try_from(response.timeout).unwrap_or_default();
         let is_granted = granted > 0 && response.session_id != 0;
@@ -149,7 +144,7 @@ impl<R, W> Machine<R, W> {
             }
         }
         self.timing = Timing::of(self.timeout, self.hosts.number());
-        self.restore(now, host);
+        self.restore(now);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
+use crate::session::host::Obstacle;
 use crate::session::machine::{
     Link, MOST_BREAKS, Machine, Output, Refusal, State, To, may_be_unknown,
 };
@@ -15,10 +16,10 @@ use crate::session::machine::{
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.
     pub fn connected(&mut self, now: Duration) {
-        let Link::Opening { host, since } = self.link else {
+        let Link::Opening { since } = self.link else {
             return;
         };
-        self.link = Link::Greeting { host, since };
+        self.link = Link::Greeting { since };
         self.connection += 1;
         self.heard_at = now;
         let session = self.asked_session();
@@ -44,11 +45,11 @@ impl<R, W> Machine<R, W> {
         self.lost(now, cause.into());
     }
 
-    /// Leaves the present server for the next host.
+    /// Leaves the present server for another address.
     ///
-    /// Without a confirmed connection, or another host, the call does nothing.
+    /// Without a confirmed connection, or another address that is known, the call does nothing.
     pub fn leave_server(&mut self, now: Duration) {
-        if matches!(self.link, Link::Up) && self.hosts.number() > 1 {
+        if matches!(self.link, Link::Up) && self.hosts.has_other() {
             self.give_up(now, Break::Left);
         }
     }
@@ -59,19 +60,11 @@ impl<R, W> Machine<R, W> {
             return self.end(End::Closed);
         }
         match self.link {
-            Link::Down { until } if now >= until => {
-                let host = self.refusing_host().unwrap_or_else(|| self.hosts.next());
-                self.limits = self.handshake_limit.next(&self.timing, self.is_urgent(now));
-                self.link = Link::Opening { host, since: now };
-                self.yields(Output::Connect {
-                    host,
-                    within: self.limits.accept,
-                });
-            }
-            Link::Opening { since, .. } if now >= since + self.limits.accept => {
+            Link::Down { until, .. } if now >= until => self.try_next(now),
+            Link::Opening { since } if now >= since + self.limits.accept => {
                 self.give_up(now, Break::NotConnected(self.limits.accept));
             }
-            Link::Greeting { since, .. } if now >= since + self.limits.handshake => {
+            Link::Greeting { since } if now >= since + self.limits.handshake => {
                 self.give_up(now, Break::NoSession(self.limits.handshake));
             }
             Link::Restoring { .. } if now >= self.heard_at + self.limits.silence => {
@@ -86,7 +79,7 @@ impl<R, W> Machine<R, W> {
     }
 
     /// True if a hold of the session can still be saved: T has not passed without a server.
-    fn is_urgent(&self, now: Duration) -> bool {
+    pub(crate) fn is_urgent(&self, now: Duration) -> bool {
         let served_at = self.served_at;
         served_at.is_some_and(|at| now < at + self.timing.session)
     }
@@ -99,9 +92,9 @@ impl<R, W> Machine<R, W> {
     /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
     pub fn deadline(&self) -> Option<Duration> {
         let of_link = match &self.link {
-            Link::Down { until } => *until,
-            Link::Opening { since, .. } => *since + self.limits.accept,
-            Link::Greeting { since, .. } => *since + self.limits.handshake,
+            Link::Down { until, .. } => *until,
+            Link::Opening { since } => *since + self.limits.accept,
+            Link::Greeting { since } => *since + self.limits.handshake,
             Link::Restoring { since, .. } => {
                 (self.heard_at + self.limits.silence).min(*since + self.restoring_limit())
             }
@@ -118,24 +111,15 @@ impl<R, W> Machine<R, W> {
         )
     }
 
-    /// Why each host could not be reached, or cannot be reached yet. `None` if it was not tried.
-    pub fn obstacles(&self, now: Duration) -> Vec<Option<Break>> {
-        let mut obstacles = self.obstacles.clone();
-        let present = match &self.link {
-            Link::Opening { host, since } => {
-                Some((*host, Break::NotConnected(now.saturating_sub(*since))))
-            }
-            Link::Greeting { host, since } => {
-                Some((*host, Break::NoSession(now.saturating_sub(*since))))
-            }
+    /// Why there is no session at each host, or not yet. A host that was not tried is left out.
+    pub fn obstacles(&self, now: Duration) -> Vec<Obstacle> {
+        let lasts = |since| now.saturating_sub(since);
+        let present = match self.link {
+            Link::Opening { since } => Some(Break::NotConnected(lasts(since))),
+            Link::Greeting { since } => Some(Break::NoSession(lasts(since))),
             _ => None,
         };
-        if let Some((host, obstacle)) = present {
-            if let Some(known @ None) = obstacles.get_mut(host) {
-                *known = Some(obstacle);
-            }
-        }
-        obstacles
+        self.hosts.obstacles(now, present)
     }
 
     fn ping_at(&self) -> Duration {
@@ -198,7 +182,7 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The server has confirmed the session: credentials and watches come before all requests.
-    pub(crate) fn restore(&mut self, now: Duration, host: usize) {
+    pub(crate) fn restore(&mut self, now: Duration) {
         for (scheme, credentials) in self.config.auth.clone() {
             let request = AuthRequest {
                 kind: 0,
@@ -217,7 +201,6 @@ impl<R, W> Machine<R, W> {
         }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.link = Link::Restoring {
-            host,
             since: now,
             schemes: schemes.collect(),
             watches,
@@ -227,7 +210,6 @@ impl<R, W> Machine<R, W> {
 
     pub(crate) fn up_if_restored(&mut self, now: Duration) {
         let Link::Restoring {
-            host,
             schemes,
             watches: 0,
             ..
@@ -238,10 +220,7 @@ impl<R, W> Machine<R, W> {
         let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
             return;
         };
-        let host = *host;
-        if let Some(obstacle) = self.obstacles.get_mut(host) {
-            *obstacle = None;
-        }
+        self.hosts.note(None);
         self.link = Link::Up;
         self.served_at = Some(now);
         self.up_at = now;
@@ -259,21 +238,15 @@ impl<R, W> Machine<R, W> {
 
     /// Forgets the connection. The requests that were sent over it have an unknown outcome.
     fn lost(&mut self, now: Duration, cause: Break) {
-        let host = match &self.link {
-            Link::Opening { host, .. }
-            | Link::Greeting { host, .. }
-            | Link::Restoring { host, .. } => Some(*host),
-            Link::Up => None,
+        let was_up = match &self.link {
+            Link::Opening { .. } | Link::Greeting { .. } | Link::Restoring { .. } => false,
+            Link::Up => true,
             Link::Down { .. } | Link::Ended(_) => return,
         };
         if self.note_refusal(now, &cause) {
             return self.end(End::Refused);
         }
-        let pause = match host {
-            Some(_) => self.hosts.pause_after_failure(self.timing.session),
-            None => self.hosts.pause_after_break(self.timing.session),
-        };
-        if host.is_some() && !self.is_urgent(now) {
+        if !was_up && !self.is_urgent(now) {
             let hosts = self.hosts.number();
             self.handshake_limit.failed(hosts, &cause, self.limits);
         }
@@ -282,10 +255,10 @@ impl<R, W> Machine<R, W> {
             self.broken_at_watches += 1;
         }
         let cause = self.explained(now, cause);
-        if let Some(obstacle) = host.and_then(|host| self.obstacles.get_mut(host)) {
-            *obstacle = Some(cause.clone());
+        if !was_up {
+            self.hosts.note(Some(cause.clone()));
         }
-        self.link = Link::Down { until: now + pause };
+        self.pause(now, was_up);
         self.decoder = FrameDecoder::new(self.config.reply_limit);
         self.own_frames.clear();
         self.pinged_at = None;

@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
     EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatchesRequest,
 };
 
-use crate::error::{Break, End, RequestError};
+use crate::error::{End, RequestError};
 use crate::session::avoided::Avoided;
 use crate::session::handshake_limit::{HandshakeLimit, Limits};
+use crate::session::host::Host;
 use crate::session::hosts::Hosts;
+use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
@@ -19,8 +22,8 @@ use crate::session::watches::{Table, WatchId, Watches};
 /// What a session is opened with.
 #[derive(Clone)]
 pub struct Config {
-    /// The number of hosts to choose from.
-    pub hosts: usize,
+    /// The hosts to choose from. Each address of each of them is tried.
+    pub hosts: Vec<Host>,
     /// The session timeout to ask for.
     pub session_timeout: Duration,
     /// The schemes and credentials to send over each connection, in this order.
@@ -110,12 +113,17 @@ pub enum WatchedRead {
 /// What the machine yields.
 #[derive(Debug)]
 pub enum Output<R, W> {
-    /// Open a connection to a host. The answer is [`connected`](Machine::connected) or
+    /// Look the name of this host up, beside all else. The answer is
+    /// [`looked_up`](Machine::looked_up), whenever it comes.
+    LookUp(Host),
+    /// Open a connection. The answer is [`connected`](Machine::connected) or
     /// [`broken`](Machine::broken).
     Connect {
-        /// The index of the host.
-        host: usize,
-        /// The time after which the machine gives the host up.
+        /// The host, whose name a certificate has to be valid for.
+        host: Host,
+        /// The address of the host to connect to.
+        address: SocketAddr,
+        /// The time after which the machine gives the address up.
         within: Duration,
     },
     /// Drop the connection. Before it, send the rest of what [`transmit`](Machine::transmit) gives.
@@ -130,7 +138,7 @@ pub enum Output<R, W> {
     /// again: their servers refused, closed or did not answer. In the second case the caller has to
     /// read anew.
     Unwatched(W),
-    /// The state of the session has changed, or a host was tried in vain.
+    /// The state of the session has changed, or an address was tried or looked up in vain.
     State(State),
 }
 
@@ -152,15 +160,16 @@ pub(crate) enum To<R, W> {
 /// The current connection.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// There is none. The next host is tried at `until`.
-    Down { until: Duration },
-    /// A connection to `host` is being opened, since `since`.
-    Opening { host: usize, since: Duration },
+    /// There is none. The next address is tried at `until`.
+    ///
+    /// `idle` is true if the round is over: a new address is tried before.
+    Down { until: Duration, idle: bool },
+    /// A connection is being opened, since `since`.
+    Opening { since: Duration },
     /// The server was asked for the session.
-    Greeting { host: usize, since: Duration },
+    Greeting { since: Duration },
     /// The server has confirmed the session. The replies to these are outstanding.
     Restoring {
-        host: usize,
         since: Duration,
         schemes: VecDeque<String>,
         watches: usize,
@@ -175,11 +184,11 @@ pub(crate) enum Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Unknown,
-    /// This host has refused the session. It is asked for a new one next.
-    Suspected(usize),
-    /// This host has refused the session, and has then opened a new one. It is asked for the old one
-    /// once more.
-    Shown(usize),
+    /// The present host has refused the session. It is asked for a new one next.
+    Suspected,
+    /// The present host has refused the session, and has then opened a new one. It is asked for the
+    /// old one once more.
+    Shown,
 }
 
 /// A session without I/O: bytes and the time go in, bytes and [`Output`]s come out.
@@ -207,8 +216,7 @@ pub struct Machine<R, W> {
     pub(crate) refusal: Refusal,
     /// When the present connection was restored.
     pub(crate) up_at: Duration,
-    /// Why the last connection to each host was not opened or broke.
-    pub(crate) obstacles: Vec<Option<Break>>,
+    pub(crate) pauses: Pauses,
     pub(crate) link: Link,
     /// The number of the current or last connection.
     pub(crate) connection: u64,
@@ -243,7 +251,7 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
             .field("timeout", &self.timeout)
             .field("timing", &self.timing)
             .field("hosts", &self.hosts)
-            .field("obstacles", &self.obstacles)
+            .field("pauses", &self.pauses)
             .field("link", &self.link)
             .field("connection", &self.connection)
             .field("requests", &self.requests)
@@ -262,10 +270,11 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
 pub(crate) const MOST_BREAKS: u32 = 3;
 
 impl<R, W> Machine<R, W> {
-    /// A session that is not open yet. It yields the first [`Output::Connect`] at once.
+    /// A session that is not open yet. It yields the first [`Output::Connect`] or
+    /// [`Output::LookUp`] at once.
     pub fn new(now: Duration, config: Config) -> Machine<R, W> {
-        let hosts = Hosts::new(config.hosts, config.seed);
-        let timing = Timing::of(config.session_timeout, config.hosts);
+        let hosts = Hosts::new(&config.hosts, config.seed);
+        let timing = Timing::of(config.session_timeout, hosts.number());
         let handshake_limit = HandshakeLimit::default();
         let mut machine = Machine {
             session: None,
@@ -278,9 +287,12 @@ impl<R, W> Machine<R, W> {
             up_at: now,
             timing,
             last_zxid: 0,
-            obstacles: vec![None; config.hosts],
             hosts,
-            link: Link::Down { until: now },
+            pauses: Pauses::new(config.seed.wrapping_add(1)),
+            link: Link::Down {
+                until: now,
+                idle: true,
+            },
             connection: 0,
             opened_over: None,
             confirmed_once: false,

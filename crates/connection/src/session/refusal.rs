@@ -14,32 +14,19 @@ use crate::error::Break;
 use crate::session::machine::{Link, Machine, OpenedSession, Refusal};
 
 impl<R, W> Machine<R, W> {
-    /// The host to try next, if not the next one in order.
-    pub(crate) fn refusing_host(&self) -> Option<usize> {
-        match self.refusal {
-            Refusal::Unknown => None,
-            Refusal::Suspected(host) | Refusal::Shown(host) => Some(host),
-        }
-    }
-
     /// The session that the host of this try is asked for. `None` asks for a new one.
     pub(crate) fn asked_session(&self) -> Option<&OpenedSession> {
         let session = self.session.as_ref();
-        session.filter(|_| !matches!(self.refusal, Refusal::Suspected(_)))
+        session.filter(|_| !matches!(self.refusal, Refusal::Suspected))
     }
 
     /// A host that has refused the session has answered the request for a new one.
-    pub(crate) fn tried(
-        &mut self,
-        now: Duration,
-        host: usize,
-        response: &ConnectResponse,
-    ) -> Result<(), Break> {
+    pub(crate) fn tried(&mut self, now: Duration, response: &ConnectResponse) -> Result<(), Break> {
         if response.timeout <= 0 || response.session_id == 0 {
             return Err(Break::NotGranted);
         }
         self.give_up(now, Break::Left);
-        self.refusal = Refusal::Shown(host);
+        self.refusal = Refusal::Shown;
         // The driver sends this before it drops the connection. Nobody knows the new session, so it
         // must not stay open at the server.
         self.send_own(1, RequestBody::CloseSession);
@@ -52,18 +39,15 @@ impl<R, W> Machine<R, W> {
     /// but refusals, a refusal by a server that opens sessions is the end.
     pub(crate) fn note_refusal(&mut self, now: Duration, cause: &Break) -> bool {
         // A host that has confirmed the session does not refuse it.
-        let asked = match self.link {
-            Link::Greeting { host, .. } => Some(host),
-            _ => None,
-        };
+        let asked = matches!(self.link, Link::Greeting { .. });
         let in_vain = self.served_at.is_some_and(|at| {
             let twice = self.timing.session * 2;
             now >= at + twice && self.closing_until.is_none()
         });
         match (self.refusal, asked) {
-            (Refusal::Shown(_), Some(_)) if refuses(cause) => return true,
-            (Refusal::Unknown, Some(host)) if in_vain && refuses(cause) => {
-                self.refusal = Refusal::Suspected(host);
+            (Refusal::Shown, true) if refuses(cause) => return true,
+            (Refusal::Unknown, true) if in_vain && refuses(cause) => {
+                self.refusal = Refusal::Suspected;
             }
             _ => self.refusal = Refusal::Unknown,
         }

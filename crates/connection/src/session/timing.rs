@@ -12,6 +12,9 @@ const MOST_HANDSHAKE: Duration = Duration::from_secs(10);
 /// Nothing expires until there is a session, and the servers may grant more than is asked for.
 const LEAST_UNHURRIED: Duration = Duration::from_secs(1);
 
+/// The limits follow from at most this many hosts, however many addresses the names have.
+const MOST_HOSTS: u32 = 9;
+
 /// The limits follow from at least this T, so that no T keeps the process busy with connects.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The longest T that the protocol has a number for.
@@ -38,14 +41,14 @@ pub(crate) struct Timing {
 
 impl Timing {
     /// The limits for the timeout `session`, with `hosts` members to try.
+    ///
+    /// More than nine count as nine, so that each has a tenth of T.
     pub(crate) fn of(session: Duration, hosts: usize) -> Timing {
         let session = session.clamp(SHORTEST, LONGEST);
-        let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
+        let hosts = u32::try_from(hosts).unwrap_or(u32::MAX).min(MOST_HOSTS);
         let silence = session * 2 / 5;
         // All hosts but one can be silent, and the last one is tried within T.
-        let handshake = (session / hosts.saturating_add(1))
-            .min(silence)
-            .min(MOST_HANDSHAKE);
+        let handshake = (session / (hosts + 1)).min(silence).min(MOST_HANDSHAKE);
         Timing {
             session,
             ping_after: session * 3 / 20,

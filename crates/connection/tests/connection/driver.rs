@@ -1,6 +1,7 @@
 //! The driver over streams in memory. The test has their other ends.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +13,7 @@ use tokio::io::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_connection::{
-    Config, Connecting, Connection, Network, RequestError, State, Stream,
+    Config, Connecting, Connection, Host, Network, RequestError, State, Stream,
 };
 
 use crate::model::{Ensemble, Served};
@@ -25,14 +26,14 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// How many bytes a stream takes that nobody reads.
 const ROOM: usize = 1 << 10;
 
-/// The host of each connection, and the server's end of its stream.
-type Accepted = mpsc::UnboundedReceiver<(usize, DuplexStream)>;
+/// The address of each connection, and the server's end of its stream.
+type Accepted = mpsc::UnboundedReceiver<(SocketAddr, DuplexStream)>;
 
 /// Opens a stream in memory for each connection.
 #[derive(Debug)]
 struct Wires {
     began: Instant,
-    opened: mpsc::UnboundedSender<(usize, DuplexStream)>,
+    opened: mpsc::UnboundedSender<(SocketAddr, DuplexStream)>,
     /// The client's end of a stream.
     client: fn(DuplexStream) -> Box<dyn Stream>,
 }
@@ -61,7 +62,7 @@ impl Wires {
 }
 
 impl Network for Wires {
-    fn connect(&self, host: usize, _within: Duration) -> Connecting {
+    fn connect(&self, _: &Host, host: SocketAddr, _within: Duration) -> Connecting {
         let (client, server) = duplex(ROOM);
         let opened = self.opened.send((host, server));
         opened.expect("the test accepts it");

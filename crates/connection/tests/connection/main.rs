@@ -14,6 +14,7 @@ mod handshake;
 mod hostile;
 mod hosts;
 mod liveness;
+mod names;
 mod queue;
 mod random;
 mod refused_sessions;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_connection::{End, WatchedRead};
 use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
 
-use crate::world::{Cut, Seen, T, Way, World};
+use crate::world::{Cut, Seen, T, Way, World, address, named};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -24,13 +24,17 @@ pub(crate) enum Step {
     Grant(u16),
     Way(u8, u8),
     Leave(u8),
+    /// What the name servers answer from now on.
+    Name(u8),
+    /// Other hosts.
+    Hosts(u8),
 }
 
 impl Step {
     /// The step of these bytes. Each number of bytes is a step.
     pub(crate) fn of([kind, one, other]: [u8; 3]) -> Step {
         let both = u16::from_be_bytes([one, other]);
-        match kind % 42 {
+        match kind % 43 {
             0..4 => Step::Create,
             4..6 => Step::Sync,
             6..12 => Step::Watch(one, other),
@@ -45,7 +49,9 @@ impl Step {
             37 => Step::Fragment(1 + one % 39),
             38 => Step::Grant(500 + both % 19_500),
             39 => Step::Way(one, other),
-            _ => Step::Leave(one),
+            40 => Step::Leave(one),
+            41 => Step::Name(one),
+            _ => Step::Hosts(one),
         }
     }
 }
@@ -54,6 +60,9 @@ impl Step {
 const MOST_BREAKS: u32 = 3;
 
 const PATHS: [&str; 3] = ["/x", "/y", "/x/z"];
+
+/// A name, if the hosts are named.
+const NAME: &str = "zk";
 
 /// What the test knows beside the world.
 #[derive(Default)]
@@ -121,14 +130,41 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
                 known.watched.retain(|watch| *watch != caller);
             }
         }
+        Step::Name(which) => name(world, which),
+        Step::Hosts(which) => replace_hosts(world, which),
         Step::Unwatch(_) => {}
     }
+}
+
+/// The name servers answer so from now on.
+fn name(world: &mut World, which: u8) {
+    let answers = [Some(vec![0, 1]), Some(vec![2]), Some(Vec::new()), None];
+    match answers.get(usize::from(which) % 5) {
+        Some(answer) => world.names.insert(NAME.to_owned(), answer.clone()),
+        None => world.names.remove(NAME),
+    };
+}
+
+fn replace_hosts(world: &mut World, which: u8) {
+    let address = |host: usize| address(host).ip().to_string();
+    let hosts = [
+        vec![address(0), address(1), address(2)],
+        vec![address(0), NAME.to_owned()],
+        vec![NAME.to_owned()],
+    ];
+    let hosts = hosts[usize::from(which) % 3].iter().map(named);
+    let hosts: Vec<_> = hosts.collect();
+    world.machine.set_hosts(world.now, &hosts);
 }
 
 fn breaks(step: &Step) -> bool {
     matches!(
         step,
-        Step::CloseConnection | Step::Silence | Step::CutToServer(..) | Step::CutToClient(..)
+        Step::CloseConnection
+            | Step::Silence
+            | Step::CutToServer(..)
+            | Step::CutToClient(..)
+            | Step::Hosts(_)
     )
 }
 
@@ -143,9 +179,15 @@ fn change(world: &mut World, path: &str, how: u8) {
     });
 }
 
-/// The network and the members are healthy from now on.
-fn heal(world: &mut World) {
+/// The members and the name servers are healthy from now on.
+fn serve(world: &mut World) {
     world.ways.fill(Way::Member);
+    world.knows(NAME, 0..3);
+}
+
+/// The network, the members and the name servers are healthy from now on.
+fn heal(world: &mut World) {
+    serve(world);
     world.cut_at(Cut::ToServer(usize::MAX), false);
     world.close_connection();
     world.pass(2 * T);
@@ -218,7 +260,7 @@ pub(crate) fn end_with_the_session(before: Vec<Step>, after: Vec<Step>) {
     for step in after {
         apply(&mut world, &mut known, step);
     }
-    world.ways.fill(Way::Member);
+    serve(&mut world);
     world.close_connection();
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::Expired));

@@ -1,7 +1,7 @@
 //! The driver over TCP, against the model in threads.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_connection::{
-    Break, Config, Connecting, Connection, Driver, End, Host, Network, RequestError, State, Tcp,
-    WatchEvent, WatchedRead,
+    Break, Config, Connecting, Connection, Driver, End, Host, LookingUp, Network, RequestError,
+    State, Tcp, WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, RequestBody};
 
@@ -93,12 +93,12 @@ fn host(name: &str, port: u16) -> Host {
 }
 
 fn new(hosts: Vec<Host>, session_timeout: Duration) -> (Connection, Driver) {
-    let number = hosts.len();
     let config = Config {
+        hosts,
         session_timeout,
-        ..config(number)
+        ..config(0)
     };
-    Connection::new(Arc::new(Tcp::new(hosts)), config)
+    Connection::new(Arc::new(Tcp::new()), config)
 }
 
 fn spawn(hosts: Vec<Host>, session_timeout: Duration) -> Connection {
@@ -184,17 +184,25 @@ async fn host_that_refuses_a_name_without_an_address_and_one_without_a_route_are
     ];
     let connection = spawn(hosts.clone(), T);
     connected(&connection).await;
-    assert!(connection.obstacles()[3].is_none());
+    let obstacles = connection.obstacles();
+    assert!(
+        obstacles.iter().all(|it| it.host != server.host),
+        "{obstacles:?}"
+    );
     // If none works, each has its cause.
     let connection = spawn(hosts[..3].to_vec(), T);
     reaches(&connection, |connection| {
-        let [refused, nameless, unreachable] = &connection.obstacles()[..] else {
-            panic!("three hosts");
+        let obstacles = connection.obstacles();
+        let cause = |host: &Host| {
+            let obstacle = obstacles.iter().find(|it| it.host == *host);
+            obstacle.map(|it| it.cause.clone())
         };
-        // A resolver may take longer than the host's time.
-        matches!(refused, Some(Break::Io(_)))
-            && matches!(nameless, Some(Break::NoAddress(_) | Break::NotConnected(_)))
-            && matches!(unreachable, Some(Break::Io(_) | Break::NotConnected(_)))
+        matches!(cause(&hosts[0]), Some(Break::Io(_)))
+            && matches!(cause(&hosts[1]), Some(Break::NoAddress(_)))
+            && matches!(
+                cause(&hosts[2]),
+                Some(Break::Io(_) | Break::NotConnected(_))
+            )
     })
     .await;
 }
@@ -207,9 +215,14 @@ struct Counted {
 }
 
 impl Network for Counted {
-    fn connect(&self, host: usize, within: Duration) -> Connecting {
+    fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
         self.tries.send_modify(|tries| *tries += 1);
-        self.tcp.connect(host, within)
+        self.tcp.connect(host, address, within)
+    }
+
+    fn look_up(&self, host: &Host) -> LookingUp {
+        self.tries.send_modify(|tries| *tries += 1);
+        self.tcp.look_up(host)
     }
 
     fn now(&self) -> Duration {
@@ -218,13 +231,14 @@ impl Network for Counted {
 }
 
 /// The first host of this network cannot be used, and is tried with pauses.
-async fn assert_no_burn(what: &'static str, tcp: Tcp) {
+async fn assert_no_burn(what: &'static str, host: Host, tcp: Tcp) {
     const TRIES: usize = 25;
     let tries = watch::Sender::new(0);
     let mut tried = tries.subscribe();
     let config = Config {
+        hosts: vec![host],
         session_timeout: Duration::from_secs(1),
-        ..config(1)
+        ..config(0)
     };
     let (connection, driver) = Connection::new(Arc::new(Counted { tcp, tries }), config);
     tokio::spawn(driver);
@@ -240,7 +254,7 @@ async fn assert_no_burn(what: &'static str, tcp: Tcp) {
         took >= Duration::from_secs(1),
         "{what}: {TRIES} tries in {took:?}"
     );
-    assert!(connection.obstacles()[0].is_some(), "{what}");
+    assert!(!connection.obstacles().is_empty(), "{what}");
 }
 
 #[tokio::test]
@@ -255,7 +269,7 @@ async fn host_that_cannot_be_reached_is_tried_with_pauses() {
         // An address for documentation.
         ("192.0.2.1", 2181),
     ] {
-        checks.spawn(assert_no_burn(name, Tcp::new(vec![host(name, port)])));
+        checks.spawn(assert_no_burn(name, host(name, port), Tcp::new()));
     }
     checks.join_all().await;
 }
@@ -277,9 +291,9 @@ async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
                 let _ = stream.write_all(answer);
             }
         });
-        let tcp = Tcp::new(vec![host("127.0.0.1", port)]);
-        let tcp = tcp.encrypted(options.clone()).expect("good options");
-        assert_no_burn("no TLS", tcp).await;
+        let tcp = Tcp::new().encrypted(options.clone());
+        let tcp = tcp.expect("good options");
+        assert_no_burn("no TLS", host("127.0.0.1", port), tcp).await;
     }
 }
 
@@ -330,7 +344,9 @@ async fn server_that_accepts_and_never_answers_is_passed() {
     }
     let connection = spawn(vec![address], Duration::from_secs(1));
     reaches(&connection, |connection| {
-        matches!(connection.obstacles()[0], Some(Break::NoSession(limit)) if !limit.is_zero())
+        let obstacles = connection.obstacles();
+        let cause = obstacles.first().map(|it| &it.cause);
+        matches!(cause, Some(Break::NoSession(limit)) if !limit.is_zero())
     })
     .await;
 }

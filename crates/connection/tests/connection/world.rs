@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Break, Config, End, Machine, Output, RequestError, State, WatchId, WatchedRead,
+    Answer, Avoided, Break, Config, End, Host, Machine, Output, RequestError, State, WatchId,
+    WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, FrameDecoder, MultiOperation, MultiResult,
@@ -30,6 +34,8 @@ pub(crate) enum Way {
     Lost,
     /// Accepts, reads, and never sends a byte.
     Mute,
+    /// Accepts, and closes the connection.
+    Closes,
 }
 
 /// Where a connection is cut: after this many bytes of the world's life.
@@ -86,17 +92,42 @@ pub(crate) struct World {
     pub(crate) watches: BTreeMap<usize, (WatchedRead, String, WatchId)>,
     pub(crate) seen: BTreeMap<usize, Vec<Seen>>,
     pub(crate) states: Vec<(Duration, State)>,
+    /// When the machine tried which host.
     pub(crate) connects: Vec<(Duration, usize)>,
     /// How long each of these hosts may take to accept.
     pub(crate) limits: Vec<Duration>,
+    /// The hosts that each name has now. `None` if the name servers do not know it. A name that is
+    /// not in it gets no answer.
+    pub(crate) names: BTreeMap<String, Option<Vec<usize>>>,
+    looking_up: Vec<Host>,
+    /// When the machine looked which name up.
+    pub(crate) look_ups: Vec<(Duration, String)>,
     /// The paths of the requests that were handed to a connection.
     pub(crate) handed: BTreeSet<String>,
     sent: Option<FrameDecoder>,
 }
 
+/// The port of all hosts.
+const PORT: u16 = 2181;
+
+/// The address of the host at this place.
+pub(crate) fn address(host: usize) -> SocketAddr {
+    let last = u8::try_from(host + 1).expect("few hosts");
+    SocketAddr::new(IpAddr::from([10, 0, 0, last]), PORT)
+}
+
+pub(crate) fn named(name: impl Into<String>) -> Host {
+    Host {
+        name: name.into(),
+        port: PORT,
+    }
+}
+
+/// A session at so many hosts, each given by its address.
 pub(crate) fn config(hosts: usize) -> Config {
+    let hosts = (0..hosts).map(|host| named(address(host).ip().to_string()));
     Config {
-        hosts,
+        hosts: hosts.collect(),
         session_timeout: T,
         auth: Vec::new(),
         reply_limit: 1 << 20,
@@ -111,7 +142,7 @@ impl World {
         ensemble.znodes.insert("/".to_owned(), Default::default());
         World {
             now: Duration::from_secs(1000),
-            ways: vec![Way::Member; config.hosts],
+            ways: vec![Way::Member; config.hosts.len()],
             machine: Machine::new(Duration::from_secs(1000), config),
             ensemble,
             pipe: None,
@@ -133,6 +164,9 @@ impl World {
             states: Vec::new(),
             connects: Vec::new(),
             limits: Vec::new(),
+            names: BTreeMap::new(),
+            looking_up: Vec::new(),
+            look_ups: Vec::new(),
             handed: BTreeSet::new(),
             sent: None,
         }
@@ -148,6 +182,11 @@ impl World {
     pub(crate) fn cut_at(&mut self, cut: Cut, silently: bool) {
         self.cut = Some(cut);
         self.silent_cut = silently;
+    }
+
+    /// The name servers answer that this name has these hosts.
+    pub(crate) fn knows(&mut self, name: &str, hosts: Range<usize>) {
+        self.names.insert(name.to_owned(), Some(hosts.collect()));
     }
 
     // What callers do.
@@ -352,7 +391,14 @@ impl World {
     }
 
     pub(crate) fn obstacle(&self, host: usize) -> Option<Break> {
-        self.machine.obstacles(self.now)[host].clone()
+        self.obstacle_at(Some(address(host)))
+    }
+
+    /// The obstacle at an address, or that of a look-up.
+    pub(crate) fn obstacle_at(&self, address: Option<SocketAddr>) -> Option<Break> {
+        let obstacles = self.machine.obstacles(self.now);
+        let found = obstacles.into_iter().find(|it| it.address == address);
+        found.map(|it| it.cause)
     }
 
     /// The error code of the reply, or why there is none.
@@ -412,6 +458,7 @@ impl World {
             any = true;
             self.apply(output);
         }
+        any |= self.answer_look_ups();
         match self.opening {
             Some(Way::Lost) | None => {}
             Some(Way::Refused) => {
@@ -426,8 +473,10 @@ impl World {
                     Way::Slow(delay) => delay,
                     _ => Duration::ZERO,
                 };
+                let mut served = Served::new();
+                served.closed = way == Way::Closes;
                 self.pipe = Some(Pipe {
-                    served: Served::new(),
+                    served,
                     way,
                     answers_at: self.now + delay,
                     dead: false,
@@ -440,10 +489,38 @@ impl World {
         any
     }
 
+    /// The name servers answer.
+    fn answer_look_ups(&mut self) -> bool {
+        let looking_up = std::mem::take(&mut self.looking_up);
+        let before = looking_up.len();
+        for host in looking_up {
+            let Some(found) = self.names.get(&host.name) else {
+                self.looking_up.push(host);
+                continue;
+            };
+            let unknown = || Break::NoAddress(Arc::new(io::Error::other("no such name")));
+            let found = found.as_ref().ok_or_else(unknown);
+            let found = found.map(|hosts| hosts.iter().copied().map(address).collect());
+            self.machine.looked_up(self.now, &host, found);
+        }
+        self.looking_up.len() < before
+    }
+
     fn apply(&mut self, output: Output<usize, usize>) {
         match output {
-            Output::Connect { host, within } => {
+            Output::LookUp(host) => {
+                assert!(!self.looking_up.contains(&host), "one look-up at a time");
+                self.look_ups.push((self.now, host.name.clone()));
+                self.looking_up.push(host);
+            }
+            Output::Connect {
+                address: of,
+                within,
+                ..
+            } => {
                 assert!(self.pipe.is_none(), "one connection at a time");
+                let mut hosts = 0..self.ways.len();
+                let host = hosts.find(|host| address(*host) == of).expect("a host");
                 self.connects.push((self.now, host));
                 self.limits.push(within);
                 self.opening = Some(self.ways[host]);

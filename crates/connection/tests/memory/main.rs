@@ -16,7 +16,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
-    Avoided, Break, Config, Connection, Pending, RequestError, State, WatchEvent, WatchedRead,
+    Avoided, Break, Config, Connection, Host, Pending, RequestError, State, WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{EventType, PathRequest, ReplyBody, RequestBody, SetDataRequest};
 
@@ -41,7 +41,10 @@ fn live() -> isize {
 
 pub(crate) fn config() -> Config {
     Config {
-        hosts: 1,
+        hosts: vec![Host {
+            name: "10.0.0.1".to_owned(),
+            port: 2181,
+        }],
         session_timeout: Duration::from_secs(10),
         auth: Vec::new(),
         reply_limit: 64 << 20,

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::future::ready;
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{Connecting, Network, now};
+use zookeeper_recipes_connection::{Connecting, Host, Network, now};
 use zookeeper_recipes_protocol::{
     ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, EventType, FrameDecoder, KeeperState,
     Reply, ReplyBody, Request, RequestBody, Stat, WatcherEvent,
@@ -68,7 +69,7 @@ impl Server {
 }
 
 impl Network for Server {
-    fn connect(&self, _host: usize, _within: Duration) -> Connecting {
+    fn connect(&self, _host: &Host, _address: SocketAddr, _within: Duration) -> Connecting {
         if *self.0.refuses.borrow() {
             let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
             return Box::pin(ready(Err(refused.into())));

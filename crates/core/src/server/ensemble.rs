@@ -119,6 +119,23 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// session, because somebody has opened it earlier.
     fn asked_timeout(&self) -> Option<Duration>;
 
+    /// Replaces the hosts of the session that is open, and of later ones.
+    ///
+    /// [`Session::set_hosts`] has the rules. By default this is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the connect string is not well formed or has another chroot, or if this
+    /// ensemble connects with hosts of its own.
+    ///
+    /// [`Session::set_hosts`]: crate::Session::set_hosts
+    fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
+        let problem = "cannot be used: this ensemble connects with hosts of its own";
+        // It may have credentials in it.
+        let _ = connect_string;
+        Err(InvalidInput::new("connect string", "...", problem))
+    }
+
     /// Why the last [`connect`](Self::connect) could not reach the servers, if this is known.
     ///
     /// The obstacle is known even if the future of that call was dropped.

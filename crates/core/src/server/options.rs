@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Host, Tcp};
+use zookeeper_recipes_connection::Tcp;
 
 use crate::invalid_input::InvalidInput;
+use crate::server::connect_string::ConnectString;
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
 pub(crate) const USUAL_MAXBUFFER: usize = 0xf_ffff;
@@ -264,16 +265,41 @@ impl ConnectOptions {
         self.auth.is_empty() && !shows_certificate
     }
 
-    pub(crate) fn network(&self, hosts: &[Host]) -> Result<Tcp, InvalidInput> {
-        let network = Tcp::new(hosts.to_vec());
+    pub(crate) fn is_encrypted(&self) -> bool {
+        #[cfg(feature = "tls")]
+        let is_encrypted = self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let is_encrypted = false;
+        is_encrypted
+    }
+
+    pub(crate) fn network(&self) -> Result<Tcp, InvalidInput> {
+        let network = Tcp::new();
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
-            let refused =
-                |error| InvalidInput::new("option", "tls", format!("cannot be used: {error}"));
-            return network.encrypted(tls.clone()).map_err(refused);
+            return network.encrypted(tls.clone()).map_err(refused_tls);
         }
         Ok(network)
     }
+
+    /// Refuses a host whose scheme contradicts the options, and a host that no certificate can be
+    /// valid for, if connections are encrypted.
+    pub(crate) fn check_hosts(&self, connect_string: &ConnectString) -> Result<(), InvalidInput> {
+        connect_string.check_schemes(self.is_encrypted())?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            for host in &connect_string.hosts {
+                tls.check_host(host).map_err(refused_tls)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "tls")]
+#[allow(clippy::needless_pass_by_value)]
+fn refused_tls(error: std::io::Error) -> InvalidInput {
+    InvalidInput::new("option", "tls", format!("cannot be used: {error}"))
 }
 
 impl Default for ConnectOptions {

@@ -25,7 +25,7 @@ use crate::server::values::{
 };
 
 pub(crate) struct ZookeeperSession {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Arc<Connection>,
     pub(crate) id: SessionId,
     /// The session timeout as the session was opened, with which its lease counts.
     pub(crate) timeout: Duration,

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 use uuid::Uuid;
-use zookeeper_recipes_connection::{Host, Network, now};
+use zookeeper_recipes_connection::{Network, now};
 
 use crate::invalid_input::InvalidInput;
 use crate::server::options::ConnectOptions;
@@ -16,16 +16,12 @@ use crate::server::options::ConnectOptions;
 ///
 /// A simulation implements it, so that the ensemble and its connections are simulated as they are.
 pub trait Surroundings: fmt::Debug + Send + Sync {
-    /// Opens connections to these hosts, with the options.
+    /// Opens connections with the options.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] if one of the options cannot be used here.
-    fn network(
-        &self,
-        hosts: &[Host],
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Network>, InvalidInput>;
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput>;
 
     /// The time since some fixed moment, by the clock of [`Ensemble::now`](crate::Ensemble::now).
     fn now(&self) -> Duration;
@@ -45,12 +41,8 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
 pub(crate) struct ThisMachine;
 
 impl Surroundings for ThisMachine {
-    fn network(
-        &self,
-        hosts: &[Host],
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Network>, InvalidInput> {
-        Ok(Arc::new(options.network(hosts)?))
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        Ok(Arc::new(options.network()?))
     }
 
     fn now(&self) -> Duration {

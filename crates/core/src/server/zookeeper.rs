@@ -1,6 +1,7 @@
 //! The ensemble over the library's own connection.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
-    Avoided, Break, Config, Connection, Host, Network, State, tokio_is_paused,
+    Avoided, Break, Config, Connection, Host, Network, Obstacle, State, tokio_is_paused,
 };
 use zookeeper_recipes_protocol::FrameError;
 
@@ -16,7 +17,8 @@ use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{AuthId, Connector, Ensemble, ServerSession, SessionId};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::error::{ServerError, SessionEnd};
+use crate::server::listed_hosts::ListedHosts;
 use crate::server::options::{ConnectOptions, ConnectionOption};
 use crate::server::scope::Scope;
 use crate::server::session::ZookeeperSession;
@@ -71,15 +73,14 @@ impl ZookeeperEnsemble {
 
 /// Opens the sessions of one [`Session`](crate::Session) with a real ensemble.
 struct ZookeeperConnector {
-    connect_string: ConnectString,
+    hosts: ListedHosts,
     surroundings: Arc<dyn Surroundings>,
     network: Arc<dyn Network>,
     /// Why no host could be reached when the last session was opened.
     obstacle: Mutex<Option<Unreachable>>,
     session_timeout: Duration,
     auth: Vec<(String, Vec<u8>)>,
-    is_anonymous: bool,
-    is_encrypted: bool,
+    options: ConnectOptions,
     /// A random user and password, which only the servers of the ensemble get.
     ///
     /// They make the library's own identity, which no other client can show to the servers.
@@ -114,16 +115,19 @@ impl ZookeeperConnector {
             let credentials = format!("{user}:{password}").into_bytes();
             auth.push(("digest".to_owned(), credentials));
         }
-        let config = Config {
-            hosts: self.connect_string.hosts.len(),
+        let config = |hosts| Config {
+            hosts,
             session_timeout: self.session_timeout,
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
             removals: self.removals.clone(),
         };
-        let (connection, driver) = Connection::new(self.network.clone(), config);
-        tokio::spawn(self.surroundings.task(driver.boxed()));
+        let connection = self.hosts.open(|hosts| {
+            let (connection, driver) = Connection::new(self.network.clone(), config(hosts));
+            tokio::spawn(self.surroundings.task(driver.boxed()));
+            connection
+        });
         let mut opening = Opening {
             connector: self,
             connection: Some(connection),
@@ -134,17 +138,19 @@ impl ZookeeperConnector {
             connection: connection.ok_or(CLOSED)?,
             id: SessionId(session_id),
             timeout,
-            scope: Scope::new(&self.connect_string.chroot, self.is_anonymous),
+            scope: Scope::new(
+                &self.hosts.connect_string().chroot,
+                self.options.is_anonymous(),
+            ),
             limit: OnceLock::new(),
             own_identity: identified.then(|| AuthId::digest(user, password)),
         })
     }
 
-    fn unreachable(&self, obstacles: Vec<Option<Break>>) -> Unreachable {
-        let hosts = self.connect_string.hosts.iter().cloned();
+    fn unreachable(&self, obstacles: Vec<Obstacle>) -> Unreachable {
         Unreachable {
-            hosts: hosts.zip(obstacles).collect(),
-            is_encrypted: self.is_encrypted,
+            obstacles,
+            is_encrypted: self.options.is_encrypted(),
         }
     }
 }
@@ -154,7 +160,7 @@ const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
 /// A connection whose session is not open yet. If dropped, the obstacles are noted.
 struct Opening<'a> {
     connector: &'a ZookeeperConnector,
-    connection: Option<Connection>,
+    connection: Option<Arc<Connection>>,
 }
 
 impl Opening<'_> {
@@ -173,13 +179,7 @@ impl Opening<'_> {
                     ..
                 } => return Ok((session_id, timeout)),
                 State::Ended(end) => return Err(ServerError::SessionOver(session_end(end))),
-                State::Disconnected { .. } => {
-                    let unreachable = self.connector.unreachable(connection.obstacles());
-                    if unreachable.is_final() {
-                        let problem = Refusal::Other(unreachable.to_string());
-                        return Err(ServerError::Refused(problem));
-                    }
-                }
+                State::Disconnected { .. } => {}
             }
             if states.changed().await.is_err() {
                 return Err(CLOSED);
@@ -197,18 +197,30 @@ impl Drop for Opening<'_> {
     }
 }
 
+/// The most addresses of one name that an error lists with one cause.
+const MOST_ADDRESSES: usize = 4;
+
 /// Why each host cannot be reached.
 #[derive(Clone, Debug)]
 struct Unreachable {
-    hosts: Vec<(Host, Option<Break>)>,
+    obstacles: Vec<Obstacle>,
     is_encrypted: bool,
 }
 
 impl Unreachable {
-    /// True if no host name has an address, so that no server can answer.
-    fn is_final(&self) -> bool {
-        let mut obstacles = self.hosts.iter().map(|(_, obstacle)| obstacle);
-        obstacles.all(|obstacle| matches!(obstacle, Some(Break::NoAddress(_))))
+    /// What stands in the way, in words.
+    fn text(&self, obstacle: &Break) -> String {
+        match obstacle {
+            Break::NoAddress(_)
+            | Break::NotLookedUp(_)
+            | Break::Io(_)
+            | Break::NotConnected(_)
+            | Break::Tls(_) => obstacle.to_string(),
+            obstacle => {
+                let hint = self.hint(obstacle);
+                format!("something listens, but it opened no session: {obstacle}{hint}")
+            }
+        }
     }
 
     /// What the user should look at, if a server answers so without a session.
@@ -237,27 +249,45 @@ impl Unreachable {
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tried = self.hosts.iter();
-        let tried = tried.filter_map(|(host, obstacle)| Some((host, obstacle.as_ref()?)));
-        for (place, (host, obstacle)) in tried.enumerate() {
-            if place > 0 {
-                formatter.write_str("; ")?;
+        let mut parts: Vec<(&Host, String, Vec<IpAddr>)> = Vec::new();
+        for Obstacle {
+            host,
+            address,
+            cause,
+        } in &self.obstacles
+        {
+            let (text, address) = (self.text(cause), address.map(|address| address.ip()));
+            match parts
+                .iter_mut()
+                .find(|part| part.0 == host && part.1 == text)
+            {
+                Some((_, _, addresses)) => addresses.extend(address),
+                None => parts.push((host, text, address.into_iter().collect())),
             }
-            match obstacle {
-                Break::NoAddress(error) => write!(formatter, "{}: {error}", host.name)?,
-                Break::Io(error) => write!(formatter, "{host}: {error}")?,
-                Break::NotConnected(_) | Break::Tls(_) => write!(formatter, "{host}: {obstacle}")?,
-                obstacle => {
-                    let hint = self.hint(obstacle);
-                    write!(
-                        formatter,
-                        "{host}: something listens, but it opened no session: {obstacle}{hint}"
-                    )?;
-                }
-            }
+        }
+        for (place, (host, text, addresses)) in parts.iter().enumerate() {
+            let separator = if place > 0 { "; " } else { "" };
+            write!(formatter, "{separator}{}: {text}", shown(host, addresses))?;
         }
         Ok(())
     }
+}
+
+/// A host, and the addresses of its name that were tried.
+fn shown(host: &Host, addresses: &[IpAddr]) -> String {
+    if addresses.is_empty() {
+        return host.name.clone();
+    }
+    if host.address().is_some() {
+        return host.to_string();
+    }
+    let listed = addresses.iter().take(MOST_ADDRESSES);
+    let listed: Vec<String> = listed.map(IpAddr::to_string).collect();
+    let others = match addresses.len() - listed.len() {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    format!("{host} ({}{others})", listed.join(", "))
 }
 
 /// Its text has the errors of the hosts, so they are not its source.
@@ -279,7 +309,7 @@ impl Ensemble for ZookeeperEnsemble {
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
         let surroundings = self.surroundings.clone();
         let mut session_timeout = surroundings.session_timeout();
-        let (mut auth, mut is_encrypted) = (Vec::new(), false);
+        let mut auth = Vec::new();
         for option in options.of_connections() {
             match option {
                 ConnectionOption::SessionTimeout(timeout) => session_timeout = timeout,
@@ -287,18 +317,18 @@ impl Ensemble for ZookeeperEnsemble {
                     scheme,
                     credentials,
                 } => auth.push((scheme.to_owned(), credentials.to_vec())),
-                ConnectionOption::Tls => is_encrypted = true,
+                // The network encrypts.
+                ConnectionOption::Tls => {}
             }
         }
-        self.connect_string.check_schemes(is_encrypted)?;
+        options.check_hosts(&self.connect_string)?;
         Ok(Arc::new(ZookeeperConnector {
-            connect_string: self.connect_string.clone(),
-            network: surroundings.network(&self.connect_string.hosts, options)?,
+            hosts: ListedHosts::new(self.connect_string.clone()),
+            network: surroundings.network(options)?,
+            options: options.clone(),
             obstacle: Mutex::default(),
             session_timeout,
             auth,
-            is_anonymous: options.is_anonymous(),
-            is_encrypted,
             own_credentials: [surroundings.random(), surroundings.random()]
                 .map(|number| format!("{number:032x}")),
             surroundings,
@@ -337,7 +367,7 @@ impl fmt::Debug for ZookeeperConnector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ZookeeperConnector")
-            .field("connect_string", &self.connect_string.text)
+            .field("connect_string", &self.hosts.connect_string().text)
             .finish_non_exhaustive()
     }
 }
@@ -351,10 +381,25 @@ impl Connector for ZookeeperConnector {
         Some(self.session_timeout)
     }
 
+    fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
+        let new = ConnectString::new(connect_string)?;
+        let chroot = self.hosts.connect_string().chroot;
+        if new.chroot != chroot {
+            let problem = format!(
+                "has the chroot {}, and this session has {chroot}: open another session",
+                new.chroot
+            );
+            return Err(InvalidInput::new("connect string", new.text, problem));
+        }
+        self.options.check_hosts(&new)?;
+        self.hosts.replace(new);
+        Ok(())
+    }
+
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
         let found = lock(&self.obstacle).clone();
         found
-            .filter(|found| found.hosts.iter().any(|(_, obstacle)| obstacle.is_some()))
+            .filter(|found| !found.obstacles.is_empty())
             .map(|found| Arc::new(found) as _)
     }
 }

@@ -88,16 +88,20 @@ impl Session {
     /// The connect string has ZooKeeper's form: `host:port,host:port/chroot`. The default port is
     /// 2181. The chroot must exist.
     ///
+    /// Each address of each name is a host. They are tried in random order. The names are looked up
+    /// anew in each round of tries, beside the tries, and the last known addresses are tried
+    /// meanwhile. A name that does not resolve yet is looked up again, as a host that refuses
+    /// connections is tried again.
+    ///
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to
     ///   be encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
     /// * [`Error::InvalidInput`] at once if the clock of the tokio runtime is paused, as in a test
     ///   with `start_paused`: timeouts would pass before a server can answer.
-    /// * [`Error::Connect`] at once if no host name has an address.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
-    ///   error names each host, and says if the host refuses connections, cannot be reached, or
-    ///   accepts connections but opens no session.
+    ///   error names each host, and says if its name does not resolve, if the host refuses
+    ///   connections, cannot be reached, or accepts connections but opens no session.
     /// * [`Error::MissingChroot`] if the chroot does not exist.
     ///
     /// # Panics
@@ -313,6 +317,48 @@ impl Session {
         let in_time = pin!(async { timeout(live.timeout, work).await });
         let done = live.in_a_runtime(in_time).await;
         done.unwrap_or_else(|_| disconnected())
+    }
+
+    /// Replaces the hosts, so that an ensemble can be moved while its services run.
+    ///
+    /// The call returns at once. A session that is connected to a host which stays listed keeps its
+    /// connection. Any other one leaves its server as soon as an address of the new hosts is known,
+    /// and reconnects to one of them. Later ZooKeeper sessions of this handle use the new hosts, too.
+    /// The [`Ensemble`], and the errors that name it, keep the hosts with which it was made.
+    ///
+    /// The new hosts must be servers of the same ensemble: the session and its holds are lost if no
+    /// new host knows the session, or if none answers within the session timeout. The chroot must be
+    /// the same. The options stay as they are, those of TLS, too.
+    ///
+    /// A move costs what a reconnect costs: requests without a reply have an unknown outcome, and
+    /// each hold is [`Suspended`](crate::HoldState::Suspended) meanwhile.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use zookeeper_recipes_core::Session;
+    ///
+    /// # let options = zookeeper_recipes_simulation::SimulationOptions::default();
+    /// # let simulation = zookeeper_recipes_simulation::Simulation::new(options);
+    /// # let session: Session = simulation.session("docs").await?;
+    /// # let (old, new) = ("server-0.simulation-0", "servers.simulation-0");
+    /// # session.set_hosts(&format!("{old},{new}"))?;
+    /// # if false {
+    /// // The ensemble grows by zk4 and zk5, and loses zk1 and zk2.
+    /// session.set_hosts("zk3:2181,zk4:2181,zk5:2181/app")?;
+    /// # }
+    /// # session.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the connect string is not well formed, has another chroot, contradicts the
+    /// options of TLS, or if the ensemble connects with hosts of its own, such as that of a client
+    /// which the user has connected. The hosts are as before then.
+    pub fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
+        self.shared.connector.set_hosts(connect_string)
     }
 
     /// Closes the session, and waits until the server has confirmed it.

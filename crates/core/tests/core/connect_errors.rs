@@ -82,11 +82,11 @@ fn no_error_repeats_its_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn host_that_nobody_knows_is_named_before_the_connection_timeout() {
-    let patience = 60 * SECOND;
+async fn host_that_nobody_knows_is_named_once_the_connection_timeout_is_over() {
+    let patience = 2 * SECOND;
     let options = ConnectOptions::new().connection_timeout(patience);
     let (error, took) = refused("nowhere.invalid:2181", options).await;
-    assert!(took < patience / 2, "{took:?}");
+    assert!(patience <= took && took < 3 * patience, "{took:?}");
     assert!(matches!(error, Error::Connect { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("nowhere.invalid: "), "{text}");

@@ -38,6 +38,7 @@ mod rules;
 mod same_names;
 mod session_states;
 mod sessions;
+mod set_hosts;
 mod slow_handshakes;
 mod support;
 mod time_limits;

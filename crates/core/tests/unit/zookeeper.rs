@@ -2,17 +2,29 @@
 
 use super::*;
 
+/// The text of these obstacles, each at an address of its own.
 fn text(obstacles: &[Break], is_encrypted: bool) -> String {
-    let hosts = (1..).zip(obstacles).map(|(port, obstacle)| {
-        let name = "zk".to_owned();
-        (Host { name, port }, Some(obstacle.clone()))
-    });
-    let hosts = hosts.collect();
+    let at = |last: u8, cause: &Break| {
+        let name = format!("10.0.0.{last}");
+        obstacle(&name, Some(last), cause.clone())
+    };
+    let obstacles = (1..).zip(obstacles).map(|(last, cause)| at(last, cause));
     Unreachable {
-        hosts,
+        obstacles: obstacles.collect(),
         is_encrypted,
     }
     .to_string()
+}
+
+/// An obstacle at the address that ends so, or at the look-up of the name.
+fn obstacle(name: &str, last: Option<u8>, cause: Break) -> Obstacle {
+    let (name, port) = (name.to_owned(), 2181);
+    let address = last.map(|last| ([10, 0, 0, last], port).into());
+    Obstacle {
+        host: Host { name, port },
+        address,
+        cause,
+    }
 }
 
 fn too_long(length: usize) -> Break {
@@ -23,12 +35,15 @@ fn too_long(length: usize) -> Break {
 #[test]
 fn hosts_that_cannot_be_reached_are_separated() {
     let one = text(&[Break::ClosedUnheard], false);
-    assert!(one.starts_with("zk:1: something listens"), "{one}");
+    assert!(one.starts_with("10.0.0.1:2181: something listens"), "{one}");
     let two = text(&[Break::ClosedUnheard, too_long(1 << 30)], false);
     let parts: Vec<&str> = two.split("; ").collect();
     assert_eq!(parts.len(), 2, "{two}");
     assert_eq!(parts[0], one);
-    assert!(parts[1].starts_with("zk:2: something listens"), "{two}");
+    assert!(
+        parts[1].starts_with("10.0.0.2:2181: something listens"),
+        "{two}"
+    );
 }
 
 /// A client that speaks TLS knows that the port does.
@@ -58,4 +73,28 @@ fn limit_of_connections_is_the_first_cause_of_a_server_that_says_nothing() {
             assert!(place("quorum") < place("TLS"), "{text}");
         }
     }
+}
+
+#[test]
+fn addresses_of_a_name_with_the_same_obstacle_are_listed_together() {
+    let refused = || Break::NotConnected(Duration::from_secs(2));
+    let mut obstacles: Vec<Obstacle> = (1..=6)
+        .map(|last| obstacle("zk", Some(last), refused()))
+        .collect();
+    obstacles.push(obstacle("zk", Some(7), Break::ReadOnly));
+    let lasts = Break::NotLookedUp(Duration::from_secs(9));
+    obstacles.push(obstacle("other", None, lasts));
+    let text = Unreachable {
+        obstacles,
+        is_encrypted: false,
+    }
+    .to_string();
+    assert_eq!(
+        text.split("; ").collect::<Vec<_>>(),
+        [
+            "zk:2181 (10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more): no connection within 2s",
+            "zk:2181 (10.0.0.7): something listens, but it opened no session: the server only reads",
+            "other: the name was not looked up within 9s: do the name servers answer?",
+        ]
+    );
 }

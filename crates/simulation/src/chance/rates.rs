@@ -83,6 +83,15 @@ pub struct FaultRates {
     pub path_longer_by: Duration,
     /// How long the path of a process can be long.
     pub path_long_for: Duration,
+    /// Per look-up of a name: it fails.
+    pub look_up_failed: f64,
+    /// Per look-up of a name: it takes longer, by up to [`look_up_late_by`](Self::look_up_late_by).
+    pub look_up_late: f64,
+    /// The longest delay of a look-up.
+    pub look_up_late_by: Duration,
+    /// Per second and server: it gets another address, and its connections break. Nobody answers at
+    /// the old address.
+    pub moved: f64,
     /// Per second: the leader falls and another is elected.
     pub elected: f64,
     /// How long an election can take.
@@ -104,6 +113,7 @@ impl FaultRates {
             self.paused,
             self.overloaded,
             self.path_long,
+            self.moved,
             self.elected,
         ]
         .iter()

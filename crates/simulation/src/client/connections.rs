@@ -1,5 +1,6 @@
 //! The clients' ends of connections: how they open, close and break.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,6 +14,14 @@ use crate::wire::network::{ConnectionId, Peer, Port};
 #[cfg(feature = "embedded")]
 pub(crate) const PEERS: &str = "tcp";
 
+/// The answer to a look-up of a name.
+pub(crate) enum LookUp {
+    /// The addresses of the name, after this time.
+    Found(Vec<SocketAddr>, Duration),
+    /// No answer, which is known after this time.
+    Failed(Duration),
+}
+
 /// The result of an attempt to connect to a server.
 pub(crate) enum Knock {
     /// Nobody answers.
@@ -24,15 +33,36 @@ pub(crate) enum Knock {
 }
 
 impl World {
-    /// A client of a process tries to connect to a server.
-    pub(crate) fn knock(&mut self, process: ProcessId, server: usize) -> Knock {
-        let preferred = self.processes[process].reconnects_to.take();
-        let server = preferred.unwrap_or(server) % self.servers.members.len();
+    /// A client of a process looks a name up.
+    pub(crate) fn look_up(&mut self, name: &str) -> LookUp {
         let now = self.now();
-        let host = &self.servers.network.hosts[process];
-        if now < host.mute_until.max(host.deaf_until) {
-            return Knock::Lost;
+        let silent_until = self.servers.network.names.silent_until;
+        let kernel = self.kernel();
+        let (late, longest) = (kernel.rates.look_up_late, kernel.rates.look_up_late_by);
+        let after = match kernel.chance(late) {
+            true => kernel.draw_up_to(longest),
+            false => Duration::ZERO,
+        };
+        let is_silent = now < silent_until;
+        if kernel.chance(kernel.rates.look_up_failed) || is_silent {
+            let after = after.max(silent_until.saturating_sub(now));
+            return LookUp::Failed(after);
         }
+        LookUp::Found(self.servers.network.names.addresses(name), after)
+    }
+
+    /// A client of a process tries to connect to an address.
+    pub(crate) fn knock(&mut self, process: ProcessId, address: SocketAddr) -> Knock {
+        let preferred = self.processes[process].reconnects_to.take();
+        let preferred = preferred.map(|server| server % self.servers.members.len());
+        let now = self.now();
+        let network = &self.servers.network;
+        let host = &network.hosts[process];
+        let is_cut_off = now < host.mute_until.max(host.deaf_until);
+        let server = preferred.or_else(|| network.names.server_at(address));
+        let Some(server) = server.filter(|_| !is_cut_off) else {
+            return Knock::Lost;
+        };
         let after = self.servers.network.draw_delay(&mut self.servers.kernel);
         match self.servers.is_down(server) {
             true => Knock::Refused(after),
@@ -143,6 +173,19 @@ impl World {
             servers
                 .network
                 .break_at(&mut servers.kernel, now + patience, id, cause);
+        }
+    }
+
+    /// Gives a server another address, as if it were started again on another machine.
+    ///
+    /// Its connections break. Nobody answers at the old address.
+    pub(crate) fn move_member(&mut self, server: usize) {
+        self.servers.network.names.move_server(server);
+        self.kernel().trace(TraceKind::Fault, None, 0, || {
+            format!("server {server} has another address")
+        });
+        for connection in self.servers.network.connections_to(server) {
+            self.cut(connection);
         }
     }
 

@@ -1,15 +1,16 @@
 //! The surroundings of the library in a simulated process.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Connecting, Host, Network, Stream};
+use zookeeper_recipes_connection::{Break, Connecting, Host, LookingUp, Network, Stream};
 use zookeeper_recipes_core::ensemble::ConnectionOption;
 use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Surroundings};
 
-use super::connections::Knock;
+use super::connections::{Knock, LookUp};
 use super::process::{Clock, ProcessId};
 use super::stream::SimulatedStream;
 use super::turns::Kind;
@@ -25,13 +26,30 @@ pub(crate) struct SimulatedSurroundings {
 }
 
 impl Network for SimulatedSurroundings {
-    fn connect(&self, host: usize, _: Duration) -> Connecting {
+    fn look_up(&self, host: &Host) -> LookingUp {
+        let (shared, name) = (Arc::clone(&self.shared), host.name.clone());
+        Box::pin(async move {
+            let (found, after) = match shared.with(|world| world.look_up(&name)) {
+                LookUp::Found(found, after) => (Ok(found), after),
+                LookUp::Failed(after) => {
+                    let silent = io::Error::other("the name servers do not answer");
+                    (Err(Break::NoAddress(Arc::new(silent))), after)
+                }
+            };
+            if !after.is_zero() {
+                tokio::time::sleep(after).await;
+            }
+            found
+        })
+    }
+
+    fn connect(&self, _: &Host, address: SocketAddr, _: Duration) -> Connecting {
         let (shared, process) = (Arc::clone(&self.shared), self.process);
         Box::pin(async move {
             let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
             let (knock, path) = shared.with(|world| {
                 let path = world.servers.path_delay_of(process);
-                (world.knock(process, host), path)
+                (world.knock(process, address), path)
             });
             let round_trip = path * 2;
             match knock {
@@ -56,11 +74,7 @@ impl Network for SimulatedSurroundings {
 }
 
 impl Surroundings for SimulatedSurroundings {
-    fn network(
-        &self,
-        _: &[Host],
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Network>, InvalidInput> {
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
         for option in options.of_connections() {
             match option {
                 // The connection of the library, which is simulated as it is, uses both.

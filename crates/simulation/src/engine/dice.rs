@@ -105,6 +105,9 @@ impl World {
             self.servers.stall(duration);
         }
         for server in 0..count {
+            if self.happens(rates.moved) {
+                self.move_member(server);
+            }
             if let Some(duration) = self.happens_for(rates.paused, rates.paused_for) {
                 self.servers.pause_server(server, duration);
             }

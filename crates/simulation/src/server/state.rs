@@ -20,6 +20,7 @@ use crate::record::history::Committed;
 use crate::record::trace::TraceKind;
 use crate::wire::long_path::LongPath;
 use crate::wire::message::Downward;
+use crate::wire::names::Names;
 use crate::wire::network::{ConnectionId, HostId, Network};
 
 /// The wall clock's time at which every simulation begins, in milliseconds since 1970.
@@ -96,7 +97,10 @@ impl Servers {
         };
         Servers {
             kernel: Kernel::new(options.seed, options.limits.clone(), options.trace_limit),
-            network: Network::new(options.network_delay.clone()),
+            network: Network::new(
+                options.network_delay.clone(),
+                Names::new(options.seed, options.servers),
+            ),
             options,
             agenda: Agenda::new(),
             paths: BTreeMap::new(),

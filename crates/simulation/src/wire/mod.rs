@@ -2,5 +2,6 @@
 
 pub(crate) mod long_path;
 pub(crate) mod message;
+pub(crate) mod names;
 pub(crate) mod network;
 pub(crate) mod request;

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::message::{Downward, Upward};
+use super::names::Names;
 use crate::chance::fault::Way;
 use crate::engine::kernel::{Agenda, Kernel};
 use crate::record::request_kind::RequestKind;
@@ -84,6 +85,7 @@ pub(crate) enum Delivery {
 pub(crate) struct Network {
     delay: RangeInclusive<Duration>,
     pub(crate) hosts: Vec<Host>,
+    pub(crate) names: Names,
     /// The servers that are cut off from all clients for good.
     unheard: BTreeMap<usize, Way>,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
@@ -92,10 +94,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(delay: RangeInclusive<Duration>) -> Network {
+    pub(crate) fn new(delay: RangeInclusive<Duration>, names: Names) -> Network {
         Network {
             delay,
             hosts: Vec::new(),
+            names,
             unheard: BTreeMap::new(),
             connections: BTreeMap::new(),
             next_connection: 1,

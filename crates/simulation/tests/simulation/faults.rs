@@ -158,6 +158,10 @@ fn rates() -> FaultRates {
         path_long: 0.01,
         path_longer_by: milliseconds(200),
         path_long_for: seconds(9),
+        look_up_failed: 0.05,
+        look_up_late: 0.1,
+        look_up_late_by: seconds(5),
+        moved: 0.01,
         elected: 0.02,
         elected_within: seconds(3),
     }

@@ -95,11 +95,12 @@ async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
 async fn handshake_without_an_answer_ends_after_nine_tenths_of_the_time() {
     let tap = Tap::new(After::Silence).await;
     let (name, port) = ("localhost".to_owned(), tap.port);
-    let tcp = Tcp::new(vec![Host { name, port }]);
-    let tcp = tcp.encrypted(trusting(&Authority::new("root")));
+    let tcp = Tcp::new().encrypted(trusting(&Authority::new("root")));
     let tcp = tcp.expect("good options");
     let began = tokio::time::Instant::now();
-    let opened = tcp.connect(0, Duration::from_secs(100)).await;
+    let address = ([127, 0, 0, 1], port).into();
+    let host = Host { name, port };
+    let opened = tcp.connect(&host, address, Duration::from_secs(100)).await;
     let error = opened.map(drop).expect_err("no answer");
     assert!(error.to_string().contains("speak TLS"), "{error}");
     assert_eq!(began.elapsed().as_secs(), 90);

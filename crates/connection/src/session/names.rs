@@ -1,0 +1,150 @@
+//! The rounds of tries over all addresses, and the look-ups of the names beside them.
+//!
+//! A look-up counts against no limit of a try, and the last known addresses are tried meanwhile.
+//! A name that does not resolve is looked up again in each round, because it may come to exist.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::error::Break;
+use crate::session::host::Host;
+use crate::session::machine::{Link, Machine, Output, Refusal};
+use crate::session::timing::Timing;
+
+/// How long the first name that is looked up waits for the others.
+///
+/// Without it, each session would be opened at the name that is looked up fastest.
+const GATHERING: Duration = Duration::from_millis(50);
+
+/// The pause between two rounds while names are looked up and no address is known.
+const WAITING: Duration = Duration::from_secs(2);
+
+impl<R, W> Machine<R, W> {
+    /// Tries the next address, or begins a round.
+    pub(crate) fn try_next(&mut self, now: Duration) {
+        // A host that has refused the session is asked again.
+        let again = match self.refusal {
+            Refusal::Unknown => None,
+            Refusal::Suspected | Refusal::Shown => self.hosts.again(),
+        };
+        if again.is_none() {
+            self.refusal = Refusal::Unknown;
+        }
+        if again.is_none() && !self.hosts.has_untried() {
+            let names = self.hosts.begin_round(now);
+            self.look_up(names);
+        }
+        let Some(place) = again.or_else(|| self.hosts.next()) else {
+            return self.wait_for_names(now);
+        };
+        self.limits = self.handshake_limit.next(&self.timing, self.is_urgent(now));
+        self.link = Link::Opening { since: now };
+        self.yields(Output::Connect {
+            host: place.host,
+            address: place.address,
+            within: self.limits.accept,
+        });
+    }
+
+    /// Waits until an address is known. Names whose look-up fails are looked up again.
+    fn wait_for_names(&mut self, now: Duration) {
+        let pause = match self.hosts.are_looked_up() {
+            true => WAITING,
+            false => self.pauses.after_a_round(self.timing.session),
+        };
+        self.link = Link::Down {
+            until: now + pause,
+            idle: true,
+        };
+    }
+
+    /// Pauses after a try in vain, or after the break of a connection that was up.
+    pub(crate) fn pause(&mut self, now: Duration, was_up: bool) {
+        let (session, is_first) = (self.timing.session, was_up && !self.pauses.has_failed());
+        self.pauses.failed();
+        let mut pause = Duration::ZERO;
+        if was_up {
+            let names = match is_first {
+                true => self.hosts.begin_round(now),
+                false => self.hosts.names_to_look_up(now),
+            };
+            self.look_up(names);
+            pause = self.pauses.after_a_break(session);
+        }
+        if !is_first && !self.hosts.has_untried() {
+            pause = pause.max(self.pauses.after_a_round(session));
+        }
+        self.link = Link::Down {
+            until: now + pause,
+            idle: !self.hosts.has_untried(),
+        };
+    }
+
+    fn look_up(&mut self, names: Vec<Host>) {
+        for name in names {
+            self.yields(Output::LookUp(name));
+        }
+    }
+
+    /// The answer to [`Output::LookUp`]: the addresses that the name has now, or why it has none.
+    ///
+    /// New addresses are tried in the present round. Addresses that the name no longer has are not
+    /// tried again. After an error the name keeps the addresses that it had.
+    pub fn looked_up(&mut self, now: Duration, host: &Host, found: Result<Vec<SocketAddr>, Break>) {
+        if self.is_ended() {
+            return;
+        }
+        let is_found = found.is_ok();
+        self.hosts.looked_up(host, found);
+        self.addresses_have_changed(now);
+        if !is_found && matches!(self.link, Link::Down { .. }) {
+            self.yields(Output::State(self.disconnected()));
+        }
+    }
+
+    /// Adds addresses that a name had before. They are tried while the name is looked up.
+    pub fn remember(&mut self, now: Duration, host: &Host, addresses: &[SocketAddr]) {
+        self.hosts.learn(host, addresses);
+        self.addresses_have_changed(now);
+    }
+
+    /// Replaces the hosts.
+    ///
+    /// A session that is connected to an address of a host that stays listed keeps its connection.
+    /// Any other one leaves its server as soon as an address of the new hosts is known.
+    pub fn set_hosts(&mut self, now: Duration, hosts: &[Host]) {
+        if self.is_ended() {
+            return;
+        }
+        self.hosts.set(hosts);
+        let names = self.hosts.names_to_look_up(now);
+        self.look_up(names);
+        self.addresses_have_changed(now);
+    }
+
+    fn addresses_have_changed(&mut self, now: Duration) {
+        self.timing = Timing::of(self.timeout, self.hosts.number());
+        match self.link {
+            // Nobody answers at an address that the name has lost.
+            Link::Opening { .. } if !self.hosts.knows_present() => self.give_up(now, Break::Left),
+            Link::Greeting { .. } | Link::Restoring { .. } if !self.hosts.lists_present() => {
+                self.give_up(now, Break::Left);
+            }
+            Link::Up if !self.hosts.lists_present() && self.hosts.has_other() => {
+                self.give_up(now, Break::Left);
+            }
+            Link::Down { until, idle: true } if self.hosts.has_untried() => {
+                let wait = match self.hosts.are_looked_up() {
+                    true => GATHERING,
+                    false => Duration::ZERO,
+                };
+                let until = until.min(now + wait);
+                self.link = Link::Down { until, idle: true };
+            }
+            Link::Down { .. } if !self.hosts.has_address() && !self.hosts.are_looked_up() => {
+                self.wait_for_names(now);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Names of servers, the addresses that they have, and name servers that are silent.
+
+use zookeeper_recipes_core::ensemble::ConnectionState;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_simulation::{FaultRates, Simulation};
+
+use crate::support::{TIMEOUT, comes, milliseconds, seconds, three_servers};
+
+/// A session of a process that knows one name with the addresses of all servers.
+async fn by_one_name(simulation: &Simulation, process: &str) -> Session {
+    let ensemble = simulation.process(process).by_one_name().ensemble();
+    let opened = Session::open(ensemble, ConnectOptions::new()).await;
+    opened.expect("a session")
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_by_one_name_spread_over_its_servers() {
+    let simulation = three_servers(7);
+    let mut of_each = [0; 3];
+    let mut sessions = Vec::new();
+    for process in 0..30 {
+        let session = by_one_name(&simulation, &format!("p{process}")).await;
+        let id = session.id().expect("it is open");
+        let server = simulation.administrator().server_of(id);
+        of_each[server.expect("a server")] += 1;
+        sessions.push(session);
+    }
+    assert!(of_each.iter().all(|number| *number >= 4), "{of_each:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_follows_servers_that_all_move() {
+    let simulation = three_servers(7);
+    let session = by_one_name(&simulation, "a").await;
+    let id = session.id();
+    for _ in 0..3 {
+        for server in 0..3 {
+            simulation.faults().move_member(server);
+        }
+        tokio::time::sleep(seconds(1)).await;
+        assert!(session.is_connected());
+    }
+    assert_eq!(session.id(), id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_reconnects_to_known_addresses_while_the_name_servers_are_silent() {
+    let simulation = three_servers(7);
+    let session = by_one_name(&simulation, "a").await;
+    let id = session.id().expect("it is open");
+    simulation.faults().silence_name_servers(seconds(60));
+    for _ in 0..3 {
+        simulation.faults().disconnect(id);
+        tokio::time::sleep(seconds(1)).await;
+        assert!(session.is_connected());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_is_opened_once_the_name_servers_answer() {
+    let simulation = three_servers(7);
+    simulation.faults().silence_name_servers(seconds(30));
+    let ensemble = simulation.ensemble("a");
+    assert!(!comes(seconds(29), ensemble.connect()).await);
+    let obstacle = ensemble.obstacle().expect("it is known").to_string();
+    assert!(obstacle.contains("was not looked up within"), "{obstacle}");
+    assert!(comes(seconds(4), ensemble.connect()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn look_ups_that_are_late_or_fail_by_chance_end_no_session() {
+    for seed in 0..10 {
+        let simulation = three_servers(seed);
+        let session = simulation.ensemble("a").connect().await.expect("a session");
+        simulation.faults().set_rates(FaultRates {
+            look_up_failed: 0.5,
+            look_up_late: 0.5,
+            look_up_late_by: TIMEOUT * 5,
+            disconnected: 0.5,
+            ..FaultRates::default()
+        });
+        tokio::time::sleep(seconds(60)).await;
+        simulation.faults().stop();
+        tokio::time::sleep(seconds(2)).await;
+        assert_eq!(session.state(), ConnectionState::Connected, "seed {seed}");
+        tokio::time::sleep(milliseconds(1)).await;
+    }
+}
