@@ -477,14 +477,14 @@ impl<'a> Look<'a> {
     }
 
     /// Plans a worker as the owner, and each other worker that may own the partition as its giver.
-    fn own(&self, next: &mut Next, partition: &String, found: &Found, to: Place) {
+    fn own(&self, next: &mut Next, partition: &str, found: &Found, to: Place) {
         let mut line = |worker: Place, word: &str| {
             let worker = self.workers[worker as usize];
             let plan = match next.plans.get_mut(worker) {
                 Some(plan) => plan,
                 None => next.plans.entry(worker.to_owned()).or_default(),
             };
-            plan.lines.insert(partition.clone(), word.to_owned());
+            plan.lines.insert(partition.to_owned(), word.to_owned());
         };
         line(to, OWN);
         let owner = found.owner.map(|(worker, _)| worker);

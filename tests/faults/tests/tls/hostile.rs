@@ -119,8 +119,11 @@ async fn assert_refused(authority: &Authority, rows: Vec<Row>) {
         eventually(what, async || {
             if shaken.load(Ordering::Relaxed) > 0 {
                 said = "it is trusted".to_owned();
-            } else if let Some(Break::Tls(error)) = connection.obstacles().remove(0) {
-                said = error.to_string();
+            }
+            for obstacle in connection.obstacles() {
+                if let Break::Tls(error) = obstacle.cause {
+                    said = error.to_string();
+                }
             }
             !said.is_empty()
         })

@@ -43,9 +43,9 @@ async fn refusal(address: &str, options: ConnectOptions) -> String {
 /// A session without recipes at this host, with a secret. Its driver runs.
 fn session(name: &str, port: u16, tls: TlsOptions) -> Connection {
     let name = name.to_owned();
-    let tcp = Tcp::new(vec![Host { name, port }]).encrypted(tls);
+    let tcp = Tcp::new().encrypted(tls);
     let config = Config {
-        hosts: 1,
+        hosts: vec![Host { name, port }],
         session_timeout: Duration::from_secs(30),
         auth: vec![("digest".to_owned(), b"service:a-secret".to_vec())],
         reply_limit: 1 << 20,
