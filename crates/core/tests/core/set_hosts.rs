@@ -63,7 +63,6 @@ async fn session_stays_at_a_host_that_is_still_listed() {
         .expect("a good name");
     sleep(SECOND).await;
     assert_eq!(server.connection(), connection);
-    assert_eq!(session.ensemble().address(), "servers.simulation-0");
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,11 +83,11 @@ async fn later_sessions_of_the_handle_use_the_new_hosts() {
 async fn session_that_is_being_opened_is_opened_at_the_new_hosts() {
     let simulation = three_servers();
     let ensemble = simulation.ensemble("one");
-    ensemble
-        .set_hosts("nobody.simulation-0")
-        .expect("a good name");
     let session = Session::open_in_background(ensemble, ConnectOptions::new());
     let session = session.expect("good options");
+    session
+        .set_hosts("nobody.simulation-0")
+        .expect("a good name");
     sleep(5 * SECOND).await;
     assert!(!session.is_connected());
     session.set_hosts(&name_of(2)).expect("a good name");
@@ -100,7 +99,7 @@ async fn session_that_is_being_opened_is_opened_at_the_new_hosts() {
 async fn hosts_that_cannot_be_used_are_refused_and_change_nothing() {
     let simulation = three_servers();
     let session = simulated_session(&simulation, "one").await;
-    let before = session.ensemble().address();
+    let before = session.id();
     for (hosts, problem) in [
         ("zk1/app", "has the chroot /app"),
         ("", "an empty host"),
@@ -111,5 +110,6 @@ async fn hosts_that_cannot_be_used_are_refused_and_change_nothing() {
         assert!(error.contains(problem), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }
-    assert_eq!(session.ensemble().address(), before);
+    sleep(5 * SECOND).await;
+    assert_eq!((session.is_connected(), session.id()), (true, before));
 }

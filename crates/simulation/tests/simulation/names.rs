@@ -60,18 +60,19 @@ async fn session_reconnects_to_known_addresses_while_the_name_servers_are_silent
 async fn session_is_opened_once_the_name_servers_answer() {
     let simulation = three_servers(7);
     simulation.faults().silence_name_servers(seconds(30));
-    let ensemble = simulation.ensemble("a");
-    assert!(!comes(seconds(29), ensemble.connect()).await);
-    let obstacle = ensemble.obstacle().expect("it is known").to_string();
+    let connector = simulation.ensemble("a").connector(&ConnectOptions::new());
+    let connector = connector.expect("good options");
+    assert!(!comes(seconds(29), connector.connect()).await);
+    let obstacle = connector.obstacle().expect("it is known").to_string();
     assert!(obstacle.contains("was not looked up within"), "{obstacle}");
-    assert!(comes(seconds(4), ensemble.connect()).await);
+    assert!(comes(seconds(4), connector.connect()).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn look_ups_that_are_late_or_fail_by_chance_end_no_session() {
     for seed in 0..10 {
         let simulation = three_servers(seed);
-        let session = simulation.ensemble("a").connect().await.expect("a session");
+        let session = simulation.process("a").connect().await.expect("a session");
         simulation.faults().set_rates(FaultRates {
             look_up_failed: 0.5,
             look_up_late: 0.5,
