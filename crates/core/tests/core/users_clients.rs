@@ -197,9 +197,13 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
 
 /// Each of these can be implemented. By default an ensemble is one server.
 #[tokio::test(start_paused = true)]
-async fn ensemble_that_says_no_more_is_one_server() {
+async fn ensemble_that_says_no_more_is_one_server_that_takes_no_options() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (ensemble, _) = users_ensemble(&simulation, UsersClient::default());
     assert_eq!(ensemble.servers(), [ensemble.address()]);
     assert_eq!(ensemble.chroot(), "/");
+    let options = ConnectOptions::new().session_timeout(4 * SOON);
+    let refused = Session::open(ensemble, options).await;
+    let error = refused.expect_err("the option cannot be kept");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
 }
