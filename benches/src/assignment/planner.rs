@@ -40,28 +40,6 @@ pub(crate) fn measure(partitions: usize) -> Vec<Planned> {
         let each = (0..partitions).map(|number| (number.to_string(), partition(number)));
         each.collect()
     };
-    let equal = |_: usize| PlannedWorker::default();
-    let of_a_size = |number: usize| PlannedWorker {
-        capacity: 1 + number as u32 % 7,
-        ..equal(number)
-    };
-    // The worker that comes is in the zone of few workers, and those of the other one keep all.
-    let in_a_zone = |number: usize| PlannedWorker {
-        zone: Some(
-            if number < 2 || number == 10 {
-                "east"
-            } else {
-                "west"
-            }
-            .to_owned(),
-        ),
-        ..equal(number)
-    };
-    let there = |count: usize, worker: &dyn Fn(usize) -> PlannedWorker| -> Workers {
-        (0..count)
-            .map(|number| (format!("worker-{number:03}"), worker(number)))
-            .collect()
-    };
     let (plain, weighted, zoned) = (all(&plain), all(&weighted), all(&zoned));
     vec![
         row("a start", &plain, &there(0, &equal), &there(10, &equal)),
@@ -97,6 +75,35 @@ pub(crate) fn measure(partitions: usize) -> Vec<Planned> {
             &there(1_000, &equal),
         ),
     ]
+}
+
+fn equal(_: usize) -> PlannedWorker {
+    PlannedWorker::default()
+}
+
+fn of_a_size(number: usize) -> PlannedWorker {
+    PlannedWorker {
+        capacity: 1 + number as u32 % 7,
+        ..equal(number)
+    }
+}
+
+/// The eleventh worker is in the zone of two others, and the workers of the other zone keep all.
+fn in_a_zone(number: usize) -> PlannedWorker {
+    let zone = match number {
+        0 | 1 | 10 => "east",
+        _ => "west",
+    };
+    PlannedWorker {
+        zone: Some(zone.to_owned()),
+        ..equal(number)
+    }
+}
+
+/// That many workers.
+fn there(count: usize, worker: &dyn Fn(usize) -> PlannedWorker) -> Workers {
+    let each = (0..count).map(|number| (format!("worker-{number:03}"), worker(number)));
+    each.collect()
 }
 
 /// The plan after the workers `before` have become the workers `after`.

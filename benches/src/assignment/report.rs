@@ -77,9 +77,14 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
         "kazoo releases all partitions at each change of the group, and allocates them anew once the \
          group has not changed for `time_boundary`: 1 s here, 30 s by default.",
     );
+    report_restarts(&mut report, &found.restarts)?;
+    Ok(report)
+}
+
+fn report_restarts(report: &mut Report, found: &[Restart]) -> anyhow::Result<()> {
     report.heading("A rolling restart");
-    report.table("restarts", &restarts(&found.restarts));
-    for restart in &found.restarts {
+    report.table("restarts", &restarts(found));
+    for restart in found {
         let name = match restart.grace.is_zero() {
             true => "restart",
             false => "restart-grace",
@@ -91,7 +96,7 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
          follows once all partitions are owned and balanced. A worker that leaves without a grace \
          waits for the next owner of each partition.",
     );
-    Ok(report)
+    Ok(())
 }
 
 fn how_phases_are_measured(times: Times) -> String {
