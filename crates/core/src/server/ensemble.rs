@@ -171,7 +171,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Sets the `jute.maxbuffer` of the servers, before the first request of a recipe.
     ///
-    /// From then on, a longer request is not sent. Its answer is [`Refusal::TooLong`].
+    /// From then on, a longer request is not sent. Its answer is [`Refusal::TooLong`](crate::Refusal::TooLong).
     fn limit_requests(&self, bytes: usize);
 
     /// Leaves the present server for another one, because a lease cannot be kept there.
