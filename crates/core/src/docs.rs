@@ -14,7 +14,7 @@ macro_rules! pages {
     };
 }
 
-pages! { sharing events failures fencing handoff runtimes lease encryption }
+pages! { sharing events failures fencing handoff runtimes lease tick encryption }
 
 #[doc = include_str!("docs/connection.md")]
 pub mod connection {}

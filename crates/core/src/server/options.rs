@@ -140,8 +140,8 @@ impl ConnectOptions {
     /// * The servers' tick is longer than three seconds. The default margin may not be long enough.
     /// * The ensemble has observers behind observer masters (`observerMasterPort`), and the session
     ///   timeout is below four ticks. The default wait may not be long enough.
-    /// * The servers' tick is shorter, and the session timeout is below nine seconds. Holds then
-    ///   survive longer disturbances.
+    /// * The servers' tick is below three tenths of the session timeout. Holds then survive longer
+    ///   disturbances: [`docs::tick`](crate::docs::tick) has a table.
     ///
     /// If the members differ, set the longest tick. If a member's tick is longer than this, two
     /// processes can hold at the same time.

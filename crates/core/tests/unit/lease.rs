@@ -311,3 +311,29 @@ fn silence_of_the_servers_lapses_a_lease_if_it_is_longer_than_the_tolerated_one(
         }
     }
 }
+
+/// The page says in a table which silence is survived, by the session timeout and the tick.
+#[test]
+fn page_of_the_tick_has_the_silence_that_each_tick_tolerates() {
+    let page = include_str!("../../src/docs/tick.md");
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains(" s |"));
+    let mut checked = 0;
+    for row in rows.filter(|row| !row.starts_with("| T ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let in_seconds = |cell: &str| {
+            let number = cell.strip_suffix(" s").and_then(|it| it.parse().ok());
+            number.map(seconds)
+        };
+        let timeout = in_seconds(cells[0]).expect("a session timeout");
+        let with_ticks = [0.5, 1.0, 2.0, 3.0].map(|tick| Terms::with_tick(timeout, seconds(tick)));
+        let terms = [Terms::without_tick(timeout, false)];
+        for (terms, cell) in terms.iter().chain(&with_ticks).zip(&cells[1..]) {
+            let tolerated = terms.can_be_kept().then(|| terms.tolerated_silence());
+            assert_eq!(tolerated, in_seconds(cell), "{row}: {cell}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 25);
+}
