@@ -72,10 +72,9 @@ async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
         let options = options(trusting(&authority)).auth("digest", format!("service:{secret}"));
         let address = format!("localhost:{}", tap.port);
         let text = refusal(&address, options).await;
-        assert!(
-            text.contains(&format!("{address}: TLS: ")),
-            "{after:?}: {text}"
-        );
+        // The address of the name stands between the two.
+        let named = text.contains(&address) && text.contains(": TLS: ");
+        assert!(named, "{after:?}: {text}");
         assert!(text.contains("speak TLS"), "{after:?}: {text}");
         let heard = tap.heard();
         assert!(!heard.is_empty());
