@@ -18,10 +18,11 @@ use crate::events::Reporter;
 use crate::kept::{Kept, keep};
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
+use crate::partitions::Partitions;
 use crate::patience::Late;
 use crate::planner::{Looked, Planner, State};
 use crate::plans::{self, NotRead, Plans};
-use crate::recorded::{RecordAt, Recorded};
+use crate::recorded::{self, RecordAt, Recorded};
 
 /// From this number of partitions on, the plans are computed on a thread of their own. For fewer,
 /// that takes less than a millisecond or two.
@@ -46,6 +47,8 @@ pub(crate) struct Leader {
     pub(crate) session: Session,
     pub(crate) layout: Layout,
     pub(crate) group: Group,
+    /// The partitions of this worker's own configuration.
+    pub(crate) partitions: Partitions,
     pub(crate) options: AssignmentOptions,
     pub(crate) reporter: Reporter,
 }
@@ -249,19 +252,33 @@ impl Leader {
             .server(directory)
             .await
             .map_err(NoPlan::Resign)?;
-        Plans::read(&*server, directory)
-            .await
-            .map_err(|error| match error {
-                NotRead::OtherVersion(path, problem) => {
-                    NoPlan::Resign(crate::recorded::unreadable(&path, &problem))
-                }
-                NotRead::Server(error @ ServerError::Refused(_)) => {
-                    NoPlan::Resign(Error::at(directory.as_str(), server.id(), error))
-                }
-                NotRead::Server(error) => {
-                    NoPlan::Again(Error::at(directory.as_str(), server.id(), error))
-                }
-            })
+        let error = match Plans::read(&*server, directory).await {
+            Ok(plans) => return Ok(plans),
+            Err(NotRead::OtherVersion(path, problem)) => {
+                let unreadable = recorded::unreadable(&path, &problem);
+                return Err(NoPlan::Resign(unreadable));
+            }
+            Err(NotRead::Server(error)) => error,
+        };
+        let is_missing = error.is(Refusal::NoNode);
+        let is_refused = matches!(error, ServerError::Refused(_));
+        let error = Error::at(directory.as_str(), server.id(), error);
+        if is_missing {
+            self.begin_anew().await.map_err(NoPlan::Resign)?;
+        }
+        Err(match is_refused && !is_missing {
+            true => NoPlan::Resign(error),
+            false => NoPlan::Again(error),
+        })
+    }
+
+    /// Creates the directories and records the partitions, if they have gone since this worker has
+    /// started: the servers have lost their data.
+    async fn begin_anew(&self) -> Result<(), Error> {
+        let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
+        layout.create(session, acl).await?;
+        recorded::open(session, &layout.partitions, &self.partitions, acl).await?;
+        Ok(())
     }
 }
 

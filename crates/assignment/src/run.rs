@@ -340,6 +340,7 @@ impl Assignment {
             session: session.clone(),
             layout: self.layout.clone(),
             group: self.group.clone(),
+            partitions: self.partitions.clone(),
             options: self.options.clone(),
             reporter: self.reporter.clone(),
         });

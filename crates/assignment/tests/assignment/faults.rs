@@ -35,3 +35,26 @@ async fn the_last_worker_owns_all_within_the_stated_bound_after_the_others_were_
         fleet.balanced(&["a", "b", "c"]).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
+    for servers in [1, 3] {
+        let simulation = Simulation::new(SimulationOptions {
+            servers,
+            ..SimulationOptions::default()
+        });
+        let mut fleet = Fleet::new(simulation, PARTITIONS);
+        for worker in ["a", "b"] {
+            fleet.start(worker).await;
+        }
+        fleet.balanced(&["a", "b"]).await;
+        fleet.simulation.faults().lose_data(Duration::from_secs(1));
+        fleet.judge.begin_anew();
+        fleet.balanced(&["a", "b"]).await;
+        // New plans are written, and new workers get their share.
+        fleet.kill("a");
+        fleet.balanced(&["b"]).await;
+        fleet.start("c").await;
+        fleet.balanced(&["b", "c"]).await;
+    }
+}

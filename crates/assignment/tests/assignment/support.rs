@@ -50,6 +50,11 @@ impl Judge {
         grants.push((worker.to_owned(), owned.clone()));
     }
 
+    /// The servers have lost data: tokens begin anew.
+    pub(crate) fn begin_anew(&self) {
+        self.seen().clear();
+    }
+
     /// The owner of each partition that is owned now.
     pub(crate) fn owners(&self) -> BTreeMap<String, String> {
         let seen = self.seen();
