@@ -130,6 +130,10 @@ pub struct History {
     newest: BTreeMap<u64, Granted>,
     disregarded_znodes: BTreeSet<String>,
     disregarded_sessions: BTreeSet<SessionId>,
+    /// The znodes that have gone with the data of the servers: path, token and session of each.
+    gone: BTreeSet<(String, FencingToken, SessionId)>,
+    /// The holds of these znodes, and those that were released before the data went.
+    void: BTreeSet<u64>,
     /// The newest token that the store has seen, of holds that exclude all others.
     store: Option<FencingToken>,
     /// The same, of guarded writes.
@@ -154,6 +158,8 @@ impl History {
             newest: BTreeMap::new(),
             disregarded_znodes: BTreeSet::new(),
             disregarded_sessions: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            void: BTreeSet::new(),
             store: None,
             guarded: None,
         }
@@ -246,7 +252,15 @@ impl History {
 
     /// True if the history does not judge this hold.
     pub fn is_disregarded(&self, hold: &HoldView) -> bool {
-        self.disregards(hold.node_path()) || self.disregarded_sessions.contains(&hold.session_id())
+        self.disregards(hold.node_path())
+            || self.disregarded_sessions.contains(&hold.session_id())
+            || self.is_gone(hold)
+    }
+
+    /// True if the hold's znode has [gone with the data of the servers](Self::lose).
+    pub fn is_gone(&self, hold: &HoldView) -> bool {
+        let (path, token) = (hold.node_path().to_owned(), place(hold.fencing_token()));
+        self.gone.contains(&(path, token, hold.session_id()))
     }
 
     /// True if the history does not judge holds of this znode.
@@ -266,6 +280,37 @@ impl History {
     /// For a session that the test ends while its client is alive.
     pub fn disregard_session(&mut self, session: SessionId) {
         self.disregarded_sessions.insert(session);
+    }
+
+    /// The servers have lost data, and these znodes with it. History begins anew.
+    ///
+    /// Each znode is named by its path, its token and its session. From now on the history does not judge holds
+    /// of these znodes, even if they are granted later: their owners cannot know of the loss before
+    /// they reach a server, so others can hold meanwhile. The holds whose znodes remain are judged as
+    /// before. The store and the order of the tokens begin anew, because tokens can come again.
+    pub fn lose(&mut self, gone: impl IntoIterator<Item = (String, FencingToken, SessionId)>) {
+        for (path, token, session) in gone {
+            if let Some(queue) = &mut self.queue {
+                queue.remove(&place(token));
+            }
+            self.gone.insert((path, place(token), session));
+        }
+        let remains = |held: &Held| {
+            let lasts = held.hold.state().ended().is_none();
+            lasts && !self.is_disregarded(&held.hold)
+        };
+        let remain = self.held.iter().filter(|(_, held)| remains(held));
+        let remain: BTreeMap<u64, Granted> = remain
+            .map(|(number, held)| (*number, Granted::by(held)))
+            .collect();
+        let numbers = 1..=self.next;
+        self.void = numbers.filter(|it| !remain.contains_key(it)).collect();
+        (self.store, self.guarded) = (None, None);
+        self.newest.clear();
+        for granted in remain.into_values() {
+            self.note_newest(&granted);
+        }
+        self.note_room();
     }
 
     /// A hold begins now. The call returns its number and the broken promises.
@@ -288,6 +333,9 @@ impl History {
             false => Vec::new(),
         };
         self.next += 1;
+        if self.is_gone(hold) {
+            self.void.insert(self.next);
+        }
         self.held.insert(self.next, new);
         (self.next, violations)
     }
@@ -323,6 +371,11 @@ impl History {
             self.overtaking_by(new),
             self.newer_than(new),
         ];
+        self.note_newest(new);
+        violations.into_iter().flatten().collect()
+    }
+
+    fn note_newest(&mut self, new: &Granted) {
         let newest = self.newest.get(&new.weight);
         if newest.is_none_or(|newest| newest.token < new.token) {
             // It is kept for longer than the hold, and so is its view if there is one.
@@ -333,7 +386,6 @@ impl History {
             };
             self.newest.insert(new.weight, newest);
         }
-        violations.into_iter().flatten().collect()
     }
 
     fn overlap_with(&self, new: &Granted) -> Option<Violation> {
@@ -409,13 +461,17 @@ impl History {
     /// promise.
     ///
     /// The store keeps the newest token of the holds that exclude all others, and refuses older
-    /// tokens. The promise is that the store refuses no holder.
+    /// tokens, and those from before the servers [lost data](Self::lose). The promise is that the
+    /// store refuses no holder.
     pub fn stored(
         &mut self,
         number: u64,
         weight: u64,
         token: FencingToken,
     ) -> (bool, Option<Violation>) {
+        if self.void.contains(&number) {
+            return (false, None);
+        }
         if self.store.is_some_and(|newest| token < newest) {
             let violation = self.certain(number).map(|held| Violation {
                 promise: "no holder's token is refused",

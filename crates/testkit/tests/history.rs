@@ -95,6 +95,39 @@ async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
     assert_eq!(history.held().count(), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn holds_whose_znodes_go_with_the_servers_data_are_not_judged_and_all_others_are() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = session(&simulation, "process").await;
+    let [gone, late, kept, next] = holds(&session).await;
+    let mut history = History::new(2);
+    let (of_gone, found) = history.granted("gone", 1, &gone.view());
+    assert!(found.is_empty());
+    let (of_kept, found) = history.granted("kept", 1, &kept.view());
+    assert!(found.is_empty());
+    let znode = |hold: &Hold| {
+        let path = hold.node_path().to_owned();
+        (path, hold.fencing_token(), hold.session_id())
+    };
+    history.lose([znode(&gone), znode(&late)]);
+    assert!(history.is_gone(&gone.view()) && !history.is_gone(&kept.view()));
+
+    // The answer was on its way when the data went.
+    assert!(history.granted("late", 2, &late.view()).1.is_empty());
+    let (of_next, found) = history.granted("next", 1, &next.view());
+    assert!(found.is_empty(), "{found:?}");
+    let found = history.granted("one more", 1, &next.view()).1;
+    assert_eq!(promises(found), [TOO_MANY]);
+
+    // Tokens can come again, and be lower.
+    let (token, low) = (gone.fencing_token(), FencingToken::from(1));
+    assert!(matches!(history.stored(of_gone, 2, token), (false, None)));
+    assert!(matches!(history.stored(of_next, 1, low), (true, None)));
+    assert!(matches!(history.stored(of_kept, 1, low), (true, None)));
+    assert!(history.guarded_write_refused(of_gone).is_none());
+    assert!(history.guarded_write_refused(of_kept).is_some());
+}
+
 #[test]
 fn a_token_that_is_older_than_that_of_an_excluded_one_before_is_found() {
     for (weight, found) in [(1, vec![]), (2, vec![TOO_OLD])] {

@@ -17,10 +17,10 @@ use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::LOCK;
 
 use crate::ledger::Ledger;
-use crate::pairs;
 use crate::run::{Report, Variant, begin_guarded, in_a_world, observed, report};
 use crate::schedule::{Crowd, Schedule};
 use crate::setting::Setting;
+use crate::{data_loss, pairs};
 use fleet::{Fleet, PLACES};
 
 /// Runs one seed of the assignment.
@@ -125,5 +125,6 @@ async fn meddle(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
         simulation.faults().stop();
         simulation.remark("from here on all is quiet");
     };
-    tokio::join!(biased; meddling, pairs, lasting, quiet);
+    let loss = data_loss::in_setting(simulation, &fleet.setting, schedule, rng.fork());
+    tokio::join!(biased; meddling, pairs, lasting, loss, quiet);
 }

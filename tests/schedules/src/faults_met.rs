@@ -32,7 +32,7 @@ const OF_REQUESTS: [&str; 5] = [
 const REQUESTS: [&str; 5] = ["create", "list", "read", "transact", "delete"];
 
 /// The faults of processes, servers and connections. They can meet every step.
-const OF_OTHERS: [&str; 10] = [
+const OF_OTHERS: [&str; 11] = [
     "asleep",
     "blocked",
     "cut off",
@@ -43,6 +43,7 @@ const OF_OTHERS: [&str; 10] = [
     "commits stalled",
     "election",
     "path long",
+    "data lost",
 ];
 
 /// The steps that a handshake serves.
@@ -61,7 +62,8 @@ const OF_KILLED: [&str; 10] = [
 const OF_OUTCOME_HIDDEN: [&str; 6] = ["create", "wait", "grant", "hold", "transact", "delete"];
 
 /// What meets in less than one of a thousand seeds.
-const SELDOM: [(&str, &str); 3] = [
+const SELDOM: [(&str, &str); 4] = [
+    ("data lost", "set watches"),
     ("path long", "set watches"),
     ("leader isolated", "set watches"),
     ("server cut off", "set watches"),

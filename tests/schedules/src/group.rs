@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use zookeeper_recipes_core::{Error, HoldView, Session, SessionEnd, SessionId};
+use zookeeper_recipes_core::{Error, HoldView, Session, SessionId};
 use zookeeper_recipes_group::{Group, GroupState, Member, Membership};
 use zookeeper_recipes_simulation::{Change, Committed};
 
@@ -27,19 +27,41 @@ const WATCHERS: usize = 2;
 /// A member: its name, its session and its data.
 type Known = (String, SessionId, Vec<u8>);
 
+/// What no two members have in common: the transaction that created it, which can come again if the
+/// servers lose data, and its session.
+type Id = (i64, SessionId);
+
 /// What the judge of a run knows.
 #[derive(Default)]
 struct State {
-    /// The members now, by name, with the transactions that created them.
-    members: BTreeMap<String, i64>,
+    /// The members now, by name.
+    members: BTreeMap<String, Id>,
     /// All members that there ever were, by the transactions that created them.
-    ever: BTreeMap<i64, Known>,
+    ever: BTreeMap<i64, Vec<Known>>,
     /// The memberships of the processes, with what each has at present.
     memberships: Vec<(String, watch::Receiver<Option<HoldView>>)>,
     /// What each watcher was notified of last.
-    seen: BTreeMap<String, BTreeMap<String, i64>>,
+    seen: BTreeMap<String, BTreeMap<String, Id>>,
     /// The members that each watcher has seen leave.
-    left: BTreeMap<String, BTreeSet<i64>>,
+    left: BTreeMap<String, BTreeSet<Id>>,
+}
+
+impl State {
+    /// A member has come, if this created one.
+    fn comes(&mut self, committed: &Committed) {
+        if let Change::Created {
+            path,
+            ephemeral_owner: Some(session),
+            data,
+        } = &committed.change
+        {
+            let Some(name) = name_of(path) else { return };
+            let known = (name.to_owned(), *session, data.clone());
+            let id = (committed.zxid, *session);
+            self.members.insert(name.to_owned(), id);
+            self.ever.entry(committed.zxid).or_default().push(known);
+        }
+    }
 }
 
 struct Judge {
@@ -54,19 +76,12 @@ impl Judge {
 
     /// Takes in what the ensemble has just committed.
     fn committed(&self, committed: &Committed) {
+        self.trial.committed(committed);
         match &committed.change {
-            Change::Created {
-                path,
-                ephemeral_owner: Some(session),
-                data,
-            } => {
+            Change::Created { path, .. } => {
                 let Some(name) = name_of(path) else { return };
-                let known = (name.to_owned(), *session, data.clone());
-                let mut state = self.state();
-                state.members.insert(name.to_owned(), committed.zxid);
-                state.ever.insert(committed.zxid, known);
-                let memberships = state.memberships.clone();
-                drop(state);
+                self.state().comes(committed);
+                let memberships = self.state().memberships.clone();
                 self.look_at_name(name, committed.zxid, &memberships);
             }
             Change::Deleted { path } => {
@@ -74,8 +89,12 @@ impl Judge {
                     self.state().members.remove(name);
                 }
             }
-            Change::SessionEnded { end, .. } if *end == SessionEnd::Expired => {
-                self.trial.count(|figures| figures.expired += 1);
+            Change::DataReplaced { data } => {
+                let mut state = self.state();
+                state.members.clear();
+                // Members that had left can be there again.
+                state.left.clear();
+                data.iter().for_each(|it| state.comes(it));
             }
             _ => {}
         }
@@ -100,6 +119,16 @@ impl Judge {
         }
     }
 
+    /// The servers have lost data, and no member has a lease from before.
+    fn look_at_gone(&self) {
+        let memberships = self.state().memberships.clone();
+        for (who, held) in memberships {
+            if let Some(hold) = held.borrow().clone() {
+                self.trial.look_at_gone(&who, &hold);
+            }
+        }
+    }
+
     /// A process has joined.
     fn joined(&self, who: &str, membership: &Membership) {
         self.trial.count(|figures| figures.grants += 1);
@@ -120,22 +149,23 @@ impl Judge {
             }
         };
         let mut state = self.state();
-        let seen: BTreeMap<String, i64> = members
+        let id = |member: &Member| (member.token.get(), member.session_id);
+        let seen: BTreeMap<String, Id> = members
             .iter()
-            .map(|member| (member.name.clone(), member.token.get()))
+            .map(|member| (member.name.clone(), id(member)))
             .collect();
         let before = state.seen.insert(who.to_owned(), seen.clone());
         let gone = before.unwrap_or_default().into_values();
-        let gone: Vec<i64> = gone
-            .filter(|token| !seen.values().any(|seen| seen == token))
+        let gone: Vec<Id> = gone
+            .filter(|id| !seen.values().any(|seen| seen == id))
             .collect();
         let left = state.left.entry(who.to_owned()).or_default();
         left.extend(gone);
-        let returned = seen.values().find(|token| left.contains(token)).copied();
+        let returned = seen.values().find(|id| left.contains(id)).copied();
         let never = members.iter().find(|member| !was(&state, member));
         let never = never.map(|member| format!("{who}: {member:?}"));
         drop(state);
-        if let Some(token) = returned {
+        if let Some((token, _)) = returned {
             let text = format!("{who}: {token:#x}");
             self.trial
                 .violated("a watcher sees nobody come back that has left", text);
@@ -166,9 +196,10 @@ fn name_of(path: &str) -> Option<&str> {
 /// True if there was this member.
 fn was(state: &State, member: &Member) -> bool {
     let known = state.ever.get(&member.token.get());
-    known.is_some_and(|(name, session, data)| {
+    let is_it = |(name, session, data): &Known| {
         (name, session, data) == (&member.name, &member.session_id, &member.data)
-    })
+    };
+    known.is_some_and(|known| known.iter().any(is_it))
 }
 
 /// Runs one seed.
@@ -207,7 +238,7 @@ async fn participate(judge: &Arc<Judge>, mut rng: Rng) {
             process.while_awake(belong(judge, &who, rng)).await
         }
     }));
-    let meddling = trial.meddle(PATH, rng.fork());
+    let meddling = trial.meddle(PATH, rng.fork(), || judge.look_at_gone());
     let all = async {
         let promise = "all join once things have ceased to go wrong";
         let joined = async { tokio::join!(biased; meddling, members).1 };

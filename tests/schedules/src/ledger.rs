@@ -16,7 +16,8 @@ use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
 use crate::invariants::{
-    barring, calm, errors, guarded, loss, observers, release, room, succession, turn, work, znode,
+    anew, barring, calm, errors, guarded, loss, observers, release, room, succession, turn, work,
+    znode,
 };
 use crate::place::Place;
 use crate::state::State;
@@ -119,6 +120,7 @@ impl Ledger {
         state.granted.insert(hold.node_path().to_owned());
         let (number, violations) = state.history.granted(who, weight, hold);
         let mut findings = found(violations);
+        findings.extend(anew::at_grant(&state, self.simulation.now(), who, hold));
         if state.history.is_certain(hold) {
             findings.extend(znode::at_grant(&state, who, hold));
         }
@@ -223,10 +225,10 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// Which of these znodes still exist.
+    /// Which of these znodes still exist, and have not come back with older data of the servers.
     pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
         let state = self.state();
-        led.retain(|(path, _)| state.standing.contains_key(path));
+        led.retain(|(path, _)| state.standing.contains_key(path) && !state.ghosts.contains(path));
         led
     }
 
@@ -270,6 +272,11 @@ impl Ledger {
         let mut state = self.state();
         state.figures.deleted_by_hand += 1;
         state.history.disregard_znode(path);
+    }
+
+    /// Somebody is about to delete a znode that has come back with older data of the servers.
+    pub(crate) fn evict(&self, path: &str) {
+        self.state().history.disregard_znode(path);
     }
 
     /// Whether a server may have refused something for this.
@@ -336,6 +343,17 @@ impl Ledger {
         self.report(findings);
     }
 
+    /// The holds whose znodes have gone with the data of the servers are lost by this time.
+    pub(crate) fn expect_losses(&self, by: Duration) {
+        self.state().lost_by = Some(by);
+    }
+
+    /// Looks whether these holds are lost.
+    pub(crate) fn look_at_gone(&self) {
+        let findings = anew::at_deadline(&self.state());
+        self.report(findings);
+    }
+
     /// Looks whether what is lost bars others for too long.
     pub(crate) fn look_at_lost(&self, patience: Duration, barring: &mut barring::Barring) {
         let findings = barring::at(&self.state(), self.simulation.now(), patience, barring);
@@ -383,7 +401,8 @@ impl Ledger {
             Change::DataSet { path, data } => {
                 room::at_data(&mut state, committed.at, path, data);
             }
-            Change::SessionOpened { .. } | Change::DataReplaced => {}
+            Change::DataReplaced { data } => anew::at_loss(&mut state, committed.at, data),
+            Change::SessionOpened { .. } => {}
         }
         if state.recipe.elects {
             let leader = state.queue().first().map(|(place, _, _)| *place);

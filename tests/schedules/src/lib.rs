@@ -7,6 +7,7 @@
 mod assignment;
 mod contender;
 mod crowd;
+mod data_loss;
 mod exhaustive;
 mod faults_met;
 mod figures;

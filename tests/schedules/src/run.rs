@@ -25,7 +25,7 @@ use crate::place::{BESIDE, Place, UNDER_TEST};
 use crate::progress::{nobody_is_barred, progress};
 use crate::schedule::{Kind, Schedule};
 use crate::setting::Setting;
-use crate::{interference, observer, pairs, process, resizing};
+use crate::{data_loss, interference, observer, pairs, process, resizing};
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -245,7 +245,8 @@ async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule,
             lasting.happen(simulation).await;
         }
     };
-    tokio::join!(biased; others, pairs, lasting);
+    let loss = data_loss::in_setting(simulation, setting, schedule, rng.fork());
+    tokio::join!(biased; others, pairs, lasting, loss);
     simulation.faults().stop();
     simulation.remark("from here on all is quiet");
 }

@@ -1,6 +1,7 @@
 //! What a seed decides before anything runs.
 
 mod draw;
+mod loss;
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use fastrand::Rng;
 use zookeeper_recipes_simulation::{FaultRates, Opcode, SimulationOptions};
 
 use crate::lasting_faults::LastingFaults;
+use loss::DataLoss;
 
 /// How a run is to be.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct Schedule {
     pub(crate) observers: usize,
     /// Where the numbers at the end of the names begin.
     pub(crate) first_number: i32,
+    /// When the servers lose data, if they do.
+    pub(crate) loses_data: Option<DataLoss>,
     /// The faults that never heal, if some are not to.
     pub(crate) lasting: Option<LastingFaults>,
 }
@@ -95,11 +99,13 @@ pub enum Kind {
     Handshakes,
     /// Processes far away from the servers.
     Paths,
+    /// Servers that lose their data, or come back with a backup.
+    Data,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 15] = [
+    pub const ALL: [(&str, Kind); 16] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
@@ -115,6 +121,7 @@ impl Kind {
         ("neglect", Kind::Neglect),
         ("handshakes", Kind::Handshakes),
         ("paths", Kind::Paths),
+        ("data", Kind::Data),
     ];
 }
 
@@ -141,6 +148,7 @@ impl Schedule {
             Kind::Neglect => self.neglects = None,
             Kind::Handshakes => rates.overloaded = 0.0,
             Kind::Paths => rates.path_long = 0.0,
+            Kind::Data => self.loses_data = None,
         }
     }
 
@@ -153,6 +161,7 @@ impl Schedule {
         self.crowd = Crowd::default();
         self.observers = 0;
         self.between_pairs = None;
+        self.loses_data = None;
         let rates = &mut self.rates;
         (rates.elected, rates.isolated, rates.cut_off) = (0.0, 0.0, 0.0);
         let lasting = LastingFaults::draw(&self.options, self.troubled, &mut rng);
@@ -178,12 +187,31 @@ impl Schedule {
             rates.overloaded_for + rates.handshakes_late_by,
             rates.path_long_for + rates.path_longer_by * 2,
             pairs_mend_within(&self.options),
+            self.data_mend_within(),
             // By then, servers that have lost each other have noticed it.
             self.longest_tick() * (self.options.sync_limit + 3),
         ]
         .into_iter()
         .max()
         .unwrap_or_default()
+    }
+
+    /// A client that has seen more than the servers have is refused. T after its lease has run out it
+    /// opens another session.
+    fn data_mend_within(&self) -> Duration {
+        match self.loses_data {
+            Some(loss) => loss.within + self.options.session_timeout * 3,
+            None => Duration::ZERO,
+        }
+    }
+
+    /// How long after the loss of all servers a hold can last at most whose znode does not return with
+    /// them.
+    ///
+    /// A lease is shorter than T. A hold that has no watch yet gets it with the next probe, at most
+    /// T/10 after its session has continued, and learns of the loss then.
+    pub(crate) fn leases_last_at_most(&self) -> Duration {
+        self.options.session_timeout * 11 / 10 + self.hands_on_within()
     }
 
     /// The members may be restarted with a longer one.

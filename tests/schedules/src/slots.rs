@@ -8,7 +8,7 @@ use fastrand::Rng;
 use futures_util::FutureExt;
 use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use zookeeper_recipes_core::{Error, HoldView, Refusal, Session, SessionEnd};
+use zookeeper_recipes_core::{Error, HoldView, Refusal, Session};
 use zookeeper_recipes_lock::{
     Again, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRun,
 };
@@ -94,6 +94,10 @@ struct State {
     before_start: Option<Line>,
     /// The tokens of the runs that were recorded as started.
     recorded: BTreeSet<String>,
+    /// The tokens of all lines that were written.
+    written: BTreeSet<String>,
+    /// Those of them from before the servers lost data: these runs can still record something.
+    before: BTreeSet<String>,
     /// The tokens of the runs that have begun in a process.
     begun: BTreeSet<String>,
     running: Vec<(String, HoldView)>,
@@ -102,6 +106,15 @@ struct State {
 impl State {
     /// Notes what was written. Returns the promise that is broken by it.
     fn written(&mut self, record: Record, again: Again) -> Option<&'static str> {
+        let lines = [&record.run, &record.claim].into_iter().flatten();
+        self.written.extend(lines.map(|line| line.token.clone()));
+        let is_of_before = |run: &Line| self.before.contains(&run.token);
+        let is_of_before = record.run.as_ref().is_some_and(is_of_before);
+        let broken = self.judged(record, again);
+        broken.filter(|_| !is_of_before)
+    }
+
+    fn judged(&mut self, record: Record, again: Again) -> Option<&'static str> {
         let last = std::mem::replace(&mut self.last, record.clone());
         let is_given_back = record.claim.is_none()
             && record.run == self.before_start
@@ -119,6 +132,18 @@ impl State {
         }
         broken(&run, &last, again)
     }
+
+    /// The servers have come back with this data. Tokens can come again.
+    fn begin_anew(&mut self, data: &[Committed]) {
+        let record = data.iter().find_map(|it| match &it.change {
+            Change::Created { path, data, .. } if path == PATH => Record::parse(data),
+            _ => None,
+        });
+        self.last = record.unwrap_or_default();
+        self.before_start = None;
+        self.before.clone_from(&self.written);
+        self.begun.clear();
+    }
 }
 
 struct Judge {
@@ -135,7 +160,9 @@ impl Judge {
     }
 
     fn committed(&self, committed: &Committed) {
+        self.trial.committed(committed);
         match &committed.change {
+            Change::DataReplaced { data } => self.state().begin_anew(data),
             Change::DataSet { path, data } if path == PATH => {
                 let Some(record) = Record::parse(data) else {
                     let text = String::from_utf8_lossy(data).into_owned();
@@ -150,10 +177,15 @@ impl Judge {
                     self.trial.violated(promise, text);
                 }
             }
-            Change::SessionEnded { end, .. } if *end == SessionEnd::Expired => {
-                self.trial.count(|figures| figures.expired += 1);
-            }
             _ => {}
+        }
+    }
+
+    /// The servers have lost data, and no run has a lease from before.
+    fn look_at_gone(&self) {
+        let running = self.state().running.clone();
+        for (who, hold) in running {
+            self.trial.look_at_gone(&who, &hold);
         }
     }
 
@@ -164,7 +196,12 @@ impl Judge {
             .simulation
             .remark(format!("{who} runs with token {token}"));
         self.trial.count(|figures| figures.grants += 1);
+        self.trial.look_at_gone(who, hold);
         let mut state = self.state();
+        if self.trial.is_gone(hold) {
+            // The slot was recorded in what the servers have lost.
+            return state.running.push((who.to_owned(), hold.clone()));
+        }
         let is_recorded = state.recorded.contains(&token);
         let is_first = state.begun.insert(token.clone());
         let running = state.running.clone();
@@ -187,11 +224,9 @@ impl Judge {
     }
 
     fn ends(&self, hold: &HoldView) {
-        let token = hold.fencing_token();
-        let mut state = self.state();
-        state
-            .running
-            .retain(|(_, other)| other.fencing_token() != token);
+        let (path, token) = (hold.node_path(), hold.fencing_token());
+        let is_another = |it: &HoldView| it.node_path() != path || it.fencing_token() != token;
+        self.state().running.retain(|(_, other)| is_another(other));
     }
 
     /// The job, by a clock that differs from the true time by so many milliseconds.
@@ -243,7 +278,7 @@ async fn participate(judge: &Judge, mut rng: Rng) {
             process.while_awake(contend(judge, &who, rng)).await
         }
     }));
-    let meddling = trial.meddle(PATH, rng.fork());
+    let meddling = trial.meddle(PATH, rng.fork(), || judge.look_at_gone());
     let all = async { tokio::join!(biased; meddling, processes).1 };
     let promise = "each process runs or finds a slot once things have ceased to go wrong";
     let Some(sessions) = trial.in_time(promise, all).await else {

@@ -20,6 +20,8 @@ pub(crate) struct Standing {
     pub(crate) owner: Option<SessionId>,
     /// The transaction that created it, or the znode that it replaced.
     pub(crate) place: i64,
+    /// The transaction that created it.
+    created: i64,
 }
 
 /// All that a ledger knows of a run.
@@ -33,6 +35,14 @@ pub(crate) struct State {
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
     pub(crate) standing: BTreeMap<String, Standing>,
+    /// The places of all znodes that there ever were, by the transactions that created them.
+    places: BTreeMap<(String, i64), i64>,
+    /// Znodes that were deleted, and are there again since the servers came back with older data.
+    pub(crate) ghosts: BTreeSet<String>,
+    /// The znodes that have gone with the data of the servers.
+    pub(crate) gone: BTreeSet<String>,
+    /// When the holds are lost whose znodes have gone with the data of the servers, at the latest.
+    pub(crate) lost_by: Option<Duration>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     pub(crate) last_end: i64,
     pub(crate) last_created: (i64, String),
@@ -60,6 +70,10 @@ impl State {
             capacities: vec![(Duration::ZERO, recipe.capacity)],
             granted: BTreeSet::new(),
             standing: BTreeMap::new(),
+            places: BTreeMap::new(),
+            ghosts: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            lost_by: None,
             ended: BTreeMap::new(),
             last_end: 0,
             last_created: (0, String::new()),
@@ -103,8 +117,15 @@ impl State {
 
     /// A znode was created, perhaps a contender's.
     pub(crate) fn created(&mut self, path: &str, owner: Option<SessionId>, place: i64) {
-        self.standing
-            .insert(path.to_owned(), Standing { owner, place });
+        let created = place;
+        let standing = Standing {
+            owner,
+            place,
+            created,
+        };
+        self.standing.insert(path.to_owned(), standing);
+        self.places.insert((path.to_owned(), created), place);
+        self.ghosts.remove(path);
         if let Some(weight) = self.weight_at(path) {
             self.history.came(FencingToken::from(place), weight);
         }
@@ -117,6 +138,7 @@ impl State {
         let Some(gone) = self.standing.remove(path) else {
             return;
         };
+        self.ghosts.remove(path);
         let (created, successor) = &self.last_created;
         let successor = self.standing.get_mut(successor);
         match successor.filter(|_| *created == zxid) {
@@ -124,8 +146,64 @@ impl State {
                 let (earlier, by) = (gone.place.into(), successor.place.into());
                 self.history.replaced(earlier, by);
                 successor.place = gone.place;
+                let created = successor.created;
+                let key = (self.last_created.1.clone(), created);
+                self.places.insert(key, gone.place);
             }
             None => self.history.went(gone.place.into()),
+        }
+    }
+}
+
+impl State {
+    /// The servers have come back with these znodes: their owners, and the transactions that created
+    /// them.
+    pub(crate) fn begin_anew(&mut self, znodes: Vec<(String, Option<SessionId>, i64)>) {
+        let before = std::mem::take(&mut self.standing);
+        let was = |path: &String, created: i64| {
+            let before = before.get(path);
+            before.is_some_and(|before| before.created == created)
+        };
+        self.ghosts.clear();
+        let mut returned = Vec::new();
+        for (path, owner, created) in znodes {
+            let key = (path, created);
+            let place = self.places.get(&key).copied().unwrap_or(created);
+            if !was(&key.0, created) {
+                self.ghosts.insert(key.0.clone());
+                returned.push((place, self.weight_at(&key.0)));
+            }
+            let standing = Standing {
+                owner,
+                place,
+                created,
+            };
+            self.standing.insert(key.0, standing);
+        }
+        let stands = |path: &String, created: i64| {
+            let node = self.standing.get(path);
+            node.is_some_and(|node| node.created == created)
+        };
+        let gone = before.iter().filter(|(path, it)| !stands(path, it.created));
+        let gone = gone.filter_map(|(path, it)| Some((path.clone(), it.place.into(), it.owner?)));
+        let gone: Vec<_> = gone.collect();
+        self.gone.extend(gone.iter().map(|(path, ..)| path.clone()));
+        self.history.lose(gone);
+        for (place, weight) in returned {
+            if let Some(weight) = weight {
+                self.history.came(place.into(), weight);
+            }
+        }
+        (self.last_end, self.last_created) = (0, (0, String::new()));
+    }
+}
+
+impl State {
+    /// A session is there again, perhaps one that had ended. Its client need not know that: what waits
+    /// in the session can hold then, beside a contender that came to hold after its end.
+    pub(crate) fn revive(&mut self, session: SessionId) {
+        if self.ended.remove(&session).is_some() {
+            self.history.disregard_session(session);
         }
     }
 }

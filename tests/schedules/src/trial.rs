@@ -1,19 +1,20 @@
 //! The ground of a run whose participants are no usual contenders: the simulation, its schedule, and
 //! what was found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use zookeeper_recipes_core::{ConnectOptions, HoldView, Session, SessionId};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
+use zookeeper_recipes_core::{ConnectOptions, HoldView, Session, SessionEnd, SessionId};
+use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::LOCK;
 
+use crate::data_loss;
 use crate::figures::Figures;
 use crate::findings::Violation;
-use crate::invariants::remains;
+use crate::invariants::{anew, remains};
 use crate::run::{Report, Variant, in_a_world};
 use crate::schedule::Schedule;
 
@@ -34,6 +35,14 @@ struct Found {
     /// alive, and cannot know it at once.
     znodes: BTreeSet<String>,
     sessions: BTreeSet<SessionId>,
+    /// The znodes that exist, with the transactions that created them.
+    standing: BTreeMap<String, (i64, Option<SessionId>)>,
+    /// The znodes that have gone with the data of the servers.
+    gone: BTreeSet<(String, i64, SessionId)>,
+    /// The sessions that have ended.
+    ended: BTreeSet<SessionId>,
+    /// When the holds of those are lost, at the latest.
+    lost_by: Option<Duration>,
 }
 
 /// Runs a trial on a runtime of its own.
@@ -62,6 +71,32 @@ pub(crate) fn run<F: Future<Output = ()>>(
         }
         trial.report()
     })
+}
+
+/// A znode that a change creates, and the transaction that creates it.
+fn created(committed: &Committed) -> Option<(String, (i64, Option<SessionId>))> {
+    match &committed.change {
+        Change::Created {
+            path,
+            ephemeral_owner,
+            ..
+        } => Some((path.clone(), (committed.zxid, *ephemeral_owner))),
+        _ => None,
+    }
+}
+
+impl Found {
+    /// A session is there again, perhaps one that had ended. Its client need not know that.
+    fn revive(&mut self, session: SessionId) {
+        if self.ended.remove(&session) {
+            self.sessions.insert(session);
+        }
+    }
+
+    fn is_gone(&self, hold: &HoldView) -> bool {
+        let (path, token) = (hold.node_path().to_owned(), hold.fencing_token().get());
+        self.gone.contains(&(path, token, hold.session_id()))
+    }
 }
 
 impl Trial {
@@ -105,8 +140,53 @@ impl Trial {
         let found = self.found();
         let is_disregarded =
             found.znodes.contains(hold.node_path()) || found.sessions.contains(&hold.session_id());
+        let is_gone = found.is_gone(hold);
         drop(found);
-        !is_disregarded && hold.is_held()
+        !is_disregarded && !is_gone && hold.is_held()
+    }
+
+    /// True if the hold's znode has gone with the data of the servers.
+    pub(crate) fn is_gone(&self, hold: &HoldView) -> bool {
+        self.found().is_gone(hold)
+    }
+
+    /// Takes in what the ensemble has just committed.
+    pub(crate) fn committed(&self, committed: &Committed) {
+        let mut found = self.found();
+        match &committed.change {
+            Change::Created { .. } => found.standing.extend(created(committed)),
+            Change::Deleted { path } => drop(found.standing.remove(path)),
+            Change::DataReplaced { data } => {
+                let before = std::mem::take(&mut found.standing);
+                found.standing.extend(data.iter().filter_map(created));
+                let standing = found.standing.clone();
+                let gone = before.into_iter();
+                let gone = gone.filter(|(path, created)| standing.get(path) != Some(created));
+                let gone = gone.filter_map(|(path, (zxid, owner))| Some((path, zxid, owner?)));
+                found.gone.extend(gone);
+                for committed in data {
+                    if let Change::SessionOpened { session } = committed.change {
+                        found.revive(session);
+                    }
+                }
+            }
+            Change::SessionEnded { end, session } => {
+                found.ended.insert(*session);
+                found.figures.expired += u64::from(*end == SessionEnd::Expired);
+            }
+            _ => {}
+        }
+    }
+
+    /// A hold lasts, or begins. If its znode has gone with the data of the servers, its lease does.
+    pub(crate) fn look_at_gone(&self, who: &str, hold: &HoldView) {
+        let found = self.found();
+        let is_late = found.lost_by.is_some_and(|by| self.simulation.now() >= by);
+        let is_broken = is_late && found.is_gone(hold);
+        drop(found);
+        if is_broken && hold.is_held() {
+            self.violated(anew::PROMISE, format!("{who}: {hold:?}"));
+        }
     }
 
     /// Opens a session, again and again until one opens.
@@ -124,7 +204,16 @@ impl Trial {
 
     /// Has things go wrong until the quiet begins, also by the hand of somebody who deletes children
     /// of this znode, and ends their sessions.
-    pub(crate) async fn meddle(&self, directory: &str, mut rng: Rng) {
+    ///
+    /// If the servers lose data, `looks` is called when the holds are lost that have gone with it.
+    pub(crate) async fn meddle(&self, directory: &str, mut rng: Rng, looks: impl Fn()) {
+        let judge = data_loss::Judge {
+            expects: &|by| self.found().lost_by = Some(by),
+            looks: &looks,
+            evicts: &|path| self.found().znodes.extend([path.to_owned()]),
+        };
+        let (simulation, schedule) = (&self.simulation, &self.schedule);
+        let loss = data_loss::run(simulation, schedule, &[], rng.fork(), judge);
         let by_hand = async {
             loop {
                 sleep(Duration::from_millis(rng.u64(20..=4_000))).await;
@@ -143,7 +232,7 @@ impl Trial {
                 () = by_hand, if self.schedule.interference.deletes_contenders > 0 => {}
             }
         };
-        tokio::join!(biased; until_quiet, lasting);
+        tokio::join!(biased; until_quiet, lasting, loss);
         self.simulation.faults().stop();
         self.simulation.remark("from here on all is quiet");
     }

@@ -62,11 +62,13 @@ pub enum Change {
     },
     /// The servers have [come back with other data](crate::Faults::restore): history begins anew.
     ///
-    /// Nothing that was committed before counts. The sessions and the znodes of the data follow, as
-    /// [`SessionOpened`](Self::SessionOpened) and [`Created`](Self::Created), each znode with the
-    /// transaction that created it. Transactions that were committed before may come again with other
-    /// changes.
-    DataReplaced,
+    /// Nothing that was committed before counts. Transactions that were committed before may come
+    /// again, with other changes.
+    DataReplaced {
+        /// What leads to the data: each of its sessions is opened, and each of its znodes is created,
+        /// by the transaction that created it then.
+        data: Vec<Committed>,
+    },
     /// A session came to its end. The deletions of its ephemeral znodes follow, in the same
     /// transaction.
     SessionEnded {

@@ -30,11 +30,17 @@ impl Data {
         }
     }
 
-    /// The changes that lead to this data: its sessions are opened, and its znodes created.
-    fn changes(&self) -> impl Iterator<Item = (i64, Change)> {
+    /// What leads to this data: its sessions are opened, and its znodes created.
+    fn changes(&self, at: Duration) -> Vec<Committed> {
+        let committed = |zxid, change| Committed {
+            zxid,
+            at,
+            session: None,
+            change,
+        };
         let opened = self.sessions.keys().map(|session| {
             let session = SessionId(*session);
-            (self.tree.zxid, Change::SessionOpened { session })
+            committed(self.tree.zxid, Change::SessionOpened { session })
         });
         let nodes = self.tree.iter();
         let nodes = nodes.filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"));
@@ -46,9 +52,9 @@ impl Data {
                 ephemeral_owner: (owner != 0).then_some(SessionId(owner)),
                 data: node.data.clone().unwrap_or_default(),
             };
-            (stat.czxid, created)
+            committed(stat.czxid, created)
         });
-        opened.chain(created)
+        opened.chain(created).collect()
     }
 }
 
@@ -98,15 +104,14 @@ impl Servers {
         self.epoch = data.epoch;
         let is_of_epoch = zxid >> 32 == data.epoch;
         self.proposals = if is_of_epoch { zxid & 0xffff_ffff } else { 0 };
-        let replaced = std::iter::once((zxid, Change::DataReplaced));
-        for (zxid, change) in replaced.chain(data.changes()) {
-            self.note(Committed {
-                zxid,
-                at: self.kernel.now,
-                session: None,
-                change,
-            });
-        }
+        let at = self.kernel.now;
+        let data = data.changes(at);
+        self.note(Committed {
+            zxid,
+            at,
+            session: None,
+            change: Change::DataReplaced { data },
+        });
         self.elect_after(duration, self.leader);
     }
 }

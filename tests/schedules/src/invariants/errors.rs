@@ -51,10 +51,13 @@ pub(crate) fn at_failure(
 ) -> Findings {
     let justified = match error {
         // A session that is over is named so.
-        Error::ContenderDeleted { path, .. } => state.history.disregards(path),
+        Error::ContenderDeleted { path, .. } => {
+            state.history.disregards(path) || state.gone.contains(path)
+        }
         // A client that was cut off for too long knows better than the server.
         Error::SessionOver { reason, .. } => {
-            matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
+            let is_refused = *reason == SessionEnd::Refused && state.lost_by.is_some();
+            is_refused || matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
         }
         Error::DeadlineElapsed { .. } | Error::NoSession { .. } => true,
         Error::Lost { .. } => true,
@@ -75,7 +78,10 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => true,
         // It acquires and releases when there is nothing yet.
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
-        Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
+        Error::SessionOver { reason, .. } => {
+            let is_refused = *reason == SessionEnd::Refused && state.lost_by.is_some();
+            is_refused || *reason == SessionEnd::Expired
+        }
         Error::InvalidInput(_) => asked.could_be_refused(state),
         Error::Refused { refusal, .. } => is_said(state, refusal),
         _ => false,

@@ -1,5 +1,6 @@
 //! The promises, each with how it is checked.
 
+pub(crate) mod anew;
 pub(crate) mod barring;
 pub(crate) mod calm;
 pub(crate) mod errors;

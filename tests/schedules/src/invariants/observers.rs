@@ -17,6 +17,8 @@ pub(crate) struct Observers {
     since: Duration,
     /// All that have ever led.
     leaders: BTreeSet<i64>,
+    /// All that have led before the servers lost data.
+    before: BTreeSet<i64>,
     /// The last transaction after which nobody led.
     last_vacancy: i64,
 }
@@ -49,6 +51,15 @@ impl Observers {
     }
 }
 
+/// The servers have lost data: the tokens of leaders begin anew.
+pub(crate) fn begin_anew(observers: &mut Observers) {
+    observers.before.append(&mut observers.leaders);
+    observers.last_vacancy = 0;
+    for told in observers.told.values_mut() {
+        told.newest = None;
+    }
+}
+
 /// Takes in what was committed, after which this one leads.
 pub(crate) fn at_change(observers: &mut Observers, leader: Option<i64>, committed: &Committed) {
     if leader.is_none() {
@@ -68,12 +79,21 @@ pub(crate) fn at_news(
     who: &str,
     leader: Option<FencingToken>,
 ) -> Findings {
+    let is_of_before = leader.is_some_and(|leader| {
+        let led = |leaders: &BTreeSet<i64>| leaders.contains(&leader.get());
+        led(&observers.before) && !led(&observers.leaders)
+    });
     let vacant = observers.last_vacancy;
     let is_vacant = observers.leader.is_none();
     let has_led = leader.is_none_or(|leader| observers.leaders.contains(&leader.get()));
     let Some(told) = observers.told.get_mut(who) else {
         return vec![("an observer learns only while it observes", who.to_owned())];
     };
+    if is_of_before {
+        // The news were on their way when the servers lost data.
+        told.last = Some(leader);
+        return Findings::new();
+    }
     let (last, newest) = (told.last, told.newest);
     let known = newest.map(|newest| newest.get());
     let has_skipped = observers.leaders.last().copied() > known;

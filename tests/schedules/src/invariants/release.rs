@@ -7,7 +7,8 @@ use crate::state::State;
 
 /// A release has come back with the server's word: the znode has gone.
 pub(crate) fn at_word(state: &State, who: &str, path: &str) -> Findings {
-    match state.standing.contains_key(path) {
+    // It may be there again with older data of the servers.
+    match state.standing.contains_key(path) && !state.ghosts.contains(path) {
         false => Findings::new(),
         true => {
             let text = format!("{who} has released {path}, which is still there");

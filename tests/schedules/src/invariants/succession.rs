@@ -24,10 +24,7 @@ pub(crate) fn at_change(
     committed: &Committed,
 ) {
     match &committed.change {
-        Change::DataSet { path, data } if path == directory => {
-            succession.named = named_in(data);
-            succession.named_since.push(succession.named.clone());
-        }
+        Change::DataSet { path, data } => at_data(succession, directory, path, data),
         Change::Deleted { path } if path == directory => succession.named = None,
         _ => {}
     }
@@ -35,6 +32,20 @@ pub(crate) fn at_change(
         succession.first = first.map(|place| (place, committed.zxid));
         succession.named_since = vec![succession.named.clone()];
     }
+}
+
+/// Takes in the data of a znode, if it is the directory of the election.
+pub(crate) fn at_data(succession: &mut Succession, directory: &str, path: &str, data: &[u8]) {
+    if path == directory {
+        succession.named = named_in(data);
+        succession.named_since.push(succession.named.clone());
+    }
+}
+
+/// The servers have lost data: nobody is named, unless their data says so.
+pub(crate) fn begin_anew(succession: &mut Succession) {
+    succession.named = None;
+    succession.named_since.push(None);
 }
 
 /// The successor in a directory's data, read without any of the code under test.

@@ -10,6 +10,9 @@ use crate::state::State;
 /// Judged on the committed znodes, up to the moment of the grant. The contender may have judged on
 /// older ones, but nobody gets in before another: those before it can only have become fewer.
 pub(crate) fn at_grant(state: &State, who: &str, hold: &HoldView) -> Findings {
+    if state.history.is_gone(hold) {
+        return Findings::new();
+    }
     let path = hold.node_path();
     let session = hold.session_id();
     let Some(own) = state.standing.get(path) else {

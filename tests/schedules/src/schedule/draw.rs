@@ -8,6 +8,7 @@ use fastrand::Rng;
 use zookeeper_recipes_simulation::{FaultRates, Limits, Opcode, SimulationOptions};
 use zookeeper_recipes_suite::TestedRecipe;
 
+use super::loss::DataLoss;
 use super::{Crowd, Interference, Schedule};
 
 impl Schedule {
@@ -50,6 +51,7 @@ impl Schedule {
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: draw_first_number(&mut rng),
             neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
+            loses_data: None,
             lasting: None,
         };
         if !only_pairs && rng.u8(..3) == 0 {
@@ -57,6 +59,10 @@ impl Schedule {
         }
         if !only_pairs {
             draw_slow_network(&mut schedule.rates, session_timeout, &mut rng);
+        }
+        if rng.u8(..5) == 0 {
+            let loss = DataLoss::draw(session_timeout, schedule.troubled, &mut rng);
+            schedule.loses_data = Some(loss);
         }
         schedule
     }

@@ -1,0 +1,61 @@
+//! After the servers have lost data, a hold whose znode has gone lasts no longer than its lease.
+//!
+//! No client can prevent that another holds meanwhile: it learns of the loss when it reaches a server.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::HoldView;
+use zookeeper_recipes_simulation::{Change, Committed};
+
+use super::{observers, room, succession};
+use crate::findings::Findings;
+use crate::state::State;
+
+/// The servers have come back with this data: what was committed before no longer counts.
+pub(crate) fn at_loss(state: &mut State, now: Duration, data: &[Committed]) {
+    let created = data.iter().filter_map(|it| match &it.change {
+        Change::Created {
+            path,
+            ephemeral_owner,
+            ..
+        } => Some((path.clone(), *ephemeral_owner, it.zxid)),
+        _ => None,
+    });
+    state.begin_anew(created.collect());
+    for committed in data {
+        if let Change::SessionOpened { session } = committed.change {
+            state.revive(session);
+        }
+    }
+    observers::begin_anew(&mut state.observers);
+    succession::begin_anew(&mut state.succession);
+    for committed in data {
+        if let Change::Created { path, data, .. } = &committed.change {
+            room::at_data(state, now, path, data);
+            succession::at_data(&mut state.succession, state.place.path, path, data);
+        }
+    }
+}
+
+/// A contender holds. If its znode has gone, it had the answer before the servers lost it.
+pub(crate) fn at_grant(state: &State, now: Duration, who: &str, hold: &HoldView) -> Findings {
+    let is_late = state.lost_by.is_some_and(|by| now > by);
+    match is_late && hold.is_held() && state.history.is_gone(hold) {
+        true => vec![found(who, hold)],
+        false => Findings::new(),
+    }
+}
+
+/// All leases from before the loss have run out.
+pub(crate) fn at_deadline(state: &State) -> Findings {
+    let held = state.history.held();
+    let gone = held.filter(|(_, it)| it.hold.is_held() && state.history.is_gone(&it.hold));
+    gone.map(|(_, it)| found(&it.who, &it.hold)).collect()
+}
+
+/// The promise that is broken by a hold that lasts longer.
+pub(crate) const PROMISE: &str = "what has gone with the servers' data is lost when its lease ends";
+
+fn found(who: &str, hold: &HoldView) -> (&'static str, String) {
+    (PROMISE, format!("{who}: {hold:?}"))
+}
