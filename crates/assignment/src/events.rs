@@ -73,23 +73,14 @@ impl Reporter {
 
     /// A move makes no progress, and the leader gives this worker no more until it does.
     pub(crate) fn set_aside(&self, worker: &str, partition: &str, fault: Fault) {
-        let path = &self.path;
-        match fault {
-            Fault::TakesNone => tracing::warn!(
-                target: TARGET, %path, worker, partition,
-                "worker set aside: it does not take the partition that is planned for it"
-            ),
-            Fault::GivesNone => tracing::warn!(
-                target: TARGET, %path, worker, partition,
-                "worker set aside: it does not give the partition that another worker waits for"
-            ),
-        }
+        let (path, reason) = (&self.path, fault.word());
+        tracing::warn!(target: TARGET, %path, worker, partition, reason, "worker set aside");
     }
 
     /// A worker that was set aside has shown progress, or is another one now.
     pub(crate) fn back(&self, worker: &str) {
         let path = &self.path;
-        tracing::info!(target: TARGET, %path, worker, "worker no longer set aside");
+        tracing::info!(target: TARGET, %path, worker, "worker set aside no longer");
     }
 
     /// `owns` is the number of partitions that the worker owns now.
@@ -175,11 +166,21 @@ impl Reporter {
         tracing::warn!(target: TARGET, %path, %worker, znode, %problem, "plan not read");
     }
 
+    /// The record of the partitions cannot be read, so nothing is planned.
+    pub(crate) fn record_unreadable(&self, znode: &str, problem: &Unreadable) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::warn!(
+            target: TARGET, %path, %worker, znode, %problem,
+            remedy = "set_partitions writes the record anew", "partitions not read"
+        );
+    }
+
     /// Other partitions are recorded than those that this worker was made with.
     pub(crate) fn other_partitions(&self, recorded: usize, given: usize) {
         let (path, worker) = (&self.path, &self.worker);
         tracing::warn!(
-            target: TARGET, %path, %worker, recorded, given, "other partitions are recorded"
+            target: TARGET, %path, %worker, recorded, given,
+            remedy = "set_partitions replaces the recorded ones", "other partitions are recorded"
         );
     }
 

@@ -69,6 +69,15 @@ impl Layout {
     }
 }
 
+/// True if there is a persistent znode at the path, where the znode of a worker should be.
+pub(crate) async fn is_persistent(session: &Session, path: &NodePath) -> Result<bool, Error> {
+    let server = session.server(path).await?;
+    let found = server.get_each(&[path.to_string()]).await;
+    let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+    let mut found = found.into_iter().flatten();
+    Ok(found.any(|(_, stat)| stat.ephemeral_owner == 0))
+}
+
 /// Creates a persistent znode without data, and its missing parents, unless it exists.
 pub(crate) async fn create_directory(
     session: &Session,

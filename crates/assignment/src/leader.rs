@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -71,6 +72,8 @@ struct Desk {
     plans: Option<Plans>,
     /// How long the last computation took.
     took: Duration,
+    /// The record that could not be read at the last look.
+    unreadable: Option<Arc<Recorded>>,
 }
 
 /// What must happen before the next look, and when.
@@ -219,6 +222,7 @@ impl Leader {
     /// Computes the next plans, away from the thread of this task if that takes long. `None` if a
     /// part of the state is not known.
     async fn look(&self, watched: &mut Watched, desk: &mut Desk) -> Option<Looked> {
+        self.report_record(watched, desk);
         let state = watched.state()?;
         let mut plans = desk.plans.take()?;
         let mut planner = std::mem::take(&mut desk.planner);
@@ -243,6 +247,21 @@ impl Leader {
         desk.planner = planner;
         desk.plans = Some(plans);
         Some(looked)
+    }
+
+    /// Reports a record that cannot be read, once. The plans stay as they are meanwhile.
+    fn report_record(&self, watched: &Watched, desk: &mut Desk) {
+        let recorded = watched.partitions.borrow().clone();
+        let Some(recorded) = recorded.filter(|it| matches!(**it, Recorded::Unreadable(..))) else {
+            desk.unreadable = None;
+            return;
+        };
+        if desk.unreadable.as_ref() != Some(&recorded) {
+            if let Recorded::Unreadable(path, problem) = &*recorded {
+                self.reporter.record_unreadable(path, problem);
+            }
+            desk.unreadable = Some(recorded);
+        }
     }
 
     async fn read(&self) -> Result<Plans, NoPlan> {

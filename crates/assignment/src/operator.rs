@@ -90,8 +90,9 @@ impl AssignmentOperator {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if the worker's id is no segment of a path. [`Error::Refused`], for
-    /// example without the permission to write `orders`. [`Error::NoSession`].
+    /// [`Error::InvalidInput`] if the worker's id is no segment of a path, or no partitions are
+    /// recorded at the path, so that it is no assignment. [`Error::Refused`], for example without the
+    /// permission to write `orders`. [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

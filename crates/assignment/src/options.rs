@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_core::{Acl, AuthId, InvalidInput, Permission};
 
-use crate::partitions::problem_of_zone;
+use crate::names::problem_of_zone;
 
 /// Work before a partition is owned.
 pub(crate) type Warm = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, Backoff, CreateMode, Error, NodePath, Refusal, ServerError, Session,
+    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
 };
 
 use crate::layout::{Layout, create_directory};
@@ -26,7 +26,7 @@ pub(crate) async fn write(
     let mut backoff = Backoff::default();
     loop {
         let server = session.server(path).await?;
-        let Err(error) = write_once(&*server, &layout.orders, acl, path, order).await else {
+        let Err(error) = write_once(&*server, layout, acl, path, order).await else {
             return Ok(());
         };
         let is_overtaken = match &error {
@@ -54,15 +54,21 @@ pub(crate) async fn write(
 
 async fn write_once(
     server: &dyn ServerSession,
-    orders: &NodePath,
+    layout: &Layout,
     acl: &[Acl],
     path: &NodePath,
     order: Option<&[u8]>,
 ) -> Result<(), Error> {
     let failed = |error| Error::at(path.as_str(), server.id(), error);
-    let paths = [orders.to_string(), path.to_string()];
+    let orders = &layout.orders;
+    let paths = [&layout.partitions, orders, path].map(NodePath::to_string);
     let nodes = server.get_each(&paths).await.map_err(failed)?;
     let mut nodes = nodes.into_iter();
+    let record = nodes.next().flatten();
+    if record.is_none_or(|(data, _)| data.is_empty()) {
+        let problem = "is no assignment: no partitions are recorded there";
+        return Err(InvalidInput::new("path", layout.base.as_str(), problem).into());
+    }
     let (Some(all), found) = (nodes.next().flatten(), nodes.next().flatten()) else {
         return Err(failed(ServerError::Refused(Refusal::NoNode)));
     };

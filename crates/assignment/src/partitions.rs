@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{InvalidInput, NodePath};
+use zookeeper_recipes_core::InvalidInput;
 
-use crate::pieces::{self, Unreadable};
+use crate::names::{NO_ZONE, problem_of_partition, problem_of_zone};
+use crate::pieces::Unreadable;
 use crate::plan::PlannedPartition;
 
 /// The most partitions of an assignment.
 const MOST: usize = 100_000;
-/// The longest name of a partition, in bytes.
-const LONGEST: usize = 200;
 
 /// The names of the partitions, with their weights and zones.
 ///
@@ -52,7 +51,7 @@ impl Partitions {
         for name in names {
             let name: String = name.into();
             let problem = match all.len() < MOST {
-                true => problem_of(&name),
+                true => problem_of_partition(&name),
                 false => Some(format!("is one more than {MOST} partitions")),
             };
             let default = PlannedPartition::default();
@@ -151,46 +150,58 @@ impl Partitions {
         pieces
     }
 
-    /// Reads the lines of the pieces.
-    pub(crate) fn parse<'a>(
-        lines: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Partitions, Unreadable> {
-        let line = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            let weight = words.next()?.parse().ok()?;
-            let zone = words.next()?;
-            let partition = PlannedPartition {
-                weight,
-                zone: (zone != NO_ZONE).then(|| zone.to_owned()),
-                worker: None,
-            };
-            Some((words.next()?.to_owned(), partition))
-        };
-        let all: Option<BTreeMap<_, _>> = lines.into_iter().map(line).collect();
+    /// Reads the lines of the pieces. `Err` has the index of a piece, and what is wrong with it.
+    ///
+    /// The first piece has a line before these.
+    pub(crate) fn parse(pieces: &[impl AsRef<str>]) -> Result<Partitions, (usize, Unreadable)> {
+        let mut all = BTreeMap::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            let first = if index == 0 { 2 } else { 1 };
+            for (number, line) in (first..).zip(piece.as_ref().lines()) {
+                let read = parse_line(line).and_then(|(name, partition)| {
+                    let twice = all.insert(name.to_owned(), partition).is_some();
+                    match twice {
+                        true => Err(format!("{name:?} is the name of two partitions")),
+                        false if all.len() > MOST => Err(format!("is one more than {MOST}")),
+                        false => Ok(()),
+                    }
+                });
+                read.map_err(|problem| (index, Unreadable::Line(number, problem)))?;
+            }
+        }
+        if all.is_empty() {
+            return Err((0, Unreadable::Line(2, "no partition is named".to_owned())));
+        }
         Ok(Partitions {
-            all: Arc::new(all.ok_or(pieces::Unreadable::Other)?),
+            all: Arc::new(all),
             mistake: None,
         })
     }
 }
 
-const NO_ZONE: &str = "-";
-
-/// What is wrong with the name of a partition.
-fn problem_of(name: &str) -> Option<String> {
-    if name.len() > LONGEST {
-        return Some(format!("is longer than {LONGEST} bytes"));
+fn parse_line(line: &str) -> Result<(&str, PlannedPartition), String> {
+    let mut words = line.splitn(3, ' ');
+    let (Some(weight), Some(zone), Some(name)) = (words.next(), words.next(), words.next()) else {
+        return Err("is not a weight, a zone and a name".to_owned());
+    };
+    let weight = weight.parse().ok().filter(|weight| *weight > 0);
+    let weight = weight.ok_or_else(|| "has no weight above 0".to_owned())?;
+    let zone = Some(zone).filter(|zone| *zone != NO_ZONE);
+    let of_name = problem_of_partition(name).map(|problem| format!("{name:?} {problem}"));
+    match of_name.or_else(|| zone.and_then(problem_of_zone)) {
+        Some(problem) => Err(problem),
+        None => {
+            let (zone, worker) = (zone.map(str::to_owned), None);
+            Ok((
+                name,
+                PlannedPartition {
+                    weight,
+                    zone,
+                    worker,
+                },
+            ))
+        }
     }
-    let path = NodePath::new("/p").and_then(|path| path.join(name));
-    path.err()
-        .map(|error| format!("cannot be a path's segment: {error}"))
-}
-
-/// What is wrong with the name of a zone.
-pub(crate) fn problem_of_zone(zone: &str) -> Option<String> {
-    let is_bad = |it: char| it.is_whitespace() || it.is_control();
-    let bad = zone.is_empty() || zone == NO_ZONE || zone.contains(is_bad) || zone.len() > LONGEST;
-    bad.then(|| format!("must not have the zone {zone:?}"))
 }
 
 #[cfg(test)]
@@ -237,9 +248,28 @@ mod tests {
         for partitions in [named, Partitions::numbered(500)] {
             let pieces = partitions.pieces(100);
             assert!(pieces.iter().all(|piece| piece.len() <= 100));
-            let read = Partitions::parse(pieces.iter().flat_map(|piece| piece.lines()));
-            assert_eq!(read, Ok(partitions));
+            assert_eq!(Partitions::parse(&pieces), Ok(partitions));
         }
-        assert!(Partitions::parse(["1 -"]).is_err());
+    }
+
+    #[test]
+    fn line_that_names_no_partition_is_found() {
+        let bad = [
+            "1 -", "1 - ", "0 - a", "x - a", "1  a", "1 - a/b", "1 - ..", "1 - c", "-1 - a",
+        ];
+        for line in bad {
+            let pieces = ["1 - b\n".to_owned(), format!("1 - c\n{line}\n")];
+            let read = Partitions::parse(&pieces);
+            assert!(
+                matches!(read, Err((1, Unreadable::Line(2, _)))),
+                "{line:?}: {read:?}"
+            );
+        }
+        let long = format!("1 - {}", "x".repeat(201));
+        assert!(matches!(
+            Partitions::parse(&[long]),
+            Err((0, Unreadable::Line(2, _)))
+        ));
+        assert!(Partitions::parse(&[""]).is_err());
     }
 }

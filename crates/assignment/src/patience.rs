@@ -20,6 +20,16 @@ pub(crate) enum Fault {
     GivesNone,
 }
 
+impl Fault {
+    /// The reason in the event.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Fault::TakesNone => "takes_none",
+            Fault::GivesNone => "gives_none",
+        }
+    }
+}
+
 /// Why a worker is set aside: it gets no further partition, and gives none away, until it shows
 /// progress.
 #[derive(Clone, Debug, PartialEq, Eq)]

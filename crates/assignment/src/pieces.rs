@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::names::problem_of_partition;
+
 /// No piece is filled beyond this. A request has room for several.
 const FULL: usize = 32 * 1024;
 /// The version of what this crate writes.
@@ -31,6 +33,8 @@ pub(crate) struct Piece {
 pub(crate) enum Unreadable {
     /// Another version of the program wrote it.
     Version(String),
+    /// What is wrong with the line of this number. The first has the number 1.
+    Line(usize, String),
     Other,
 }
 
@@ -41,6 +45,12 @@ impl fmt::Display for Unreadable {
                 formatter,
                 "has the version {version}, and this program reads version {VERSION} only"
             ),
+            Unreadable::Line(number, problem) => {
+                write!(
+                    formatter,
+                    "has a line that cannot be read: {number}: {problem}"
+                )
+            }
             Unreadable::Other => formatter.write_str("was not written by this program"),
         }
     }
@@ -91,15 +101,20 @@ impl Piece {
     pub(crate) fn parse(kind: &str, data: &[u8]) -> Result<Piece, Unreadable> {
         let (first, rest) = split_head(kind, data)?;
         let (of, note) = first.split_once(' ').ok_or(Unreadable::Other)?;
-        let line = |line: &str| {
-            let (word, partition) = line.split_once(' ')?;
-            Some((partition.to_owned(), word.to_owned()))
+        let line = |(number, line): (usize, &str)| {
+            let bad = |problem: String| Unreadable::Line(number, problem);
+            let words = line.split_once(' ');
+            let (word, partition) = words.ok_or_else(|| bad("is no word and name".to_owned()))?;
+            match problem_of_partition(partition) {
+                Some(problem) => Err(bad(format!("{partition:?} {problem}"))),
+                None => Ok((partition.to_owned(), word.to_owned())),
+            }
         };
-        let lines: Option<Lines> = rest.lines().map(line).collect();
+        let lines: Result<Lines, Unreadable> = (2..).zip(rest.lines()).map(line).collect();
         Ok(Piece {
             of: of.parse().map_err(|_| Unreadable::Other)?,
             note: note.to_owned(),
-            lines: lines.ok_or(Unreadable::Other)?,
+            lines: lines?,
         })
     }
 }
@@ -222,6 +237,12 @@ mod tests {
         assert_eq!(complete(found.clone())["w"].1, pieces);
         found.remove(2);
         assert!(complete(found).is_empty());
+    }
+
+    #[test]
+    fn line_with_a_name_that_no_znode_can_have_is_found() {
+        let found = Piece::parse("plan", b"zookeeper-recipes plan 1 1 \nown a\nown b/c\n");
+        assert!(matches!(found, Err(Unreadable::Line(3, _))), "{found:?}");
     }
 
     #[test]

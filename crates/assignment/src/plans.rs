@@ -57,7 +57,7 @@ impl Plans {
                     return Err(NotRead::OtherVersion(path, problem));
                 }
                 // A worker keeps what it has while its plan cannot be read.
-                Err(Unreadable::Other) => {}
+                Err(Unreadable::Line(..) | Unreadable::Other) => {}
             }
             there.insert(name);
         }

@@ -9,11 +9,12 @@ use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
-    Acl, Backoff, Directories, Error, FencingToken, NamedZnode, NodePath, Refusal, ServerError,
-    Session, SessionEnd, SessionId, SessionState, Stat,
+    Acl, Backoff, Directories, Error, FencingToken, InvalidInput, NamedZnode, NodePath, Refusal,
+    ServerError, Session, SessionEnd, SessionId, SessionState, Stat,
 };
 
 use crate::events::TARGET;
+use crate::layout::is_persistent;
 use crate::owned::{self, LONGEST_WORD, OWNED};
 use crate::pieces::{self, Piece, arrange};
 
@@ -64,7 +65,8 @@ struct Content {
 }
 
 impl Publisher {
-    /// Keeps the znodes up to date. Returns if the session is closed.
+    /// Keeps the znodes up to date. Returns if the session is closed, or there is a persistent znode
+    /// at the name of one.
     pub(crate) async fn run(&self, mut owns: watch::Receiver<Owned>) -> Error {
         let mut backoff = Backoff::default();
         let mut record = Record::default();
@@ -75,7 +77,7 @@ impl Publisher {
                 path = %self.directory, worker = self.worker, %error, "publishing again"
             );
             match error {
-                Error::NoSession { .. } => return error,
+                Error::NoSession { .. } | Error::InvalidInput(_) => return error,
                 Error::SessionOver { .. } => record = Record::default(),
                 // In the same session, the deletion of a dropped piece would meet its next create.
                 _ => {}
@@ -162,6 +164,11 @@ impl Publisher {
         let data = self.text(&content);
         let name = pieces::name(&self.worker, index);
         let path = self.directory.join(&name)?;
+        // It would bar the record for good.
+        if is_persistent(&self.session, &path).await? {
+            let problem = "is a persistent znode, where the worker publishes what it owns";
+            return Err(InvalidInput::new("path", path.as_str(), problem).into());
+        }
         let created = Arc::new(AtomicI64::new(0));
         let own = created.clone();
         let is_own = move |_: &[u8], stat: &Stat| match own.load(Ordering::Relaxed) {

@@ -20,11 +20,15 @@ const KIND: &str = "partitions";
 /// The most bytes of lines in a znode.
 const FULL: usize = 32 * 1024;
 
+/// A record has no more parts beside its first. The longest names of all partitions need fewer.
+const MOST_PARTS: usize = 2_000;
+
 /// What the record holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     Nothing,
-    Unreadable(Unreadable),
+    /// The path of the part that cannot be read.
+    Unreadable(String, Unreadable),
     Partitions(Partitions),
 }
 
@@ -54,12 +58,15 @@ async fn read_parts(
     }
     let (first, lines) = match split_head(KIND, data) {
         Ok(split) => split,
-        Err(problem) => return record(Recorded::Unreadable(problem), Vec::new()),
+        Err(problem) => return record(Recorded::Unreadable(path.to_string(), problem), Vec::new()),
     };
-    let Some((generation, more)) = first.split_once(' ') else {
-        return record(Recorded::Unreadable(Unreadable::Other), Vec::new());
+    let more = first.split_once(' ');
+    let more = more.and_then(|(generation, more)| Some((generation, more.parse().ok()?)));
+    let Some((generation, count)) = more.filter(|(_, count)| *count <= MOST_PARTS) else {
+        let problem = "is no generation and number of parts".to_owned();
+        let problem = Unreadable::Line(1, problem);
+        return record(Recorded::Unreadable(path.to_string(), problem), Vec::new());
     };
-    let count: usize = more.parse().unwrap_or_default();
     let children: Vec<String> = (1..=count).map(|it| child(path, generation, it)).collect();
     let mut parts = vec![lines.to_owned()];
     if count > 0 {
@@ -70,8 +77,11 @@ async fn read_parts(
             parts.push(String::from_utf8_lossy(&data).into_owned());
         }
     }
-    let partitions = Partitions::parse(parts.iter().flat_map(|part| part.lines()));
-    let recorded = partitions.map_or_else(Recorded::Unreadable, Recorded::Partitions);
+    let recorded = match Partitions::parse(&parts) {
+        Ok(partitions) => Recorded::Partitions(partitions),
+        Err((0, problem)) => Recorded::Unreadable(path.to_string(), problem),
+        Err((part, problem)) => Recorded::Unreadable(children[part - 1].clone(), problem),
+    };
     record(recorded, children)
 }
 
@@ -164,8 +174,8 @@ async fn record(
             let found = read(&*server, path).await;
             let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
             match &found.recorded {
-                Recorded::Unreadable(Unreadable::Version(_)) => Ok::<_, Error>(found.recorded),
-                Recorded::Unreadable(Unreadable::Other) if !replaces => Ok(found.recorded),
+                Recorded::Unreadable(_, Unreadable::Version(_)) => Ok::<_, Error>(found.recorded),
+                Recorded::Unreadable(..) if !replaces => Ok(found.recorded),
                 // The same partitions are written again: an earlier request may be on its way.
                 Recorded::Partitions(_) if !replaces => Ok(found.recorded),
                 _ => {
@@ -177,7 +187,7 @@ async fn record(
         };
         match recorded.await {
             Ok(Recorded::Partitions(partitions)) => return Ok(partitions),
-            Ok(Recorded::Unreadable(problem)) => return Err(unreadable(path.as_str(), &problem)),
+            Ok(Recorded::Unreadable(path, problem)) => return Err(unreadable(&path, &problem)),
             Ok(Recorded::Nothing) => {}
             // Another process has replaced the record, and deleted a child.
             Err(Error::Refused {

@@ -19,6 +19,7 @@ use zookeeper_recipes_group::Membership;
 
 use crate::assignment::Assignment;
 use crate::kept::{Kept, keep};
+use crate::layout::is_persistent;
 use crate::leader::Leader;
 use crate::next_plans::{GIVE, OWN};
 use crate::own_plan::{OwnPlan, PlanOf};
@@ -27,6 +28,7 @@ use crate::pieces::{Lines, Unreadable};
 use crate::publisher::{Owned, Publisher};
 use crate::recorded;
 use crate::retry::may_pass;
+use crate::running::Running;
 use crate::slots::Slots;
 use crate::task::Task;
 use crate::work::Works;
@@ -87,9 +89,10 @@ impl Assignment {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if another process has the worker's id for four session timeouts in
-    ///   which servers answer, or the recorded partitions or the worker's plan are of another
-    ///   version.
+    /// * [`Error::InvalidInput`] at once if this worker runs already in this session, or there is a
+    ///   persistent znode at its name; if another process has the worker's id for four session
+    ///   timeouts in which servers answer; if the recorded partitions or the worker's plan are of
+    ///   another version, or a line of the record names no partition.
     /// * [`Error::Refused`], for example without the permission to write.
     /// * [`Error::NoSession`] if the session is closed.
     ///
@@ -149,6 +152,7 @@ impl Assignment {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display,
     {
+        let _running = Running::begin(&self.session, &self.layout.base, &self.id)?;
         let ensemble = self.session.ensemble();
         let works = Works::new(ensemble.clone(), work);
         let (stop, asked) = oneshot::channel();
@@ -263,12 +267,7 @@ impl Assignment {
             let joined = tokio::select! {
                 biased;
                 joined = self.group.join(&*self.id, self.member().text()) => joined,
-                () = self.until_taken(limit) => {
-                    let problem = format!(
-                        "is the id of another process, which has had it at {} for the last \
-                         {limit:?}",
-                        self.layout.workers
-                    );
+                problem = self.until_taken(limit) => {
                     return Err(InvalidInput::new("worker", &*self.id, problem).into());
                 }
             };
@@ -279,14 +278,22 @@ impl Assignment {
         }
     }
 
-    /// Waits until another process has had the worker's id for this time.
-    async fn until_taken(&self, time: Duration) {
+    /// Waits until another process has had the worker's id for this time. Returns what is wrong.
+    async fn until_taken(&self, time: Duration) -> String {
+        let workers = &self.layout.workers;
         loop {
+            let own = workers.join(&self.id);
+            if let Ok(true) = async { is_persistent(&self.session, &own?).await }.await {
+                return format!("is the name of a persistent znode below {workers}: delete it");
+            }
             let before = self.other_member().await;
             self.undisturbed(time).await;
             // This process may have been paused meanwhile, so it asks again.
             if before.is_some() && before == self.other_member().await {
-                return;
+                return format!(
+                    "is the id of another process, which has had it at {workers} for the last \
+                     {time:?}"
+                );
             }
         }
     }

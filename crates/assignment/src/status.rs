@@ -21,7 +21,7 @@ use crate::recorded::{self, Recorded, unreadable};
 pub struct AssignmentStatus {
     /// The partitions, in the order of their names.
     pub partitions: Vec<PartitionStatus>,
-    /// The workers that are there or have a plan, in the order of their ids.
+    /// The workers that are there, have a plan or an order, in the order of their ids.
     pub workers: Vec<WorkerStatus>,
     /// True if no partition moves: see [`freeze`](crate::AssignmentOperator::freeze).
     pub frozen: bool,
@@ -91,9 +91,7 @@ pub(crate) async fn read_status(
         Ok(record) => match record.recorded {
             Recorded::Partitions(partitions) => partitions.planned().clone(),
             Recorded::Nothing => Arc::default(),
-            Recorded::Unreadable(problem) => {
-                return Err(unreadable(layout.partitions.as_str(), &problem));
-            }
+            Recorded::Unreadable(path, problem) => return Err(unreadable(&path, &problem)),
         },
         Err(error) if error.is(Refusal::NoNode) => Arc::default(),
         Err(error) => return Err(failed(error)),
@@ -152,7 +150,9 @@ impl Parts<'_> {
             planned: planned.get(id).map(|worker| (*worker).clone()),
             pinned: pins.get(id).map(|worker| text(worker)),
         };
-        let ids: BTreeSet<&String> = members.keys().chain(plans.keys()).collect();
+        let pinned_to: BTreeSet<String> = pins.values().map(|worker| text(worker)).collect();
+        let known = members.keys().chain(plans.keys());
+        let ids: BTreeSet<&String> = known.chain(drains.keys()).chain(&pinned_to).collect();
         let worker = |id: &String| {
             let member = members.get(id);
             let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());

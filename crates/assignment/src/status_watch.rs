@@ -83,7 +83,7 @@ impl Watched {
         let partitions = self.partitions.borrow_and_update().clone()?;
         let partitions = match &*partitions {
             Recorded::Partitions(partitions) => partitions.planned().clone(),
-            Recorded::Nothing | Recorded::Unreadable(_) => Default::default(),
+            Recorded::Nothing | Recorded::Unreadable(..) => Default::default(),
         };
         let plans = self.plans.borrow_and_update().clone()?;
         let parts = Parts {

@@ -113,10 +113,15 @@ async fn missing_permission_is_named_with_the_directory_that_does_not_grant_it()
     let refused = refused.expect_err("it may create no directory");
     assert_eq!(missing(&refused), ("/app", Permission::CREATE));
     let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
-    let refused = operator.freeze().await.expect_err("nor may an operator");
+    let one = Partitions::numbered(1);
+    let refused = operator
+        .set_partitions(one.clone())
+        .await
+        .expect_err("nor may an operator");
     assert_eq!(missing(&refused), ("/app", Permission::CREATE));
 
     set("/app", Permission::ALL);
+    operator.set_partitions(one).await.expect("it may now");
     operator.freeze().await.expect("it may now");
     let orders = "/app/queues/orders";
     set(orders, Permission::READ | Permission::WRITE);
@@ -242,4 +247,132 @@ async fn thousands_of_partitions_are_owned_by_records_in_pieces() {
     fleet
         .until("moved", |judge| judge.counts().get("b") >= Some(&200))
         .await;
+}
+
+/// A line that names no partition, in the record of the partitions.
+const BAD: &[u8] = b"zookeeper-recipes partitions 1 x- 0\n1 - 0\n1 - tenant/7\n";
+
+#[tokio::test(start_paused = true)]
+async fn record_with_a_name_that_no_znode_can_have_is_refused_by_path_and_line() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let grants = fleet.judge.grants();
+    let (administrator, path) = (fleet.simulation.administrator(), "/app/queues/partitions");
+    administrator.set_data(path, BAD).expect("it exists");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        fleet.judge.grants(),
+        grants,
+        "the worker keeps what it owns"
+    );
+    let session = fleet.session("b").await;
+    let error = refused(fleet.assignment(&session, "b")).await;
+    let names_it = error.contains(path) && error.contains("3: \"tenant/7\" cannot be");
+    assert!(names_it, "{error}");
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let error = operator.status().await.expect_err("it cannot be read");
+    assert!(error.to_string().contains("tenant/7"), "{error}");
+    // The record can be mended.
+    let mended = operator.set_partitions(Partitions::numbered(4)).await;
+    mended.expect("it is written");
+    fleet.end("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_with_a_name_that_no_znode_can_have_takes_no_time_and_no_partition() {
+    let mut fleet = fleet(4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let grants = fleet.judge.grants();
+    let administrator = fleet.simulation.administrator();
+    let plan = b"zookeeper-recipes plan 1 1 \nown 0\nown 1\nown 2\nown 3\nown tenant/7\n";
+    administrator
+        .set_data("/app/queues/plan/a", plan)
+        .expect("it exists");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        fleet.judge.grants(),
+        grants,
+        "the worker keeps what it owns"
+    );
+    fleet.end("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn order_at_a_path_that_is_no_assignment_is_refused_and_leaves_nothing_behind() {
+    let fleet = fleet(2);
+    let session = fleet.session("operator").await;
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    for refused in [
+        operator.drain("a").await,
+        operator.undrain("a").await,
+        operator.pin("0", "a").await,
+        operator.freeze().await,
+    ] {
+        let error = refused.expect_err("there is no assignment");
+        assert!(error.to_string().contains("is no assignment"), "{error}");
+    }
+    let children = fleet.simulation.administrator().children("/");
+    assert_eq!(children, ["zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_for_workers_that_are_not_there_are_shown() {
+    let fleet = fleet(2);
+    let session = fleet.session("operator").await;
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let two = Partitions::numbered(2);
+    operator.set_partitions(two).await.expect("open");
+    operator.drain("gone").await.expect("open");
+    operator.pin("0", "away").await.expect("open");
+    let status = operator.status().await.expect("read");
+    let workers = status.workers.iter();
+    let shown: Vec<_> = workers
+        .map(|it| (&*it.id, it.is_there, it.drained))
+        .collect();
+    assert_eq!(shown, [("away", false, false), ("gone", false, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn persistent_znode_at_the_name_of_a_worker_is_an_error() {
+    let fleet = fleet(2);
+    let administrator = fleet.simulation.administrator();
+    for path in ["/app", PATH, "/app/queues/workers", "/app/queues/owned"] {
+        let created = administrator.create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let session = fleet.session("a").await;
+    for path in ["/app/queues/workers/a", "/app/queues/owned/b"] {
+        let created = administrator.create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+        let worker = path.rsplit('/').next().expect("a name");
+        let error = refused(fleet.assignment(&session, worker)).await;
+        assert!(error.contains("persistent znode"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_runs_twice_in_a_session_is_refused_at_once() {
+    let fleet = fleet(2);
+    let session = fleet.session("a").await;
+    let (first, second) = (
+        fleet.assignment(&session, "a"),
+        fleet.assignment(&session, "a"),
+    );
+    let first = first.run(pending(), work);
+    let twice = async {
+        let began = tokio::time::Instant::now();
+        let error = refused(second.clone()).await;
+        assert!(error.contains("runs already in this session"), "{error}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    };
+    tokio::select! {
+        biased;
+        ended = first => panic!("{ended:?}"),
+        () = twice => {}
+    }
+    // The first has been dropped.
+    let again = timeout(LONG, second.run(async {}, work)).await;
+    again.expect("in time").expect("it runs");
 }

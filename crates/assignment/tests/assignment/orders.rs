@@ -75,6 +75,8 @@ async fn order_whose_call_was_dropped_does_not_come_after_a_later_order() {
             let simulation = Simulation::new(SimulationOptions::default());
             let first = operator(&simulation, "first").await;
             let second = operator(&simulation, "second").await;
+            let partitions = second.set_partitions(Partitions::numbered(1)).await;
+            partitions.expect("an answer");
             // The directories exist after it.
             for order in [DRAIN, UNDRAIN, PIN_TO_A, UNPIN].iter().chain(before) {
                 order(&second).await.expect("an answer");

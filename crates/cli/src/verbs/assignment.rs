@@ -50,7 +50,7 @@ pub(crate) struct Assignment {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Order {
-    /// Move all partitions of a worker to others, and give it none.
+    /// Move all partitions of a worker to others, and give it none. The worker need not be there.
     #[arg(long, value_name = "WORKER")]
     drain: Option<String>,
 
@@ -113,7 +113,7 @@ impl Assignment {
         status: &AssignmentStatus,
     ) -> Result<(), Failure> {
         let order = &self.order;
-        if let Some(worker) = order.drain.as_ref().or(self.to.as_ref()) {
+        if let Some(worker) = &self.to {
             let workers = &mut status.workers.iter();
             if !workers.any(|it| it.id == *worker) {
                 let problem = "is no worker of this assignment";

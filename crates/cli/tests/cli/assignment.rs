@@ -117,9 +117,16 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
     let thawed = stage.run(&["assignment", PATH, "--thaw"]).await;
     assert!(!thawed.stdout.contains("frozen"), "{thawed:?}");
 
+    let absent = stage.run(&["assignment", PATH, "--drain", "c"]).await;
+    assert!(
+        absent.stdout.contains("c   0 of 4, drained, gone\n"),
+        "{absent:?}"
+    );
+    let absent = stage.run(&["assignment", PATH, "--undrain", "c"]).await;
+    assert!(!absent.stdout.contains("drained"), "{absent:?}");
+
     for mistake in [
-        &["--drain", "c"][..],
-        &["--move", "9", "--to", "a"],
+        &["--move", "9", "--to", "a"][..],
         &["--move", "3", "--to", "c"],
         &["--move", "3"],
         &["--freeze", "--thaw"],
