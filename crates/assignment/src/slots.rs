@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tokio::task::yield_now;
 use zookeeper_recipes_core::Error;
 
 use crate::ordered_futures::OrderedFutures;
@@ -15,8 +14,6 @@ pub(crate) struct Slots<B, F> {
     begin: B,
     futures: OrderedFutures<F>,
     directives: BTreeMap<Arc<str>, watch::Sender<Directive>>,
-    /// What the last plan says.
-    planned: BTreeMap<Arc<str>, Directive>,
 }
 
 impl<B, F> Slots<B, F>
@@ -29,7 +26,6 @@ where
             begin,
             futures: OrderedFutures::new(),
             directives: BTreeMap::new(),
-            planned: BTreeMap::new(),
         }
     }
 
@@ -41,18 +37,15 @@ where
                 planned.get(id).copied().unwrap_or(Directive::Leave),
             );
         }
-        self.planned = planned;
-        let new = self.planned.iter().filter(|(id, directive)| {
-            **directive == Directive::Own && !self.directives.contains_key(*id)
-        });
-        for id in new.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            self.start(id);
+        for (id, directive) in planned {
+            if directive == Directive::Own && !self.directives.contains_key(&id) {
+                self.start(id);
+            }
         }
     }
 
     /// Gives all partitions the same directive, and begins no further one.
     pub(crate) fn all(&mut self, directive: Directive) {
-        self.planned.clear();
         for sender in self.directives.values() {
             set(sender, directive);
         }
@@ -67,7 +60,7 @@ where
     /// Runs the futures. Returns once none is left; see [`run`](Self::run).
     pub(crate) async fn run_to_the_end(&mut self) -> Result<(), Error> {
         while let Some(ended) = self.futures.next().await {
-            self.ended(ended?);
+            self.ended(&ended?);
         }
         Ok(())
     }
@@ -80,23 +73,18 @@ where
     pub(crate) async fn run(&mut self) -> Error {
         loop {
             match self.futures.next().await {
-                Some(Ok(id)) => {
-                    self.ended(id);
-                    // A partition that begins anew at once leaves others their turn.
-                    yield_now().await;
-                }
+                Some(Ok(id)) => self.ended(&id),
                 Some(Err(error)) => return error,
                 None => std::future::pending().await,
             }
         }
     }
 
-    fn ended(&mut self, id: Arc<str>) {
-        self.directives.remove(&id);
-        // The plan may have changed while the partition was released.
-        if self.planned.get(&id) == Some(&Directive::Own) {
-            self.start(id);
-        }
+    /// A future has ended: its directive was another one than to own.
+    ///
+    /// No plan can have come since, because the future ends in the poll that looks at the directive.
+    fn ended(&mut self, id: &str) {
+        self.directives.remove(id);
     }
 }
 

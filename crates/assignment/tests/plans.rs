@@ -354,3 +354,13 @@ fn drained_workers_keep_their_partitions_if_no_other_worker_is_there() {
     let third = plan(&partitions, &workers, &second, Moves::Allowed);
     assert_eq!(counts(&workers, &third), [0, 0, 10]);
 }
+
+#[test]
+fn first_partition_goes_to_the_largest_worker() {
+    let (partitions, mut workers) = plain(1, 3);
+    for (worker, capacity) in workers.values_mut().zip([2, 5, 3]) {
+        worker.capacity = capacity;
+    }
+    let first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    assert_eq!(counts(&workers, &first), [0, 1, 0]);
+}

@@ -1,10 +1,11 @@
 //! Leaders that come and go: only the present one writes plans.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_assignment::{AssignmentOperator, SessionId};
+use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentOptions, SessionId};
 use zookeeper_recipes_simulation::{
     Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -98,4 +99,21 @@ async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
         .expect("it exists");
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
+}
+
+/// Nothing changes that the leader watches: the worker has not acquired yet.
+#[tokio::test(start_paused = true)]
+async fn plan_that_is_deleted_while_a_partition_moves_is_written_again() {
+    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    fleet.options = AssignmentOptions::new().warm(|_| pending());
+    fleet.start("b").await;
+    let (administrator, plan) = (fleet.simulation.administrator(), "/app/queues/plan/b");
+    let exists = || administrator.tree().iter().any(|node| node.path == plan);
+    fleet.until("planned", |_| exists()).await;
+    administrator.delete(plan).expect("it exists");
+    // The session timeout, and time for a plan.
+    sleep(Duration::from_secs(6 + 1)).await;
+    assert!(exists());
 }

@@ -93,3 +93,24 @@ async fn endless_grace_keeps_the_partitions_of_a_worker_that_is_gone() {
     fleet.balanced(&["a", "b", "c"]).await;
     assert_eq!(fleet.judge.owners(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_absence_of_a_worker_has_a_grace_of_its_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let mut fleet = Fleet::new(simulation, 6);
+    let grace = Duration::from_secs(30);
+    fleet.options = AssignmentOptions::new().grace(grace);
+    for worker in ["a", "b", "c"] {
+        fleet.start(worker).await;
+    }
+    fleet.balanced(&["a", "b", "c"]).await;
+    let before = fleet.judge.owners();
+    for _ in 0..3 {
+        fleet.end("c").await;
+        tokio::time::sleep(grace * 2 / 3).await;
+        assert_eq!(fleet.judge.owners().len(), 4, "its partitions wait for it");
+        fleet.start("c").await;
+        fleet.balanced(&["a", "b", "c"]).await;
+        assert_eq!(fleet.judge.owners(), before);
+    }
+}

@@ -118,3 +118,16 @@ fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "q"), Some(OWN));
 }
+
+/// As after somebody has deleted a plan.
+#[test]
+fn owner_that_no_plan_names_is_told_to_give() {
+    let view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[("p", "a", 7)]);
+    let next = view.next(
+        &mut Goal::default(),
+        &mut Patience::default(),
+        Instant::now(),
+    );
+    assert_eq!(word(&next, "b", "p"), Some(OWN));
+    assert_eq!(word(&next, "a", "p"), Some(GIVE));
+}
