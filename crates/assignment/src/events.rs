@@ -83,6 +83,12 @@ impl Reporter {
         tracing::info!(target: TARGET, %path, worker, "worker set aside no longer");
     }
 
+    /// The worker has opened a further session for its locks, and has so many now.
+    pub(crate) fn further_session(&self, sessions: usize) {
+        let (path, worker) = (&self.path, &self.worker);
+        tracing::info!(target: TARGET, %path, %worker, sessions, "further session");
+    }
+
     /// `owns` is the number of partitions that the worker owns now.
     pub(crate) fn owned(&self, partition: &str, token: FencingToken, owns: usize) {
         let (path, worker, token) = (&self.path, &self.worker, token.get());

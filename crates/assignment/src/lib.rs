@@ -123,7 +123,11 @@
 //!
 //! # Limits
 //!
-//! 100,000 partitions. Names and ids of at most 200 bytes. For each plan the leader reads all that
+//! 100,000 partitions. Names and ids of at most 200 bytes. A worker that owns more partitions than
+//! one session may have locks opens further sessions by itself, with the options of its session:
+//! about one for each 10,000. They count among the connections of its host. An ensemble of a client
+//! that you have connected has one session, and refuses the locks beyond
+//! [`Session::ephemeral_bytes_left`]. For each plan the leader reads all that
 //! is owned from its memory, on a thread of its own if there are 2,000 partitions or more. It then
 //! rests for four times as long, at most 5 s, unless moves wait for their turn. A
 //! [rollout](AssignmentOptions::max_moves) of thousands of partitions needs a plan for each few of
@@ -172,6 +176,7 @@ mod retry;
 mod routing;
 mod run;
 mod running;
+mod sessions;
 mod slots;
 mod status;
 mod status_watch;

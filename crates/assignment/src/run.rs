@@ -29,6 +29,7 @@ use crate::publisher::{Owned, Publisher};
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::running::Running;
+use crate::sessions::Sessions;
 use crate::slots::Slots;
 use crate::task::Task;
 use crate::work::Works;
@@ -191,6 +192,7 @@ impl Assignment {
         let (owns, owned) = watch::channel(Owned::new());
         let worker = Arc::new(Worker {
             session: self.session.clone(),
+            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
             layout: self.layout.clone(),
             id: self.id.clone(),
             options: self.options.clone(),
@@ -228,10 +230,14 @@ impl Assignment {
                 _ => Ok(()),
             }
         };
-        let end = try_join(leave, slots.run_to_the_end());
+        let end = async {
+            try_join(leave, slots.run_to_the_end()).await?;
+            worker.sessions.close_further().await;
+            Ok(())
+        };
         tokio::select! {
             biased;
-            ended = end => ended.map(|_| ()),
+            ended = end => ended,
             error = publish => Err(error),
         }
     }

@@ -8,7 +8,7 @@ use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    Backoff, Contender, Error, FencingToken, Hold, HoldView, NodePath, Session,
+    Backoff, Contender, Error, FencingToken, Hold, HoldView, NodePath, Session, SessionState,
 };
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
@@ -17,6 +17,7 @@ use crate::layout::Layout;
 use crate::options::AssignmentOptions;
 use crate::partition::Partition;
 use crate::publisher::{Own, Owns};
+use crate::sessions::Sessions;
 use crate::work::{Job, WorkEnd, Works};
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
@@ -46,6 +47,7 @@ pub(crate) enum Directive {
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) session: Session,
+    pub(crate) sessions: Sessions,
     pub(crate) layout: Layout,
     pub(crate) id: Arc<str>,
     pub(crate) options: AssignmentOptions,
@@ -118,7 +120,6 @@ impl Worker {
             .acl(self.options.acl.clone())
             .entries(self.entries.clone())
             .after_session_loss(AfterSessionLoss::QueueAnew);
-        let lock = ExclusiveLock::with_options(&self.session, path.as_str(), options)?;
         if let Some(warm) = &self.options.warm {
             let (warm, partition) = (warm.clone(), id.to_string());
             // The hook may block its thread, in a task of its own.
@@ -130,13 +131,18 @@ impl Worker {
         }
         let mut backoff = Backoff::default();
         loop {
+            let session = self.sessions.with_room_for(path, ENTRIES);
+            let lock = ExclusiveLock::with_options(&session, path.as_str(), options.clone())?;
             // If the session is closed, the acquisition returns the error.
-            let _ = self.session.wait_connected().await;
+            let _ = session.wait_connected().await;
             match lock.acquire().await {
                 Ok(hold) => return Ok(hold),
-                Err(error @ Error::NoSession { .. }) => return Err(error),
+                Err(error) if matches!(self.session.state(), SessionState::Ended(_)) => {
+                    return Err(error);
+                }
                 Err(error) => {
                     self.reporter.not_acquired(id, &error);
+                    self.sessions.forget_ended();
                     backoff.wait().await;
                 }
             }

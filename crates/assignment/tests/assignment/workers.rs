@@ -1,5 +1,6 @@
 //! Which worker owns what, while workers come, leave and die.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -217,4 +218,35 @@ async fn start_with_many_partitions_sends_a_bounded_number_of_requests_at_once()
         exceeded = simulation.exceeds_its_limits() => panic!("{exceeded}"),
         () = fleet.balanced(&["a"]) => {}
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_owns_more_than_one_session_can_hold_opens_further_sessions() {
+    const MANY: usize = 30_000;
+    let mut fleet = fleet(MANY);
+    let judge = fleet.judge.clone();
+    let work = move |owned: Partition| {
+        judge.granted("a", &owned);
+        async move { owned.draining().await }
+    };
+    fleet.start_with("a", work).await;
+    let began = Instant::now();
+    while fleet.judge.owners().len() < MANY {
+        assert!(began.elapsed() < LONG, "{:?}", fleet.judge.counts());
+        sleep(Duration::from_secs(1)).await;
+    }
+    let administrator = fleet.simulation.administrator();
+    let mut lists: BTreeMap<i64, usize> = BTreeMap::new();
+    for node in administrator.tree() {
+        // As the server writes it: the length, and the path.
+        *lists.entry(node.stat.ephemeral_owner).or_default() += 4 + node.path.len();
+    }
+    lists.remove(&0);
+    assert!(lists.len() > 2, "{lists:?}");
+    assert!(
+        lists.values().all(|bytes| *bytes <= 1024 * 1024),
+        "{lists:?}"
+    );
+    fleet.end("a").await;
+    assert!(administrator.sessions().is_empty());
 }

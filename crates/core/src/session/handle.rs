@@ -79,6 +79,7 @@ struct SharedSession {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     session_use: Arc<SessionUse>,
+    options: ConnectOptions,
     runtime: Handle,
 }
 
@@ -202,6 +203,7 @@ impl Session {
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = SessionUse::begin();
         let owner = owner::of_this_process(options.owner.as_deref());
+        let options = options.clone();
         let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
             opener,
@@ -217,6 +219,7 @@ impl Session {
                 owner,
                 current,
                 session_use,
+                options,
                 runtime: Handle::current(),
             }),
         }
@@ -426,6 +429,18 @@ impl Session {
     /// The ensemble of this session.
     pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
         &self.shared.ensemble
+    }
+
+    /// Another session of the same ensemble, with the same options and in the same runtime. `None` if
+    /// the ensemble has one session only.
+    // Hidden: for recipes with more ephemeral znodes than one session can have.
+    #[doc(hidden)]
+    pub fn another(&self) -> Option<Session> {
+        let (ensemble, options) = (self.ensemble().clone(), self.shared.options.clone());
+        let opener = Opener::new(ensemble, options).ok()?;
+        opener.connector.asked_timeout()?;
+        let _inside = self.shared.runtime.enter();
+        Some(Session::start(opener, None))
     }
 
     /// The runtime in which the session was opened.
