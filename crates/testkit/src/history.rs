@@ -132,6 +132,8 @@ pub struct History {
     disregarded_sessions: BTreeSet<SessionId>,
     /// The znodes that have gone with the data of the servers: path, token and session of each.
     gone: BTreeSet<(String, FencingToken, SessionId)>,
+    /// The holds that are not judged, each by its path, its token and its session.
+    disregarded_holds: BTreeSet<(String, FencingToken, SessionId)>,
     /// The holds of these znodes, and those that were released before the data went.
     void: BTreeSet<u64>,
     /// The newest token that the store has seen, of holds that exclude all others.
@@ -143,6 +145,12 @@ pub struct History {
 /// The place in the queue of a hold with this token: that of its znode.
 fn place(token: FencingToken) -> FencingToken {
     token.with_turn(0)
+}
+
+/// The znode of a hold: its path, its token and its session.
+fn znode_of(hold: &HoldView) -> (String, FencingToken, SessionId) {
+    let (path, token) = (hold.node_path().to_owned(), place(hold.fencing_token()));
+    (path, token, hold.session_id())
 }
 
 impl History {
@@ -159,6 +167,7 @@ impl History {
             disregarded_znodes: BTreeSet::new(),
             disregarded_sessions: BTreeSet::new(),
             gone: BTreeSet::new(),
+            disregarded_holds: BTreeSet::new(),
             void: BTreeSet::new(),
             store: None,
             guarded: None,
@@ -255,12 +264,21 @@ impl History {
         self.disregards(hold.node_path())
             || self.disregarded_sessions.contains(&hold.session_id())
             || self.is_gone(hold)
+            || self.disregarded_holds.contains(&znode_of(hold))
+    }
+
+    /// From now on, the history does not judge this hold, but all others of its znode's path.
+    ///
+    /// For a znode that the owner of an earlier one at the same path deletes, because the earlier one
+    /// has [gone with the data of the servers](Self::lose) and its owner does not know it.
+    pub fn disregard_hold(&mut self, path: &str, token: FencingToken, session: SessionId) {
+        let znode = (path.to_owned(), place(token), session);
+        self.disregarded_holds.insert(znode);
     }
 
     /// True if the hold's znode has [gone with the data of the servers](Self::lose).
     pub fn is_gone(&self, hold: &HoldView) -> bool {
-        let (path, token) = (hold.node_path().to_owned(), place(hold.fencing_token()));
-        self.gone.contains(&(path, token, hold.session_id()))
+        self.gone.contains(&znode_of(hold))
     }
 
     /// True if the history does not judge holds of this znode.

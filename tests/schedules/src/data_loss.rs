@@ -68,12 +68,11 @@ pub(crate) async fn run(
     }
     let lasts = schedule.leases_last_at_most();
     (judge.expects)(simulation.now() + lasts);
-    for path in kept {
-        // It is there if the backup has it.
-        let _ = simulation
-            .administrator()
-            .create(path, b"", CreateMode::Persistent);
-    }
+    let making = async {
+        for path in kept {
+            make(simulation, path).await;
+        }
+    };
     let deadline = async {
         sleep(lasts).await;
         (judge.looks)();
@@ -85,10 +84,10 @@ pub(crate) async fn run(
         let each = longest / (returned.len() as u64 + 1);
         for (path, created) in returned {
             sleep(Duration::from_millis(rng.u64(0..=each))).await;
-            evict(simulation, &path, created, judge);
+            evict(simulation, &path, created, judge).await;
         }
     };
-    tokio::join!(biased; deadline, evictions);
+    tokio::join!(biased; making, deadline, evictions);
 }
 
 /// The ephemeral znodes, and the transactions that created them.
@@ -98,13 +97,27 @@ fn ephemerals(simulation: &Simulation) -> BTreeMap<String, i64> {
     ephemeral.map(|node| (node.path, node.stat.czxid)).collect()
 }
 
+/// How long an operator waits before another look. A leader that falls can lose what it was told.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes a znode, unless the backup has it.
+async fn make(simulation: &Simulation, path: &str) {
+    let administrator = simulation.administrator();
+    while administrator.tree().iter().all(|node| node.path != path) {
+        // It may be made since.
+        let _ = administrator.create(path, b"", CreateMode::Persistent);
+        sleep(PAUSE).await;
+    }
+}
+
 /// An operator evicts a znode that is there again, though its owner has deleted it: its session may
 /// live on, and would keep it.
-fn evict(simulation: &Simulation, path: &str, created: i64, judge: Judge<'_>) {
-    if ephemerals(simulation).get(path) == Some(&created) {
+async fn evict(simulation: &Simulation, path: &str, created: i64, judge: Judge<'_>) {
+    while ephemerals(simulation).get(path) == Some(&created) {
         (judge.evicts)(path);
         simulation.remark(format!("somebody evicts {path}, which has come back"));
         // It may be gone by now.
         let _ = simulation.administrator().delete(path);
+        sleep(PAUSE).await;
     }
 }

@@ -379,6 +379,7 @@ impl Ledger {
                 state.created(path, *ephemeral_owner, committed.zxid);
             }
             Change::Deleted { path } => {
+                anew::at_deletion(&mut state, committed.at, path, committed.session);
                 state.deleted(path, committed.zxid);
                 let by_session_end = state.last_end == committed.zxid;
                 findings.extend(loss::at_deletion(

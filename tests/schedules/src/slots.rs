@@ -455,7 +455,11 @@ impl Contender<'_> {
         trial.count(|figures| figures.errors += 1);
         trial.simulation.remark(format!("{who} fails: {error}"));
         let has_reason = match error {
-            Error::Refused { refusal, .. } => matches!(refusal, Refusal::Throttled),
+            // The record of older data has an older version.
+            Error::Refused { refusal, .. } => match refusal {
+                Refusal::BadVersion => trial.has_lost_data(),
+                refusal => matches!(refusal, Refusal::Throttled),
+            },
             Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
             Error::ContenderDeleted { .. } | Error::Disconnected { .. } => true,
             Error::InvalidInput(_) => self.has_wrong_clock,

@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) ghosts: BTreeSet<String>,
     /// The znodes that have gone with the data of the servers.
     pub(crate) gone: BTreeSet<String>,
+    /// The sessions that had ended, and are there again with older data of the servers.
+    pub(crate) revived: BTreeSet<SessionId>,
     /// When the holds are lost whose znodes have gone with the data of the servers, at the latest.
     pub(crate) lost_by: Option<Duration>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
@@ -73,6 +75,7 @@ impl State {
             places: BTreeMap::new(),
             ghosts: BTreeSet::new(),
             gone: BTreeSet::new(),
+            revived: BTreeSet::new(),
             lost_by: None,
             ended: BTreeMap::new(),
             last_end: 0,
@@ -204,6 +207,7 @@ impl State {
     pub(crate) fn revive(&mut self, session: SessionId) {
         if self.ended.remove(&session).is_some() {
             self.history.disregard_session(session);
+            self.revived.insert(session);
         }
     }
 }

@@ -43,6 +43,8 @@ struct Found {
     ended: BTreeSet<SessionId>,
     /// When the holds of those are lost, at the latest.
     lost_by: Option<Duration>,
+    /// The znodes that were deleted by the owners of others, which had gone at the same path.
+    replaced: BTreeSet<(String, i64, SessionId)>,
 }
 
 /// Runs a trial on a runtime of its own.
@@ -73,6 +75,12 @@ pub(crate) fn run<F: Future<Output = ()>>(
     })
 }
 
+/// The znode of a hold: its path, the transaction that created it, and its session.
+fn znode_of(hold: &HoldView) -> (String, i64, SessionId) {
+    let (path, token) = (hold.node_path().to_owned(), hold.fencing_token());
+    (path, token.get(), hold.session_id())
+}
+
 /// A znode that a change creates, and the transaction that creates it.
 fn created(committed: &Committed) -> Option<(String, (i64, Option<SessionId>))> {
     match &committed.change {
@@ -94,8 +102,7 @@ impl Found {
     }
 
     fn is_gone(&self, hold: &HoldView) -> bool {
-        let (path, token) = (hold.node_path().to_owned(), hold.fencing_token().get());
-        self.gone.contains(&(path, token, hold.session_id()))
+        self.gone.contains(&znode_of(hold))
     }
 }
 
@@ -140,7 +147,7 @@ impl Trial {
         let found = self.found();
         let is_disregarded =
             found.znodes.contains(hold.node_path()) || found.sessions.contains(&hold.session_id());
-        let is_gone = found.is_gone(hold);
+        let is_gone = found.is_gone(hold) || found.replaced.contains(&znode_of(hold));
         drop(found);
         !is_disregarded && !is_gone && hold.is_held()
     }
@@ -150,12 +157,27 @@ impl Trial {
         self.found().is_gone(hold)
     }
 
+    /// True if the servers have lost data.
+    pub(crate) fn has_lost_data(&self) -> bool {
+        self.found().lost_by.is_some()
+    }
+
     /// Takes in what the ensemble has just committed.
     pub(crate) fn committed(&self, committed: &Committed) {
         let mut found = self.found();
         match &committed.change {
             Change::Created { .. } => found.standing.extend(created(committed)),
-            Change::Deleted { path } => drop(found.standing.remove(path)),
+            Change::Deleted { path } => {
+                let until = found.lost_by.unwrap_or_default();
+                let owner = found.standing.remove(path);
+                let owner = owner.and_then(|(zxid, owner)| Some((zxid, owner?)));
+                let by_another = |owner| committed.session.is_some_and(|by| by != owner);
+                if let Some((zxid, owner)) = owner.filter(|(_, owner)| by_another(*owner)) {
+                    if committed.at <= until {
+                        found.replaced.insert((path.clone(), zxid, owner));
+                    }
+                }
+            }
             Change::DataReplaced { data } => {
                 let before = std::mem::take(&mut found.standing);
                 found.standing.extend(data.iter().filter_map(created));

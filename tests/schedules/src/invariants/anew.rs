@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::HoldView;
+use zookeeper_recipes_core::{HoldView, SessionId};
 use zookeeper_recipes_simulation::{Change, Committed};
 
 use super::{observers, room, succession};
@@ -43,6 +43,19 @@ pub(crate) fn at_grant(state: &State, now: Duration, who: &str, hold: &HoldView)
     match is_late && hold.is_held() && state.history.is_gone(hold) {
         true => vec![found(who, hold)],
         false => Findings::new(),
+    }
+}
+
+/// A znode is about to be deleted, by this session. The owner of an earlier one at the same path may
+/// not know that its own has gone.
+pub(crate) fn at_deletion(state: &mut State, now: Duration, path: &str, by: Option<SessionId>) {
+    let is_unsure = state.lost_by.is_some_and(|until| now <= until) && state.gone.contains(path);
+    let node = state.standing.get(path).filter(|_| is_unsure);
+    let Some((place, owner)) = node.and_then(|node| Some((node.place, node.owner?))) else {
+        return;
+    };
+    if by.is_some_and(|by| by != owner) {
+        state.history.disregard_hold(path, place.into(), owner);
     }
 }
 

@@ -51,8 +51,9 @@ pub(crate) fn at_failure(
 ) -> Findings {
     let justified = match error {
         // A session that is over is named so.
-        Error::ContenderDeleted { path, .. } => {
-            state.history.disregards(path) || state.gone.contains(path)
+        Error::ContenderDeleted { path, session, .. } => {
+            let has_gone = state.gone.contains(path) || state.revived.contains(session);
+            has_gone || state.history.disregards(path)
         }
         // A client that was cut off for too long knows better than the server.
         Error::SessionOver { reason, .. } => {
