@@ -120,7 +120,7 @@ impl Ledger {
         state.granted.insert(hold.node_path().to_owned());
         let (number, violations) = state.history.granted(who, weight, hold);
         let mut findings = found(violations);
-        findings.extend(anew::at_grant(&state, self.simulation.now(), who, hold));
+        anew::at_grant(&mut state, self.simulation.now(), number, hold);
         if state.history.is_certain(hold) {
             findings.extend(znode::at_grant(&state, who, hold));
         }
@@ -348,9 +348,9 @@ impl Ledger {
         self.state().lost_by = Some(by);
     }
 
-    /// Looks whether these holds are lost.
-    pub(crate) fn look_at_gone(&self) {
-        let findings = anew::at_deadline(&self.state());
+    /// Looks whether these holds are lost, and those that were granted at least so long ago.
+    pub(crate) fn look_at_gone(&self, patience: Duration) {
+        let findings = anew::at_deadline(&self.state(), self.simulation.now(), patience);
         self.report(findings);
     }
 

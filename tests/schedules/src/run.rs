@@ -246,9 +246,13 @@ async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule,
         }
     };
     let loss = data_loss::in_setting(simulation, setting, schedule, rng.fork());
-    tokio::join!(biased; others, pairs, lasting, loss);
-    simulation.faults().stop();
-    simulation.remark("from here on all is quiet");
+    let trouble = async {
+        tokio::join!(biased; others, pairs, lasting);
+        simulation.faults().stop();
+        simulation.remark("from here on all is quiet");
+    };
+    // What comes of a loss of data is looked at in the quiet, too.
+    tokio::join!(biased; trouble, loss);
 }
 
 /// All contend, and come through in time. The call returns their sessions, or none if some still

@@ -196,7 +196,6 @@ impl Judge {
             .simulation
             .remark(format!("{who} runs with token {token}"));
         self.trial.count(|figures| figures.grants += 1);
-        self.trial.look_at_gone(who, hold);
         let mut state = self.state();
         if self.trial.is_gone(hold) {
             // The slot was recorded in what the servers have lost.

@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) revived: BTreeSet<SessionId>,
     /// When the holds are lost whose znodes have gone with the data of the servers, at the latest.
     pub(crate) lost_by: Option<Duration>,
+    /// The holds of these znodes that were granted later, and since when.
+    pub(crate) granted_late: BTreeMap<u64, Duration>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     pub(crate) last_end: i64,
     pub(crate) last_created: (i64, String),
@@ -77,6 +79,7 @@ impl State {
             gone: BTreeSet::new(),
             revived: BTreeSet::new(),
             lost_by: None,
+            granted_late: BTreeMap::new(),
             ended: BTreeMap::new(),
             last_end: 0,
             last_created: (0, String::new()),

@@ -254,9 +254,13 @@ impl Trial {
                 () = by_hand, if self.schedule.interference.deletes_contenders > 0 => {}
             }
         };
-        tokio::join!(biased; until_quiet, lasting, loss);
-        self.simulation.faults().stop();
-        self.simulation.remark("from here on all is quiet");
+        let trouble = async {
+            tokio::join!(biased; until_quiet, lasting);
+            self.simulation.faults().stop();
+            self.simulation.remark("from here on all is quiet");
+        };
+        // What comes of a loss of data is looked at in the quiet, too.
+        tokio::join!(biased; trouble, loss);
     }
 
     fn delete_or_end(&self, directory: &str, rng: &mut Rng) {

@@ -37,12 +37,11 @@ pub(crate) fn at_loss(state: &mut State, now: Duration, data: &[Committed]) {
     }
 }
 
-/// A contender holds. If its znode has gone, it had the answer before the servers lost it.
-pub(crate) fn at_grant(state: &State, now: Duration, who: &str, hold: &HoldView) -> Findings {
-    let is_late = state.lost_by.is_some_and(|by| now > by);
-    match is_late && hold.is_held() && state.history.is_gone(hold) {
-        true => vec![found(who, hold)],
-        false => Findings::new(),
+/// A contender holds. If its znode has gone, it had the answer before the servers lost it, and its task
+/// may not have been polled since.
+pub(crate) fn at_grant(state: &mut State, now: Duration, number: u64, hold: &HoldView) {
+    if state.history.is_gone(hold) {
+        state.granted_late.insert(number, now);
     }
 }
 
@@ -59,11 +58,17 @@ pub(crate) fn at_deletion(state: &mut State, now: Duration, path: &str, by: Opti
     }
 }
 
-/// All leases from before the loss have run out.
-pub(crate) fn at_deadline(state: &State) -> Findings {
+/// No hold whose znode has gone lasts for longer than this since its grant, or since the loss. All that
+/// began before the loss are lost by now.
+pub(crate) fn at_deadline(state: &State, now: Duration, patience: Duration) -> Findings {
     let held = state.history.held();
     let gone = held.filter(|(_, it)| it.hold.is_held() && state.history.is_gone(&it.hold));
-    gone.map(|(_, it)| found(&it.who, &it.hold)).collect()
+    let is_late = |number: &u64| {
+        let since = state.granted_late.get(number);
+        since.is_none_or(|since| now >= *since + patience)
+    };
+    let late = gone.filter(|(number, _)| is_late(number));
+    late.map(|(_, it)| found(&it.who, &it.hold)).collect()
 }
 
 /// The promise that is broken by a hold that lasts longer.
