@@ -171,13 +171,12 @@ impl State {
             before.is_some_and(|before| before.created == created)
         };
         self.ghosts.clear();
-        let mut returned = Vec::new();
         for (path, owner, created) in znodes {
             let key = (path, created);
             let place = self.places.get(&key).copied().unwrap_or(created);
             if !was(&key.0, created) {
+                // Nobody holds it, so it has no place in the order.
                 self.ghosts.insert(key.0.clone());
-                returned.push((place, self.weight_at(&key.0)));
             }
             let standing = Standing {
                 owner,
@@ -195,11 +194,6 @@ impl State {
         let gone: Vec<_> = gone.collect();
         self.gone.extend(gone.iter().map(|(path, ..)| path.clone()));
         self.history.lose(gone);
-        for (place, weight) in returned {
-            if let Some(weight) = weight {
-                self.history.came(place.into(), weight);
-            }
-        }
         (self.last_end, self.last_created) = (0, (0, String::new()));
     }
 }
