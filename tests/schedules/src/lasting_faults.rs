@@ -102,6 +102,15 @@ impl LastingFaults {
         self.lateness() + paths.max().unwrap_or_default() * 4
     }
 
+    /// The names of the processes that are far away, and work all the same.
+    pub(crate) fn far_away(&self) -> impl Iterator<Item = String> {
+        let processes = self.processes.iter().enumerate();
+        processes.filter_map(|(number, (_, fault))| match fault {
+            OfProcess::FarAway(_) => Some(LastingFaults::process(number)),
+            _ => None,
+        })
+    }
+
     /// How many processes are hit.
     pub(crate) fn processes(&self) -> usize {
         self.processes.len()

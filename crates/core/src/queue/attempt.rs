@@ -253,6 +253,7 @@ async fn create_contender<'q>(
         let asked = queue.ask_for_queue(!expects_alone);
         let outcome;
         (owner, outcome) = owner.created(reply).await;
+        let after = queue.live.now().saturating_sub(sent);
         queue.live.note_create(&outcome);
         let (node, asked) = match outcome {
             Ok(node) => (node, Some(asked)),
@@ -266,7 +267,7 @@ async fn create_contender<'q>(
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
-                        unknown.pause(queue.live, &path(), sent).await?;
+                        unknown.pause(queue.live, &path(), after).await?;
                         continue;
                     }
                 }

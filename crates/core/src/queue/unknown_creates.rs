@@ -16,7 +16,7 @@ pub(crate) struct UnknownCreates {
 }
 
 impl UnknownCreates {
-    /// Waits before the next create. `sent` is the time of the last one.
+    /// Waits before the next create. The last one has got its outcome `after` this time.
     ///
     /// # Errors
     ///
@@ -27,10 +27,10 @@ impl UnknownCreates {
         &mut self,
         live: &LiveSession,
         path: &str,
-        sent: Duration,
+        after: Duration,
     ) -> Result<(), Error> {
         const MOST: u32 = 8;
-        if live.now().saturating_sub(sent) <= live.timeout / 6 {
+        if after <= live.timeout / 6 {
             self.broke_soon += 1;
         }
         if self.broke_soon >= MOST && !live.create_is_supported() {

@@ -9,6 +9,7 @@ use zookeeper_recipes_assignment::{AssignmentOperator, Owner, Routing};
 
 use super::fleet::{Fleet, PARTITIONS, PATH};
 use crate::findings::Findings;
+use crate::lasting_faults::LastingFaults;
 use crate::process;
 use crate::run::settles;
 use crate::schedule::Schedule;
@@ -80,16 +81,20 @@ impl Fleet<'_> {
         }
     }
 
-    fn unbalanced(&self) -> Findings {
+    /// A worker that is far away may have a session that lasts, and counts if it owns anything.
+    fn unbalanced(&self, schedule: &Schedule) -> Findings {
         let owners = self.owners();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for worker in owners.values() {
             *counts.entry(worker).or_default() += 1;
         }
-        let (count, workers) = (PARTITIONS.len(), self.workers.len());
-        let fair = (count / workers)..=count.div_ceil(workers);
+        let far = schedule.lasting.iter().flat_map(LastingFaults::far_away);
+        let far = far.filter(|worker| counts.contains_key(&**worker));
+        let workers: Vec<String> = self.workers.iter().cloned().chain(far).collect();
+        let count = PARTITIONS.len();
+        let fair = (count / workers.len())..=count.div_ceil(workers.len());
         let of = |worker: &String| counts.get(&**worker).copied().unwrap_or_default();
-        let is_fair = self.workers.iter().all(|worker| fair.contains(&of(worker)));
+        let is_fair = workers.iter().all(|worker| fair.contains(&of(worker)));
         match is_fair && owners.len() == count {
             true => Findings::new(),
             false => vec![("the partitions are balanced", format!("{owners:?}"))],
@@ -103,7 +108,7 @@ impl Fleet<'_> {
             let stirs = self.stirs.load(Ordering::Relaxed);
             sleep(schedule.options.session_timeout).await;
             let stirred = self.stirs.load(Ordering::Relaxed) - stirs;
-            let unbalanced = self.unbalanced();
+            let unbalanced = self.unbalanced(schedule);
             if (stirred == 0 && unbalanced.is_empty()) || !self.is_clean() {
                 return;
             }
