@@ -44,6 +44,9 @@ use crate::status_watch::watch_status;
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
+/// # let queues = zookeeper_recipes_assignment::Partitions::numbered(64);
+/// # let worker = zookeeper_recipes_assignment::Assignment::new(&session, "/app/queues", queues.clone(), "worker-7")?;
+/// # worker.set_partitions(queues).await?;
 /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
 /// operator.drain("worker-7").await?;
 /// operator.freeze().await?;
@@ -247,6 +250,9 @@ impl AssignmentOperator {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
+    /// # let queues = zookeeper_recipes_assignment::Partitions::numbered(64);
+    /// # let worker = zookeeper_recipes_assignment::Assignment::new(&session, "/app/queues", queues.clone(), "worker-7")?;
+    /// # worker.set_partitions(queues).await?;
     /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
     /// let mut status = operator.watch_status().await?;
     /// operator.freeze().await?;

@@ -8,7 +8,8 @@ use shuttle::future::{block_on, spawn};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::{self, JoinHandle};
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Config, Connection, Driver, End, Host, RequestError, State, WatchEvent, WatchedRead,
+    Answer, Avoided, Config, Connection, Driver, End, Host, RequestError, State, WatchEvent,
+    WatchedRead,
 };
 use zookeeper_recipes_protocol::{ReadRequest, ReplyBody, RequestBody};
 use zookeeper_recipes_shuttle::{Wire, check};
