@@ -190,17 +190,7 @@ impl Assignment {
         };
         let (membership, mut plan) = started;
         let (owns, owned) = watch::channel(Owned::new());
-        let worker = Arc::new(Worker {
-            session: self.session.clone(),
-            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
-            layout: self.layout.clone(),
-            id: self.id.clone(),
-            options: self.options.clone(),
-            reporter: self.reporter.clone(),
-            owns,
-            entries: Arc::new(Semaphore::new(ENTRIES)),
-            works,
-        });
+        let worker = Arc::new(self.running_worker(owns, works));
         let publisher = self.publisher();
         let mut publish = publisher.run(owned).boxed();
         let (stop, stopped) = watch::channel(false);
@@ -239,6 +229,20 @@ impl Assignment {
             biased;
             ended = end => ended,
             error = publish => Err(error),
+        }
+    }
+
+    fn running_worker(&self, owns: watch::Sender<Owned>, works: Works) -> Worker {
+        Worker {
+            session: self.session.clone(),
+            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
+            layout: self.layout.clone(),
+            id: self.id.clone(),
+            options: self.options.clone(),
+            reporter: self.reporter.clone(),
+            owns,
+            entries: Arc::new(Semaphore::new(ENTRIES)),
+            works,
         }
     }
 

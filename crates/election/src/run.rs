@@ -101,22 +101,21 @@ impl LeaderElection {
     ///
     /// # In a spawned task
     ///
-    /// The compiler cannot prove yet that `run` is `Send` if the closure captures a reference or a
-    /// trait object, not even a `&'static str` or an `Arc<dyn Store>`. The error is "implementation
-    /// of `Send` is not general enough". Put the values into a struct in an [`Arc`](std::sync::Arc),
-    /// and let the closure own the `Arc`:
+    /// The future that `work` returns owns what it needs, so the closure clones it for each term:
     ///
     /// ```
-    /// # use std::sync::Arc;
-    /// # use zookeeper_recipes_election::{LeaderElection, RunError, Term};
+    /// use std::sync::Arc;
+    /// use zookeeper_recipes_election::{LeaderElection, Term};
     /// # trait Store: Send + Sync {}
+    ///
     /// struct Service {
+    ///     region: &'static str,
     ///     store: Arc<dyn Store>,
     /// }
     ///
     /// impl Service {
     ///     async fn lead(&self, term: Term) -> std::io::Result<()> {
-    ///         # let _ = (&self.store, term);
+    ///         # let _ = (&self.store, self.region, term);
     ///         # Ok(())
     ///     }
     /// }
@@ -124,7 +123,10 @@ impl LeaderElection {
     /// # async fn shutdown() {}
     /// # fn example(election: LeaderElection, service: Arc<Service>) {
     /// tokio::spawn(async move {
-    ///     let work = async move |term| service.lead(term).await;
+    ///     let work = move |term| {
+    ///         let service = service.clone();
+    ///         async move { service.lead(term).await }
+    ///     };
     ///     election.run(shutdown(), work).await
     /// });
     /// # }
@@ -179,11 +181,14 @@ impl LeaderElection {
     ///     }
     /// }
     /// ```
-    pub async fn run<E>(
+    pub async fn run<F, E>(
         &self,
         shutdown: impl Future<Output = ()>,
-        mut work: impl AsyncFnMut(Term) -> Result<(), E>,
-    ) -> Result<(), RunError<E>> {
+        mut work: impl FnMut(Term) -> F,
+    ) -> Result<(), RunError<E>>
+    where
+        F: Future<Output = Result<(), E>>,
+    {
         let mut shutdown = pin!(shutdown);
         let mut pause = Backoff::default();
         loop {

@@ -110,7 +110,7 @@ impl Running {
             let _ = shutdown.await;
         };
         let task = tokio::spawn(async move {
-            let work = async move |leadership: zookeeper_recipes_election::Term| {
+            let work = async |leadership: zookeeper_recipes_election::Term| {
                 let (sender, stopped) = oneshot::channel();
                 let _notify = NotifyWhenDropped(Some(sender));
                 let _ = terms.send(Term {
@@ -346,7 +346,7 @@ async fn candidates_whose_work_is_done_take_turns() -> Result {
             let shutdown = async {
                 let _ = done.wait_for(|done| *done).await;
             };
-            let work = async move |leadership: zookeeper_recipes_election::Term| {
+            let work = async |leadership: zookeeper_recipes_election::Term| {
                 // Both are there before a term ends, or one could have several in a row.
                 while listing.contenders().await?.len() < 2 {}
                 let _ = sender.send((leadership.id().to_owned(), leadership.fencing_token()));
@@ -385,7 +385,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
             let _ = shutdown.await;
         };
         let blocked = std::sync::Mutex::new(blocked);
-        let work = async move |leadership: zookeeper_recipes_election::Term| {
+        let work = async |leadership: zookeeper_recipes_election::Term| {
             let _ = sender.send(leadership.view().session_id());
             // Until something is sent, or can be no more.
             let _ = blocked.lock().expect("nobody panicked").recv();

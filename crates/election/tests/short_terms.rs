@@ -1,9 +1,10 @@
 //! Terms that end as soon as they began, on a simulated ensemble.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_election::{LeaderElection, Term};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -17,9 +18,9 @@ async fn work_that_returns_at_once_leads_ever_more_rarely() {
     let simulation = Simulation::new(SimulationOptions::default());
     let election = election(&simulation).await;
     let mut terms = 0;
-    let work = async |_| {
+    let work = |_| {
         terms += 1;
-        Ok::<(), std::io::Error>(())
+        async { Ok::<(), std::io::Error>(()) }
     };
     let ran = election.run(sleep(Duration::from_secs(10)), work).await;
     ran.expect("it was shut down");
@@ -32,12 +33,32 @@ async fn term_that_lasts_is_followed_by_the_next_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
     let election = election(&simulation).await;
     let mut terms = 0;
-    let work = async |_| {
+    let work = |_| {
         terms += 1;
-        sleep(Duration::from_secs(1)).await;
-        Ok::<(), std::io::Error>(())
+        async {
+            sleep(Duration::from_secs(1)).await;
+            Ok::<(), std::io::Error>(())
+        }
     };
     let ran = election.run(sleep(Duration::from_secs(20)), work).await;
     ran.expect("it was shut down");
     assert!(terms >= 19, "{terms} terms");
+}
+
+/// The future of `run` is `Send`, whatever the closure captures.
+#[tokio::test(start_paused = true)]
+async fn run_can_be_spawned_with_work_that_captures_references_and_trait_objects() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let election = election(&simulation).await;
+    let (name, store): (&'static str, Arc<dyn Fn(&str) + Send + Sync>) = ("one", Arc::new(|_| {}));
+    let running = tokio::spawn(async move {
+        let work = async |term: Term| {
+            store(name);
+            term.ended().await;
+            Ok::<(), std::io::Error>(())
+        };
+        election.run(sleep(Duration::from_secs(2)), work).await
+    });
+    let ran = running.await.expect("it does not panic");
+    ran.expect("it was shut down");
 }

@@ -1,5 +1,6 @@
 //! The end of a leader's work at the shutdown, on a simulated ensemble.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -31,19 +32,19 @@ async fn work_ends_by_itself_if_the_shutdown_waits_for_it() {
         draining.send_replace(true);
         draining.closed().await;
     };
-    let mut held = Vec::new();
+    let held = RefCell::new(Vec::new());
     let serve = async |term: Term| {
         let drain = draining.subscribe();
         while !*drain.borrow() {
             sleep(REQUEST).await;
-            held.push(term.is_held());
+            held.borrow_mut().push(term.is_held());
         }
         Ok::<_, Infallible>(())
     };
     let ran = timeout(LONG, leading.run(shutdown, serve)).await;
     ran.expect("in time").expect("nothing fails");
     assert_eq!(
-        held,
+        held.into_inner(),
         [true, true],
         "both requests are finished under the hold"
     );

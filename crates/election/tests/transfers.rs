@@ -79,7 +79,7 @@ impl Fleet {
             let shutdown = async {
                 let _ = ended.wait_for(|ended| *ended).await;
             };
-            let work = async move |term: Term| {
+            let work = async |term: Term| {
                 led.lock().expect("no panic").push(term.id().to_owned());
                 std::future::pending().await
             };
@@ -242,10 +242,10 @@ async fn leader_transfers_from_its_work() {
     let fleet = Fleet::new().await;
     let session = open(&fleet.simulation.process("first")).await;
     let first = election(&session, "first");
-    let (ready, mut is_ready) = watch::channel(false);
+    let (ready, is_ready) = watch::channel(false);
     let running = tokio::spawn(async move {
-        let work = async move |term: Term| {
-            let _ = is_ready.wait_for(|ready| *ready).await;
+        let work = async |term: Term| {
+            let _ = is_ready.clone().wait_for(|ready| *ready).await;
             term.transfer_to("chosen").await?;
             std::future::pending::<Result<(), Error>>().await
         };

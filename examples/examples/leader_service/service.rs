@@ -64,7 +64,7 @@ pub(crate) async fn run(
     let shutdown = shutdown.shared();
     let serve = axum::serve(listener, pages).with_graceful_shutdown(shutdown.clone());
     let serve = tokio::spawn(serve.into_future());
-    let work = async move |term| instance.lead(term).await;
+    let work = async |term| instance.lead(term).await;
     election.run(shutdown, work).await?;
     serve.await??;
     session.close().await;

@@ -48,9 +48,9 @@ impl Contender<'_> {
         };
         let led: RefCell<Vec<HoldView>> = RefCell::default();
         let rng = &mut self.rng;
-        let work = async |term: Term| {
+        let work = |term: Term| {
             led.borrow_mut().push(term.view());
-            serve(setting, who, stop, rng, (&elects, term)).await
+            serve(setting, who, stop, rng.fork(), (&elects, term))
         };
         let run = candidate.run(shutdown, work);
         let result = match dropped {
@@ -98,7 +98,7 @@ async fn serve(
     setting: &Setting,
     who: &str,
     stop: StopWork,
-    rng: &mut Rng,
+    mut rng: Rng,
     (candidate, term): (&LeaderElection, Term),
 ) -> Result<(), Failed> {
     setting.ledger.count(|figures| figures.terms += 1);
@@ -119,7 +119,7 @@ async fn serve(
         if transfers {
             let text = format!("{who} proclaims: {:?}", term.proclaim(who).await);
             setting.ledger.remark(text);
-            let chosen = somebody(candidate, rng).await;
+            let chosen = somebody(candidate, &mut rng).await;
             let text = format!("{who} transfers: {:?}", term.transfer_to(&chosen).await);
             setting.ledger.remark(text);
         }

@@ -77,7 +77,7 @@ impl Candidate {
             let shutdown = async {
                 let _ = ended.wait_for(|ended| *ended).await;
             };
-            let work = async move |term: Term| {
+            let work = async |term: Term| {
                 let _working = Working::begin(&referee, &term);
                 pending().await
             };
