@@ -50,7 +50,8 @@ async fn term_that_lasts_is_followed_by_the_next_at_once() {
 async fn run_can_be_spawned_with_work_that_captures_references_and_trait_objects() {
     let simulation = Simulation::new(SimulationOptions::default());
     let election = election(&simulation).await;
-    let (name, store): (&'static str, Arc<dyn Fn(&str) + Send + Sync>) = ("one", Arc::new(|_| {}));
+    let name: &'static str = "one";
+    let store: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
     let running = tokio::spawn(async move {
         let work = async |term: Term| {
             store(name);
