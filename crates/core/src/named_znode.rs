@@ -237,6 +237,7 @@ impl NamedZnode {
             let sent = live.now();
             self.count()?;
             let created = self.create_once(data, acl).await;
+            let after = live.now().saturating_sub(sent);
             let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
             if is_refused && !may_exist {
                 self.note_gone();
@@ -250,7 +251,7 @@ impl NamedZnode {
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
                         None if error.is_unknown() => {
-                            unknown.pause(live, self.path.as_str(), sent).await?;
+                            unknown.pause(live, self.path.as_str(), after).await?;
                         }
                         _ => {
                             self.note_gone();

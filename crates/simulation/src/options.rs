@@ -46,6 +46,10 @@ pub struct SimulationOptions {
     ///
     /// If it is not zero, each process's clock begins at a time of its own.
     pub clock_drift: u32,
+    /// True if the connect string of each process is one name that has the addresses of all servers.
+    ///
+    /// Otherwise each server has a name of its own.
+    pub one_name: bool,
     /// How long a message between a client and a server takes, in whole milliseconds.
     pub network_delay: RangeInclusive<Duration>,
     /// How long a transaction takes from proposal to commit.
@@ -136,6 +140,7 @@ impl Default for SimulationOptions {
             tick: Duration::from_secs(2),
             sync_limit: 5,
             clock_drift: 0,
+            one_name: false,
             network_delay: milliseconds(0)..=milliseconds(2),
             commit_delay: milliseconds(0)..=milliseconds(2),
             follower_lag: milliseconds(0)..=milliseconds(5),

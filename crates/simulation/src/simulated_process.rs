@@ -41,7 +41,6 @@ pub struct SimulatedProcess {
     pub(crate) clock: Clock,
     pub(crate) name: String,
     pub(crate) chroot: String,
-    pub(crate) by_one_name: bool,
 }
 
 impl SimulatedProcess {
@@ -54,16 +53,6 @@ impl SimulatedProcess {
     pub fn with_chroot(self, chroot: &str) -> SimulatedProcess {
         SimulatedProcess {
             chroot: chroot.to_owned(),
-            ..self
-        }
-    }
-
-    /// The same process, which reaches the servers by one name that has the addresses of all.
-    ///
-    /// Otherwise each server has a name of its own.
-    pub fn by_one_name(self) -> SimulatedProcess {
-        SimulatedProcess {
-            by_one_name: true,
             ..self
         }
     }
@@ -81,13 +70,9 @@ impl SimulatedProcess {
             process: self.id,
             clock: self.clock,
         };
-        let hosts = self.shared.with(|world| {
-            let names = &world.servers.network.names;
-            match self.by_one_name {
-                true => vec![names.of_all()],
-                false => names.of_each(),
-            }
-        });
+        let hosts = self
+            .shared
+            .with(|world| world.servers.network.names.of_connect_string());
         let chroot = self.chroot.trim_end_matches('/');
         let connect_string = format!("{}{chroot}", hosts.join(","));
         let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string);

@@ -82,7 +82,6 @@ impl Simulation {
             id,
             name: name.to_owned(),
             chroot: "/".to_owned(),
-            by_one_name: false,
         }
     }
 

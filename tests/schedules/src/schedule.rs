@@ -99,13 +99,15 @@ pub enum Kind {
     Handshakes,
     /// Processes far away from the servers.
     Paths,
+    /// Names that are looked up late or in vain, and servers that move.
+    Names,
     /// Servers that lose their data, or come back with a backup.
     Data,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 16] = [
+    pub const ALL: [(&str, Kind); 17] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
@@ -121,6 +123,7 @@ impl Kind {
         ("neglect", Kind::Neglect),
         ("handshakes", Kind::Handshakes),
         ("paths", Kind::Paths),
+        ("names", Kind::Names),
         ("data", Kind::Data),
     ];
 }
@@ -148,6 +151,11 @@ impl Schedule {
             Kind::Neglect => self.neglects = None,
             Kind::Handshakes => rates.overloaded = 0.0,
             Kind::Paths => rates.path_long = 0.0,
+            Kind::Names => {
+                (rates.look_up_failed, rates.look_up_late) = (0.0, 0.0);
+                rates.moved = 0.0;
+                self.options.one_name = false;
+            }
             Kind::Data => self.loses_data = None,
         }
     }
@@ -186,6 +194,7 @@ impl Schedule {
             rates.elected_within,
             rates.overloaded_for + rates.handshakes_late_by,
             rates.path_long_for + rates.path_longer_by * 2,
+            rates.look_up_late_by,
             pairs_mend_within(&self.options),
             self.data_mend_within(),
             // By then, servers that have lost each other have noticed it.

@@ -69,7 +69,8 @@ impl MissingDirectory<'_> {
                     mode = CreateMode::Persistent;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
-                    unknown.pause(live, path.as_str(), sent).await?;
+                    let after = live.now().saturating_sub(sent);
+                    unknown.pause(live, path.as_str(), after).await?;
                 }
                 Err(error) => return Err(Error::at_create(path.as_str(), server.id(), error)),
             }

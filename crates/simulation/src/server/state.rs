@@ -97,10 +97,7 @@ impl Servers {
         };
         Servers {
             kernel: Kernel::new(options.seed, options.limits.clone(), options.trace_limit),
-            network: Network::new(
-                options.network_delay.clone(),
-                Names::new(options.seed, options.servers),
-            ),
+            network: Network::new(options.network_delay.clone(), Names::new(&options)),
             options,
             agenda: Agenda::new(),
             paths: BTreeMap::new(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::options::SimulationOptions;
+
 /// The port of each server.
 const PORT: u16 = 2181;
 
@@ -18,6 +20,7 @@ const ALL: &str = "servers";
 pub(crate) struct Names {
     domain: String,
     servers: usize,
+    one_name: bool,
     /// How often a server has moved to another address.
     moves: BTreeMap<usize, u16>,
     /// The name servers do not answer before this time.
@@ -25,24 +28,23 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(seed: u64, servers: usize) -> Names {
+    pub(crate) fn new(options: &SimulationOptions) -> Names {
         Names {
-            domain: format!("simulation-{seed}"),
-            servers,
+            domain: format!("simulation-{}", options.seed),
+            servers: options.servers,
+            one_name: options.one_name,
             moves: BTreeMap::new(),
             silent_until: Duration::ZERO,
         }
     }
 
-    /// The names of all servers, one for each.
-    pub(crate) fn of_each(&self) -> Vec<String> {
+    /// The names in the connect string of each process.
+    pub(crate) fn of_connect_string(&self) -> Vec<String> {
         let name = |server| format!("{SERVER}{server}.{}", self.domain);
-        (0..self.servers).map(name).collect()
-    }
-
-    /// The one name that has the addresses of all servers.
-    pub(crate) fn of_all(&self) -> String {
-        format!("{ALL}.{}", self.domain)
+        match self.one_name {
+            true => vec![format!("{ALL}.{}", self.domain)],
+            false => (0..self.servers).map(name).collect(),
+        }
     }
 
     /// The addresses that a name has now.

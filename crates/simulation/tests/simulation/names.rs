@@ -2,24 +2,32 @@
 
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_simulation::{FaultRates, Simulation};
+use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
 
 use crate::support::{TIMEOUT, comes, milliseconds, seconds, three_servers};
 
-/// A session of a process that knows one name with the addresses of all servers.
-async fn by_one_name(simulation: &Simulation, process: &str) -> Session {
-    let ensemble = simulation.process(process).by_one_name().ensemble();
-    let opened = Session::open(ensemble, ConnectOptions::new()).await;
+/// Three servers, and one name that has the addresses of all.
+fn by_one_name() -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed: 7,
+        servers: 3,
+        one_name: true,
+        ..SimulationOptions::default()
+    })
+}
+
+async fn open(simulation: &Simulation, process: &str) -> Session {
+    let opened = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
     opened.expect("a session")
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_by_one_name_spread_over_its_servers() {
-    let simulation = three_servers(7);
+    let simulation = by_one_name();
     let mut of_each = [0; 3];
     let mut sessions = Vec::new();
     for process in 0..30 {
-        let session = by_one_name(&simulation, &format!("p{process}")).await;
+        let session = open(&simulation, &format!("p{process}")).await;
         let id = session.id().expect("it is open");
         let server = simulation.administrator().server_of(id);
         of_each[server.expect("a server")] += 1;
@@ -30,8 +38,8 @@ async fn sessions_by_one_name_spread_over_its_servers() {
 
 #[tokio::test(start_paused = true)]
 async fn session_follows_servers_that_all_move() {
-    let simulation = three_servers(7);
-    let session = by_one_name(&simulation, "a").await;
+    let simulation = by_one_name();
+    let session = open(&simulation, "a").await;
     let id = session.id();
     for _ in 0..3 {
         for server in 0..3 {
@@ -45,8 +53,8 @@ async fn session_follows_servers_that_all_move() {
 
 #[tokio::test(start_paused = true)]
 async fn session_reconnects_to_known_addresses_while_the_name_servers_are_silent() {
-    let simulation = three_servers(7);
-    let session = by_one_name(&simulation, "a").await;
+    let simulation = by_one_name();
+    let session = open(&simulation, "a").await;
     let id = session.id().expect("it is open");
     simulation.faults().silence_name_servers(seconds(60));
     for _ in 0..3 {

@@ -27,10 +27,16 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
                 let session = process::open(&fleet.setting, "operator", &ensemble).await;
                 let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
                 let ordered = async {
+                    // Without a record of partitions, orders are refused.
+                    operator.set_partitions(Fleet::partitions()).await?;
                     while !fleet.setting.is_quiet() {
                         let pause = Duration::from_millis(rng.u64(100..=8_000));
                         fleet.setting.pause(pause).await;
-                        order(fleet, &operator, &mut rng).await?;
+                        match order(fleet, &operator, &mut rng).await {
+                            // The record has gone with the data. The leader writes it again.
+                            Err(Error::InvalidInput(_)) if schedule.loses_data.is_some() => {}
+                            ordered => ordered?,
+                        }
                     }
                     take_back(fleet, &operator).await
                 };

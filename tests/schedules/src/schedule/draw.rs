@@ -64,6 +64,9 @@ impl Schedule {
             let loss = DataLoss::draw(session_timeout, schedule.troubled, &mut rng);
             schedule.loses_data = Some(loss);
         }
+        if !only_pairs && rng.u8(..4) == 0 {
+            draw_names(&mut schedule, &mut rng);
+        }
         schedule
     }
 }
@@ -80,6 +83,16 @@ fn draw_slow_network(rates: &mut FaultRates, session_timeout: Duration, rng: &mu
         rates.path_longer_by = session_timeout * rng.u32(5..=50) / 100;
         rates.path_long_for = session_timeout * 2;
     }
+}
+
+/// One name for all servers, look-ups that fail or are late, and servers that move.
+fn draw_names(schedule: &mut Schedule, rng: &mut Rng) {
+    let rates = &mut schedule.rates;
+    rates.look_up_failed = 0.3 * rng.f64();
+    rates.look_up_late = 0.3 * rng.f64();
+    rates.look_up_late_by = schedule.options.session_timeout * rng.u32(5..=200) / 100;
+    rates.moved = 0.05 * rng.f64();
+    schedule.options.one_name = rng.bool();
 }
 
 fn milliseconds(milliseconds: u64) -> Duration {
