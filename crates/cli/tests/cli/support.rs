@@ -6,11 +6,28 @@ use std::process::{Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::{eventually, in_time};
 
+/// Lets programs that this process starts begin with the default action of each signal.
+///
+/// If `nohup` or a shell's `&` starts the tests, SIGHUP or SIGINT is ignored in all programs below.
+/// A signal that a process handles has its default action in the programs that the process starts.
+fn restore_signals() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = line.map(|bits| u64::from_str_radix(bits.trim(), 16).expect("a number"));
+    for number in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].map(Signal::as_raw) {
+        if bits.unwrap_or_default() >> (number - 1) & 1 == 1 {
+            drop(signal(SignalKind::from_raw(number)).expect("it can be handled"));
+        }
+    }
+}
+
 /// The program under test, which connects to these servers.
 pub(crate) fn zkr(connect: &str) -> Command {
+    restore_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_zkr"));
     command
         .env("ZOOKEEPER_CONNECT", connect)
