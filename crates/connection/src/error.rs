@@ -90,8 +90,8 @@ pub enum Break {
     /// This process has left the server for another.
     #[error("this process has left the server")]
     Left,
-    /// The server does not accept the credentials of this scheme.
-    #[error("the server does not accept the credentials of the scheme {0}")]
+    /// The server does not know this scheme, or does not accept its credentials.
+    #[error("the server does not know the scheme {0:?}, or does not accept its credentials")]
     AuthenticationFailed(String),
     /// The server refused to set the session's watches again.
     #[error("the server refused to set the watches again: {0}")]

@@ -163,6 +163,20 @@ async fn credentials_come_from_a_file_or_the_environment() {
     let garbled = ended(garbled.expect("zkr starts")).await;
     let line = garbled.failed_with(64);
     assert!(!line.contains("secret"), "{line}");
+    let unknown = zkr(&connect)
+        .args(arguments)
+        .env(
+            "ZKR_CREDENTIALS",
+            "digest:owner:secret\nno-such-scheme:secret",
+        )
+        .spawn();
+    let unknown = ended(unknown.expect("zkr starts")).await;
+    let line = unknown.failed_with(77);
+    assert!(
+        line.contains("the scheme \"no-such-scheme\"") && !line.contains("digest"),
+        "{line}"
+    );
+    assert!(!line.contains("secret"), "{line}");
 
     let right = zkr(&connect)
         .args(arguments)

@@ -161,6 +161,7 @@ impl<R, W> Machine<R, W> {
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
         if !self.confirmed_once || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
+            self.hosts.note(Some(Break::AuthenticationFailed(scheme)));
             self.end(End::AuthenticationFailed);
             return Ok(());
         }

@@ -42,6 +42,11 @@ fn refusal_when_the_session_is_opened_is_the_end() {
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::AuthenticationFailed));
     assert_eq!(world.connects.len(), 1);
+    let (_, host) = world.connects[0];
+    let obstacle = world.obstacle(host);
+    let is_named =
+        matches!(&obstacle, Some(Break::AuthenticationFailed(scheme)) if scheme == "digest");
+    assert!(is_named, "{obstacle:?}");
 }
 
 #[test]

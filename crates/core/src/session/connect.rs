@@ -164,8 +164,10 @@ pub(crate) fn not_connected(
         address: ensemble.address(),
         tried_for,
         cause: match seen {
-            // A server has answered.
-            ServerError::SessionOver(_) => Arc::new(seen),
+            // A server has answered. The obstacle names the scheme of refused credentials.
+            ServerError::SessionOver(end) if end != SessionEnd::AuthenticationFailed => {
+                Arc::new(seen)
+            }
             _ => connector.obstacle().unwrap_or_else(|| Arc::new(seen)),
         },
     }
