@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 use crate::connecting::{Connection, SHORT_SILENCE};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::four_letter::{Room, Servers};
+use crate::four_letter::{Ephemerals, Room, Servers};
 
 /// How often a time is measured. The median counts.
 const ROUNDS: usize = 5;
@@ -116,7 +116,9 @@ pub(crate) async fn examine(
         encryption(connection)?,
         identity(connection)?,
     ];
-    findings.extend(servers(&Servers::of(session, connection).await?).await);
+    let list = Servers::of(session, connection).await?;
+    findings.extend(servers(&list).await);
+    findings.push(ephemerals(session, &list).await);
     findings.push(times(&*server).await);
     let (directory, stat) = match nearest(&*server, path).await {
         Ok(found) => found,
@@ -298,6 +300,40 @@ fn connections(host: &str, room: &Room) -> Finding {
         }
         None => Finding::good(text),
     }
+}
+
+/// How near a session is to more ephemeral znodes than the servers can list when they end it.
+async fn ephemerals(session: &Session, servers: &Servers) -> Finding {
+    let Some(fullest) = servers.fullest_session().await else {
+        return Finding::note(
+            "which session has the most ephemeral znodes is not known: no server answers `dump`; \
+             is it in 4lw.commands.whitelist?",
+        );
+    };
+    let (Some(fullest), Some(limit)) = (fullest, session.ephemeral_bytes_left()) else {
+        return Finding::good("no session has ephemeral znodes");
+    };
+    let Ephemerals {
+        session,
+        number,
+        bytes,
+    } = fullest;
+    let share = bytes as f64 / limit as f64 * 100.0;
+    let text = format!(
+        "the fullest session, {session}, has {number} ephemeral znodes, and their paths {bytes} \
+         bytes: {share:.0} % of the {limit} with which servers can end a session by the default of \
+         jute.maxbuffer"
+    );
+    if bytes < limit / 2 {
+        return Finding::good(text);
+    }
+    let addresses = servers.addresses().await;
+    let client = addresses.get(&session.0);
+    let client = client.map_or_else(String::new, |address| format!(" ({address})"));
+    Finding::note(format!(
+        "{text}; with more, no server serves any more when it ends: let its client{client} share \
+         its locks out over several sessions, or raise jute.maxbuffer at all servers"
+    ))
 }
 
 /// The time for an answer of the server, and for one through the leader.

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{Break, Host, Network, Stream, Tcp};
-use zookeeper_recipes_core::Session;
+use zookeeper_recipes_core::{Session, SessionId};
 
 use crate::connecting::Connection;
 use crate::failure::Failure;
@@ -18,8 +18,11 @@ use crate::failure::Failure;
 /// The longest wait for the answer of a server.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// The longest wait for a list of all ephemeral znodes.
+const LIST_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The most bytes of an answer. Each connection has about a hundred in the answer to `cons`.
-const LARGEST_ANSWER: u64 = 16 << 20;
+const LARGEST_ANSWER: u64 = 64 << 20;
 
 /// The longest wait for the addresses of a name.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -94,6 +97,15 @@ impl Servers {
 
     /// The answer of the server at this place to a word. `None` if it does not allow the word.
     pub(crate) async fn ask(&self, place: usize, word: &str) -> Result<Option<String>, Break> {
+        self.ask_for(PATIENCE, place, word).await
+    }
+
+    async fn ask_for(
+        &self,
+        patience: Duration,
+        place: usize,
+        word: &str,
+    ) -> Result<Option<String>, Break> {
         let conversation = async {
             let mut stream = self.connect(place).await?;
             stream.write_all(word.as_bytes()).await?;
@@ -106,8 +118,8 @@ impl Servers {
             }
             Ok(String::from_utf8_lossy(&answer).into_owned())
         };
-        let answer = timeout(PATIENCE, conversation).await;
-        let answer: String = answer.unwrap_or(Err(Break::Silent(PATIENCE)))?;
+        let answer = timeout(patience, conversation).await;
+        let answer: String = answer.unwrap_or(Err(Break::Silent(patience)))?;
         let is_refusal = answer.contains("is not in the whitelist") || answer.trim().is_empty();
         Ok((!is_refusal).then_some(answer))
     }
@@ -120,6 +132,19 @@ impl Servers {
         let connections = self.ask(place, "cons").await.ok().flatten();
         let busiest = connections.and_then(|answer| busiest(&answer));
         Some(Room { limit, busiest })
+    }
+
+    /// The session whose ephemeral znodes have the longest paths together. Each server knows them.
+    ///
+    /// The outer `None` says that no server reports them, the inner that there are none.
+    pub(crate) async fn fullest_session(&self) -> Option<Option<Ephemerals>> {
+        for place in 0..self.number() {
+            if let Ok(Some(answer)) = self.ask_for(LIST_PATIENCE, place, "dump").await {
+                let fullest = ephemerals(&answer).into_iter();
+                return Some(fullest.max_by_key(|session| session.bytes));
+            }
+        }
+        None
     }
 
     /// The address of each session's client, as the servers report it.
@@ -137,6 +162,46 @@ pub(crate) struct Room {
     pub(crate) limit: usize,
     /// The address with the most connections, and their number.
     pub(crate) busiest: Option<(String, usize)>,
+}
+
+/// The ephemeral znodes of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ephemerals {
+    pub(crate) session: SessionId,
+    pub(crate) number: usize,
+    /// The bytes of their paths in the transaction that ends the session.
+    pub(crate) bytes: usize,
+}
+
+/// The ephemeral znodes of each session in an answer to `dump`.
+///
+/// A line with the session, `0x1000a3b4c5d0000:`, and then a path in each line, behind a tab.
+fn ephemerals(answer: &str) -> Vec<Ephemerals> {
+    /// A path is written with its length.
+    const LENGTH: usize = 4;
+    let mut sessions: Vec<Ephemerals> = Vec::new();
+    for line in answer.lines() {
+        if let Some(path) = line.strip_prefix("\t/") {
+            if let Some(session) = sessions.last_mut() {
+                session.number += 1;
+                session.bytes += LENGTH + "/".len() + path.len();
+            }
+        } else if let Some(id) = line.strip_suffix(':').and_then(session_id) {
+            let (session, number, bytes) = (SessionId(id), 0, 0);
+            sessions.push(Ephemerals {
+                session,
+                number,
+                bytes,
+            });
+        }
+    }
+    sessions
+}
+
+/// The session of `0x1000a3b4c5d0000`. It has all 64 bits, and the first one is its sign.
+fn session_id(text: &str) -> Option<i64> {
+    let id = u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+    Some(i64::from_ne_bytes(id.to_ne_bytes()))
 }
 
 /// The limit for each address in an answer to `conf`. `None` if there is none.
@@ -219,16 +284,10 @@ fn host(named: &str) -> Option<Host> {
 fn clients(answer: &str) -> Vec<(i64, String)> {
     let session = |line| {
         let (address, facts) = client(line)?;
-        let (_, session) = facts.split_once("sid=0x")?;
-        let digits = session
-            .split(|letter: char| !letter.is_ascii_hexdigit())
-            .next()?;
-        // The id has all 64 bits, and the first one is its sign.
-        let session = u64::from_str_radix(digits, 16).ok()?;
-        Some((
-            i64::from_ne_bytes(session.to_ne_bytes()),
-            address.to_owned(),
-        ))
+        let (_, session) = facts.split_once("sid=")?;
+        let ends = |letter: char| !letter.is_ascii_alphanumeric();
+        let session = session_id(session.split(ends).next()?)?;
+        Some((session, address.to_owned()))
     };
     answer.lines().filter_map(session).collect()
 }
@@ -255,6 +314,22 @@ mod tests {
         ];
         assert_eq!(clients(answer), expected);
         assert_eq!(busiest(&answer.repeat(2)).expect("clients").1, 2);
+    }
+
+    #[test]
+    fn ephemeral_znodes_are_read_from_the_dump_of_a_server() {
+        let answer = "SessionTracker dump:\nGlobal Sessions(2):\n0xffff000000000001\t4000ms\n\
+                      ephemeral nodes dump:\nSessions with Ephemerals (2):\n\
+                      0xffff000000000001:\n\t/a/\u{e9}\n\t/b\n0x7:\n\t/c\n\
+                      Connections dump:\nConnections Sets (1)/(1):\n\
+                      1 expire at Thu Jan 01 00:00:00 UTC 1970:\n\tip: /127.0.0.1:5 sessionId: 0x7\n";
+        let of = |session, number, bytes| Ephemerals {
+            session: SessionId(session),
+            number,
+            bytes,
+        };
+        let expected = [of(i64::MIN >> 15 | 1, 2, 4 + 5 + 4 + 2), of(7, 1, 6)];
+        assert_eq!(ephemerals(answer), expected);
     }
 
     #[test]

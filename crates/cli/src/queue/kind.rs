@@ -118,7 +118,8 @@ pub(super) fn kind(recipe: RecipeKind, contender: &Contender) -> String {
 
 /// What the recipe's own rule says of the contender at this place.
 ///
-/// `None` if it cannot be known, as for Curator's leases.
+/// `None` if it cannot be known, as for Curator's leases. A contender that wants more permits than
+/// there are waits for no place.
 pub(super) fn verdict(
     path: &NodePath,
     contenders: &[Contender],
@@ -135,6 +136,9 @@ pub(super) fn verdict(
         Wish::Read => Box::new(NoWriterBefore),
         Wish::Write => Box::new(NobodyBefore),
         Wish::Lead | Wish::Standby => Box::new(FirstCandidate::default()),
+        Wish::Permits(weight) if weight > permits? => {
+            return Some(Verdict::Wait { on: Vec::new() });
+        }
         Wish::Permits(weight) => Box::new(WithinPermits::new(path, permits?, weight).ok()?),
         Wish::Lease => return None,
     };

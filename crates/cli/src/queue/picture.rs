@@ -25,7 +25,7 @@ impl Picture {
         let holder = holder.map(|row| row.token);
         let job = snapshot.job.as_ref();
         Picture {
-            headline: headline(path, snapshot),
+            headline: headline(path, snapshot, &rows),
             job: job.map_or(Vec::new(), |job| slot::lines(job, holder)),
             more: snapshot.len().saturating_sub(rows.len()),
             warnings: warnings(path, snapshot, &rows),
@@ -73,10 +73,18 @@ fn warnings(path: &str, snapshot: &Snapshot, rows: &[Row]) -> Vec<String> {
              needs it, `zkr evict {path} {name}`"
         )
     });
-    snapshot.warnings().into_iter().chain(persistent).collect()
+    let is_numbered = snapshot.recipe == RecipeKind::Semaphore && snapshot.permits.is_some();
+    let unknown = is_numbered && rows.iter().any(|row| row.state == State::Unknown);
+    let unknown = unknown.then(|| {
+        let text = "the number of permits was changed after contenders had queued: those that held \
+                    still hold, and no znode records which do";
+        text.to_owned()
+    });
+    let warnings = snapshot.warnings().into_iter();
+    warnings.chain(persistent).chain(unknown).collect()
 }
 
-fn headline(path: &str, snapshot: &Snapshot) -> String {
+fn headline(path: &str, snapshot: &Snapshot, rows: &[Row]) -> String {
     if !snapshot.exists {
         return format!("{path}: does not exist, so nobody holds and nobody waits");
     }
@@ -87,8 +95,24 @@ fn headline(path: &str, snapshot: &Snapshot) -> String {
     let counts = match (snapshot.len(), snapshot.holders()) {
         (0, _) => "nobody holds and nobody waits".to_owned(),
         (all, Some(holders)) => {
-            let waiters = all - holders;
-            format!("{}, {}", counted(holders, "hold"), counted(waiters, "wait"))
+            let rows_in = |state| rows.iter().filter(|row| row.state == state).count();
+            let holders = holders.max(rows_in(State::Holds));
+            let unknown = match rows.last() {
+                // Nobody has read the contenders behind it.
+                Some(last) if last.state == State::Unknown => all - holders,
+                _ => rows_in(State::Unknown),
+            };
+            let waiters = all - holders - unknown;
+            let unknown = match unknown {
+                0 => String::new(),
+                1 => ", 1 holds or waits".to_owned(),
+                _ => format!(", {unknown} hold or wait"),
+            };
+            format!(
+                "{}{unknown}, {}",
+                counted(holders, "hold"),
+                counted(waiters, "wait")
+            )
         }
         (all, None) => format!("{all} hold or wait"),
     };
@@ -108,7 +132,7 @@ fn counted(number: usize, verb: &str) -> String {
 }
 
 fn header(has_address: bool) -> Vec<String> {
-    let mut names = vec!["#", "STATE", "KIND", "OWNER", "SINCE", "TOKEN", "SESSION"];
+    let mut names = vec!["#", "STATE", "KIND", "OWNER", "AGE", "TOKEN", "SESSION"];
     if has_address {
         names.push("ADDRESS");
     }

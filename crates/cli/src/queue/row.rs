@@ -86,7 +86,7 @@ impl Row {
     pub(super) fn state_text(&self) -> String {
         match &self.state {
             State::Holds => "holds".to_owned(),
-            State::Unknown => "?".to_owned(),
+            State::Unknown => "holds or waits".to_owned(),
             State::WaitsFor(places) => match (places.first(), places.last()) {
                 (Some(first), Some(last)) if first < last => {
                     format!("waits for {}-{}", first + 1, last + 1)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
-    Contender, NodePath, Refusal, ServerError, Verdict, order, ordered_by_czxid,
+    Contender, NodePath, Refusal, ServerError, Stat, Verdict, order, ordered_by_czxid,
 };
 use zookeeper_recipes_lock::JobRecord;
 
@@ -20,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) recipe: RecipeKind,
     /// The number of permits, if the directory records one.
     pub(crate) permits: Option<u32>,
+    /// The zxid of the last change of the number of permits. Zero if the recipe has no number.
+    numbered_at: i64,
     /// What is recorded of a job of each time slot, if the directory is one.
     pub(crate) job: Option<JobRecord>,
     contenders: Vec<Contender>,
@@ -38,7 +40,7 @@ impl Snapshot {
         let (names, data) = (server.list(path.as_str()), server.get(path.as_str()));
         let names = names.await;
         let data = data.await;
-        Snapshot::of(server, path, names, data.map(|(data, _)| data)).await
+        Snapshot::of(server, path, names, data).await
     }
 
     /// The snapshot of these names and this data of the directory.
@@ -46,7 +48,7 @@ impl Snapshot {
         server: &dyn ServerSession,
         path: &NodePath,
         names: Result<Vec<String>, ServerError>,
-        data: Result<Vec<u8>, ServerError>,
+        data: Result<(Vec<u8>, Stat), ServerError>,
     ) -> Result<Snapshot, ServerError> {
         let is_missing = |error: &ServerError| error.is(Refusal::NoNode);
         let exists = !matches!(&names, Err(error) if is_missing(error));
@@ -59,7 +61,7 @@ impl Snapshot {
         });
         let data = data.or_else(|error| {
             if is_missing(&error) {
-                Ok(Vec::new())
+                Ok((Vec::new(), Stat::default()))
             } else {
                 Err(error)
             }
@@ -75,7 +77,7 @@ impl Snapshot {
         order(&mut contenders);
         distinguish(server, path, &mut contenders).await?;
         let recipe = recipe(&contenders);
-        let data = data?;
+        let (data, stat) = data?;
         let job = JobRecord::read(&data);
         let permits = String::from_utf8(data).ok();
         Ok(Snapshot {
@@ -84,6 +86,10 @@ impl Snapshot {
             recipe,
             job,
             permits: permits.and_then(|text| text.parse().ok()),
+            numbered_at: match recipe {
+                RecipeKind::Semaphore => stat.mzxid,
+                _ => 0,
+            },
             contenders,
             foreign,
         })
@@ -119,7 +125,8 @@ impl Snapshot {
         is_mixed(&self.contenders)
     }
 
-    /// How many of the contenders hold. `None` if it cannot be known.
+    /// How many of the contenders hold by the present number of permits. `None` if it cannot be
+    /// known.
     pub(crate) fn holders(&self) -> Option<usize> {
         let mut holders = 0;
         for place in 0..self.len() {
@@ -156,7 +163,7 @@ impl Snapshot {
                 place,
                 contender.name(),
                 kind,
-                self.state(place),
+                self.state(place, stat.czxid),
                 &data,
                 &stat,
             ))
@@ -185,9 +192,15 @@ impl Snapshot {
         format!("{}/{}", self.path, contender.name())
     }
 
-    fn state(&self, place: usize) -> State {
+    /// The state of a contender that was created by this transaction.
+    fn state(&self, place: usize, czxid: i64) -> State {
+        let is_older_than_the_number = czxid < self.numbered_at;
         match self.verdict(place) {
             Some(Verdict::Hold) => State::Holds,
+            // A waiter that wants more permits than there are is refused. So this contender holds.
+            Some(Verdict::Wait { on }) if is_older_than_the_number && on.is_empty() => State::Holds,
+            // It may have held before the number was lowered.
+            Some(Verdict::Wait { .. }) if is_older_than_the_number => State::Unknown,
             Some(Verdict::Wait { on }) => State::WaitsFor(on),
             None => State::Unknown,
         }

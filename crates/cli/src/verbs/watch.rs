@@ -199,9 +199,9 @@ async fn read(
         watches.push(watch);
         names
     });
-    let data = data.map(|(data, _, watch)| {
+    let data = data.map(|(data, stat, watch)| {
         watches.push(watch);
-        data
+        (data, stat)
     });
     if matches!(&names, Err(error) if error.is(Refusal::NoNode)) {
         // If the directory was created since the list, the watch is on a change after that.

@@ -19,6 +19,11 @@ const SCREEN: usize = 20;
 /// The table shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. zkr sends
 /// one list, and reads only the contenders that it shows. A line warns of znodes that are no
 /// contenders, and of contenders of several recipes.
+///
+/// AGE is the age of a contender's znode: the time since it queued. No znode records when a hold
+/// began, so AGE of a holder includes the time that it waited. If the number of permits of a
+/// semaphore was changed, no znode records which of the older contenders hold: zkr shows "holds or
+/// waits" then.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
     /// The directory of a lock, a semaphore or an election.

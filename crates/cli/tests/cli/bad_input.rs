@@ -163,21 +163,6 @@ async fn credentials_come_from_a_file_or_the_environment() {
     let garbled = ended(garbled.expect("zkr starts")).await;
     let line = garbled.failed_with(64);
     assert!(!line.contains("secret"), "{line}");
-    let unknown = zkr(&connect)
-        .args(arguments)
-        .env(
-            "ZKR_CREDENTIALS",
-            "digest:owner:secret\nno-such-scheme:secret",
-        )
-        .spawn();
-    let unknown = ended(unknown.expect("zkr starts")).await;
-    let line = unknown.failed_with(77);
-    assert!(
-        line.contains("the scheme \"no-such-scheme\"") && !line.contains("digest"),
-        "{line}"
-    );
-    assert!(!line.contains("secret"), "{line}");
-
     let right = zkr(&connect)
         .args(arguments)
         .env("ZKR_CREDENTIALS", "digest:owner:secret")
@@ -198,4 +183,23 @@ async fn credentials_come_from_a_file_or_the_environment() {
     assert_eq!(left.len(), 2, "{left:?}");
     let left = owner.list_children("/private").await.expect("it is listed");
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheme_that_the_server_does_not_know_is_named() {
+    let server = server().await;
+    let unknown = zkr(&server.connect_string())
+        .args(["lock", "/lock", "--", "true"])
+        .env(
+            "ZKR_CREDENTIALS",
+            "digest:owner:secret\nno-such-scheme:secret",
+        )
+        .spawn();
+    let unknown = ended(unknown.expect("zkr starts")).await;
+    let line = unknown.failed_with(77);
+    assert!(
+        line.contains("the scheme \"no-such-scheme\"") && !line.contains("digest"),
+        "{line}"
+    );
+    assert!(!line.contains("secret"), "{line}");
 }

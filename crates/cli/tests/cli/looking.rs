@@ -127,7 +127,7 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     let who = stage.run(&["who", "/leader"]).await;
     assert_eq!(rows(&who.stdout), ["holds|lead|node-1"]);
     let who = stage.run(&["who", "/leases"]).await;
-    assert_eq!(rows(&who.stdout), ["?|lease|a"]);
+    assert_eq!(rows(&who.stdout), ["holds or waits|lease|a"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,6 +174,60 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
     );
     line_in(&file).await;
     drop(holders);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
+    let stage = Stage::new();
+    let started = async |weight: &str, place: usize| {
+        let semaphore = ["semaphore", "/exports", "--weight", weight, "--permits"];
+        let child = stage.start(&[&semaphore[..], &["8", "--", "sleep", "60"]].concat());
+        stage.queue("/exports", place).await;
+        child
+    };
+    let states = async || {
+        let who = stage.run(&["who", "/exports"]).await;
+        let rows = rows(&who.stdout);
+        let states = rows
+            .iter()
+            .map(|row| row.split('|').next().unwrap_or("").to_owned());
+        (who.stdout.clone(), states.collect::<Vec<_>>())
+    };
+    // The first holds and wants more than there will be, the next two hold, the last one waits.
+    let mut zkrs = Vec::new();
+    for (place, weight) in ["2", "1", "5", "1"].into_iter().enumerate() {
+        zkrs.push(started(weight, place + 1).await);
+    }
+    let (text, seen) = states().await;
+    assert!(
+        text.starts_with("/exports: semaphore of 8 permits, 3 hold, 1 waits\n"),
+        "{text}"
+    );
+    assert_eq!(seen, ["holds", "holds", "holds", "waits for 1-3"]);
+
+    // 1, so that nobody fits who does not hold from before.
+    stage.run(&["resize", "/exports", "1"]).await;
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let client = Client::connect(&stage.connect).await.expect("it connects");
+    let later = format!("/exports/{CURATOR}permit-1-");
+    client
+        .create(&later, b"later", &options)
+        .await
+        .expect("it queues");
+    let (text, seen) = states().await;
+    let unknown = "holds or waits";
+    assert_eq!(
+        seen,
+        ["holds", unknown, "holds", unknown, "waits for 4"],
+        "{text}"
+    );
+    let headline = "/exports: semaphore of 1 permits, 2 hold, 2 hold or wait, 1 waits\n";
+    assert!(text.starts_with(headline), "{text}");
+    assert!(
+        text.contains("warning: the number of permits was changed"),
+        "{text}"
+    );
+    drop(zkrs);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -571,4 +625,41 @@ async fn persistent_contender_is_named_with_the_way_to_remove_it() {
     let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
     assert!(who.stdout.contains("is persistent"), "{who:?}");
     assert!(who.stdout.contains(&advice), "{who:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_warns_of_a_session_with_so_many_znodes_that_the_servers_can_hardly_end_it() {
+    const LIMIT: usize = 0xf_ffff - 1024;
+    let server = server().await;
+    let connect = server.connect_string();
+    let doctor = async |finding: &str| {
+        let doctor = run(&connect, &["doctor"]).await;
+        assert_eq!(doctor.code, Some(0), "{doctor:?}");
+        assert!(doctor.stdout.contains(finding), "{finding}: {doctor:?}");
+        doctor.stdout
+    };
+    doctor("ok    no session has ephemeral znodes\n").await;
+    let client = administrator(&server).await;
+    let options = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let path = |number: usize| format!("/{number:0>899}");
+    let create = |numbers: std::ops::Range<usize>| {
+        let creates = numbers.map(|number| {
+            let (client, options, path) = (&client, &options, path(number));
+            async move { client.create(&path, b"", options).await }
+        });
+        futures_util::future::try_join_all(creates)
+    };
+    create(0..100).await.expect("they are created");
+    let id = format!("{:#x}", client.session_id().0);
+    let few = format!("ok    the fullest session, {id}, has 100 ephemeral znodes, and their paths");
+    let seen = doctor(&few).await;
+    let rest = format!(" {} bytes: 9 % of the {LIMIT} ", 100 * 904);
+    assert!(seen.contains(&rest), "{seen}");
+    create(100..600).await.expect("they are created");
+    let many = format!("note  the fullest session, {id}, has 600 ephemeral znodes");
+    let seen = doctor(&many).await;
+    assert!(
+        seen.contains("let its client (127.0.0.1:") && seen.contains("52 %"),
+        "{seen}"
+    );
 }
