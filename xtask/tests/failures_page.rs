@@ -13,11 +13,23 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The last cell of each row of each table, without the headings.
+/// The last cell of each row, without the heading, of each table that says what shows it.
 fn cells() -> impl Iterator<Item = &'static str> {
-    let rows = PAGE.lines().filter(|line| line.starts_with('|'));
-    rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next())
-        .filter(|cell| cell.trim() != "shown by" && !cell.contains("---"))
+    let mut is_shown = false;
+    let last_cells = PAGE.lines().map(|line| {
+        let row = line.strip_prefix('|')?.trim_end_matches('|');
+        Some(row.rsplit('|').next().unwrap_or(row).trim())
+    });
+    let shown = last_cells.map(move |cell| {
+        is_shown = match cell {
+            None => false,
+            Some(cell) => is_shown || cell == "shown by",
+        };
+        cell.filter(|_| is_shown)
+    });
+    shown
+        .flatten()
+        .filter(|cell| *cell != "shown by" && !cell.starts_with("---"))
 }
 
 /// The names of tests in a cell.

@@ -251,7 +251,8 @@ impl fmt::Display for Unreachable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut causes = self.obstacles.iter().map(|obstacle| &obstacle.cause);
         // A server has answered for all of them.
-        if let Some(refused) = causes.find(|cause| matches!(cause, Break::AuthenticationFailed(_))) {
+        if let Some(refused) = causes.find(|cause| matches!(cause, Break::AuthenticationFailed(_)))
+        {
             let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
             return write!(formatter, "{over}: {refused}");
         }
