@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../../../tests/suite/tests/names/reading.rs"]
+#[path = "../../../../tests/suite/tests/suite/names/reading.rs"]
 mod reading;
 
 use libfuzzer_sys::fuzz_target;

@@ -24,7 +24,7 @@ pub(crate) fn over(session: SessionId, reason: SessionEnd) {
     match reason {
         // An operator has to know.
         SessionEnd::Refused | SessionEnd::SaslRequired => {
-            tracing::warn!(target: TARGET, %session, %reason, "session over");
+            tracing::warn!(target: TARGET, %session, %reason, "session refused");
         }
         _ => tracing::info!(target: TARGET, %session, %reason, "session over"),
     }

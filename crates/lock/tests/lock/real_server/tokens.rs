@@ -3,7 +3,7 @@
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{administrator, server, session};
 
-use crate::support::SESSION_TIMEOUT;
+use super::support::SESSION_TIMEOUT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_grow_over_the_directory_being_deleted() {

@@ -10,7 +10,7 @@ use zookeeper_recipes_suite::{
     Judge, LOCK, PATIENCE, administrator, children, eventually, server, session,
 };
 
-use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
+use super::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls() {

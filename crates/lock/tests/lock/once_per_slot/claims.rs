@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{Error, Recipe, Refusal};
 use zookeeper_recipes_lock::{Again, OncePerSlot, SlotClaim, SlotState};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::{Clock, MINUTE, PATH, claimed, job, last_state, ran, recorded, started};
+use super::{Clock, MINUTE, PATH, claimed, job, last_state, ran, recorded, started};
 
 /// A simulation whose sessions send no probe within a test, so that no loss is noticed early.
 fn without_probes() -> Simulation {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use zookeeper_recipes_lock::{ExclusiveLock, Session};
 use zookeeper_recipes_suite::{TICK, queue_length, server, session};
 
-use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
+use super::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 /// Set for the child process that is to hold the lock until it is killed.
 const HOLDER: &str = "ZOOKEEPER_RECIPES_TEST_HOLDER";
@@ -25,7 +25,7 @@ async fn waiter_gets_the_lock_when_the_holders_process_is_killed() {
     let mut holder = tokio::process::Command::new(std::env::current_exe().expect("a test binary"))
         .args([
             "--exact",
-            "losing::waiter_gets_the_lock_when_the_holders_process_is_killed",
+            "real_server::losing::waiter_gets_the_lock_when_the_holders_process_is_killed",
         ])
         .env(HOLDER, server.connect_string())
         .stdout(std::process::Stdio::null())

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = include_str!("../../crates/core/src/docs/events.md");
+const PAGE: &str = include_str!("../../../crates/core/src/docs/events.md");
 
 /// The server of tests has events of its own.
 const NOT_ON_THE_PAGE: [&str; 1] = ["simulation"];

@@ -23,7 +23,7 @@ fn server_dies_with_a_killed_test_process() {
     let mut victim = Command::new(this_program)
         .args([
             "--exact",
-            "server_dies_with_a_killed_test_process",
+            "killed_process::server_dies_with_a_killed_test_process",
             "--nocapture",
         ])
         .env(VICTIM, "yes")

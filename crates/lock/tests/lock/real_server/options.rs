@@ -8,7 +8,7 @@ use zookeeper_recipes_lock::{
 };
 use zookeeper_recipes_suite::{administrator, children, create, exists, server, session};
 
-use crate::support::SESSION_TIMEOUT;
+use super::support::SESSION_TIMEOUT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn options_that_make_no_sense_are_refused() {

@@ -12,7 +12,7 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
+use super::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 const PATH: &str = "/locks/handoff";
 

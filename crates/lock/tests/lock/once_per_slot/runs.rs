@@ -14,7 +14,7 @@ use zookeeper_recipes_lock::{Again, ExclusiveLock, Hold, OncePerSlot, SlotOutcom
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::{Clock, MINUTE, PATH, SLOT, job, last_state, options, ran, recorded, started};
+use super::{Clock, MINUTE, PATH, SLOT, job, last_state, options, ran, recorded, started};
 
 #[tokio::test(start_paused = true)]
 async fn fleet_runs_a_quick_job_once_in_each_slot() {

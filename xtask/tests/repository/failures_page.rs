@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = include_str!("../../crates/core/src/docs/failures.md");
+const PAGE: &str = include_str!("../../../crates/core/src/docs/failures.md");
 
 /// The place of a test if the page names none.
 const USUAL_PLACE: &str = "tests/faults";

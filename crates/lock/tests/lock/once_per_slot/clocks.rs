@@ -8,7 +8,7 @@ use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotRecord}
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions, Way};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::{Clock, MINUTE, PATH, SLOT, job, options, ran, recorded};
+use super::{Clock, MINUTE, PATH, SLOT, job, options, ran, recorded};
 
 #[tokio::test(start_paused = true)]
 async fn clocks_that_differ_run_no_slot_twice() {

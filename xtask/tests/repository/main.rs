@@ -1,0 +1,7 @@
+//! The pages and figures of the repository, and the commands.
+
+mod demo;
+mod events_page;
+mod failures_page;
+mod publishing;
+mod readme_figures;
