@@ -15,7 +15,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     steps.run("licences", licences::run)?;
     steps.run("structure", structure::run)?;
     steps.run("lints", || {
-        let targets = ["--workspace", "--all-targets", "--locked"];
+        let targets = ["--workspace", "--all-targets", "--all-features", "--locked"];
         let mut command = cargo(&["clippy"]);
         run_command(command.args(targets).args(["--", "--deny", "warnings"]))?;
         let mut command = threads::cargo(&["clippy", "--all-targets", "--locked"]);
@@ -25,9 +25,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
         run_command(command.env("RUSTDOCFLAGS", "--deny warnings"))
     })?;
-    for package in packages()?.iter().filter(|it| it.is_published_here()) {
-        steps.run(&format!("{} alone", package.name), || check_alone(package))?;
-    }
+    steps.run("without features", || {
+        let mut command = cargo(&["check", "--locked", "--no-default-features"]);
+        for package in packages()?.iter().filter(|it| it.is_published_here()) {
+            command.args(["--package", &package.name]);
+        }
+        run_command(&mut command)
+    })?;
     let programs = steps.run("build of the tests", test::build)?;
     // The tests wait for their servers half of the time.
     let simulation = simulate::begin_for_ci()?;
@@ -35,6 +39,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
     steps.run("simulation", || simulation.end())?;
     steps.print();
     Ok(())
+}
+
+/// Compiles each published crate by itself, which finds a feature that only a sibling switches on.
+pub(crate) fn alone() -> anyhow::Result<()> {
+    let packages = packages()?;
+    let mut published = packages.iter().filter(|it| it.is_published_here());
+    published.try_for_each(check_alone)
 }
 
 /// Compiles a crate by itself: without features, and with all of them if it has any.

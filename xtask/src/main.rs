@@ -55,8 +55,10 @@ enum Task {
     /// Check that no source files import each other in a circle.
     Structure,
     /// Run every check that a change has to pass: format, licences, structure, lints,
-    /// documentation, each crate alone, tests, simulation.
+    /// documentation, the crates without features, tests, simulation.
     Ci,
+    /// Compile each published crate by itself, without features and with all of them.
+    Alone,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -74,5 +76,6 @@ fn main() -> anyhow::Result<()> {
         Task::Licences => licences::run(),
         Task::Structure => structure::run(),
         Task::Ci => ci::run(),
+        Task::Alone => ci::alone(),
     }
 }
