@@ -35,7 +35,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let programs = steps.run("build of the tests", test::build)?;
     // The tests wait for their servers half of the time.
     let simulation = simulate::begin_for_ci()?;
-    steps.run("tests", || test::run_all(programs))?;
+    steps.run("tests", || test::run_all(programs, false))?;
     steps.run("simulation", || simulation.end())?;
     steps.print();
     Ok(())

@@ -21,6 +21,9 @@ const THREADS: &str = "4";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
+/// The modules of tests on Apache's server that the embedded server answers in the same way.
+const AT_NIGHT: &str = "apache_at_night::";
+
 /// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
@@ -38,6 +41,10 @@ const NEEDS_STORES: &str = "zookeeper-recipes-examples";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
+    /// Also runs on Apache's server what the other runs test on the embedded server only.
+    #[arg(long)]
+    all_servers: bool,
+
     /// Passed on to `cargo test`: a filter, or `-p <crate>` for one crate instead of all.
     #[arg(allow_hyphen_values = true)]
     cargo: Vec<String>,
@@ -54,7 +61,7 @@ pub(crate) struct Arguments {
 /// measuring. With arguments it is `cargo test`.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.cargo.is_empty() && arguments.tests.is_empty() {
-        return run_all(build()?);
+        return run_all(build()?, arguments.all_servers);
     }
     install(arguments)?;
     reported(|report| run_command(command(arguments).env(REPORT_VARIABLE, report)))
@@ -65,9 +72,12 @@ pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
     programs::build(&NEED_MORE)
 }
 
-/// Installs the missing programs and runs all tests.
-pub(crate) fn run_all(programs: Vec<Program>) -> anyhow::Result<()> {
+/// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.
+pub(crate) fn run_all(mut programs: Vec<Program>, all_servers: bool) -> anyhow::Result<()> {
     install(&Arguments::default())?;
+    if !all_servers {
+        programs.iter_mut().for_each(|it| it.skip(AT_NIGHT));
+    }
     reported(|report| {
         programs::run(programs, |command| {
             few_threads(command).env(REPORT_VARIABLE, report);
@@ -166,6 +176,13 @@ mod tests {
 
     fn run_by(words: &[&str]) -> String {
         line(&command(&arguments(words)))
+    }
+
+    #[test]
+    fn option_of_all_servers_is_no_argument_of_cargo() {
+        let all = arguments(&["--all-servers"]);
+        assert!(all.all_servers && all.cargo.is_empty());
+        assert!(!arguments(&["-p", "xtask"]).all_servers);
     }
 
     #[test]

@@ -33,6 +33,7 @@ struct Artifact {
 #[derive(Debug, Deserialize)]
 struct Named {
     name: String,
+    kind: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,6 +46,8 @@ struct Profile {
 pub(crate) struct Program {
     name: String,
     command: Command,
+    /// True if its arguments are those of Rust's test harness.
+    takes_filters: bool,
 }
 
 /// Builds all tests, all examples, and the benches, each of which is a test that runs it once.
@@ -97,12 +100,14 @@ fn program(artifact: Artifact) -> Option<Program> {
     Some(Program {
         name: format!("{package}: {}", artifact.target.name),
         command,
+        takes_filters: artifact.target.kind.iter().any(|kind| kind == "test"),
     })
 }
 
 fn doc_tests() -> Program {
     Program {
         name: "doc tests".to_owned(),
+        takes_filters: false,
         command: cargo(&["test", "--workspace", "--locked", "--doc", "--no-fail-fast"]),
     }
 }
@@ -141,6 +146,13 @@ pub(super) fn run(
 }
 
 impl Program {
+    /// Leaves out the tests whose names contain this.
+    pub(super) fn skip(&mut self, part: &str) {
+        if self.takes_filters {
+            self.command.args(["--skip", part]);
+        }
+    }
+
     /// Runs it to its end, then prints what it has written to both its outputs.
     fn run(&mut self, output: &Path) -> anyhow::Result<()> {
         let began = Instant::now();
@@ -175,7 +187,12 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let name = name.to_owned();
-        Program { name, command }
+        let takes_filters = false;
+        Program {
+            name,
+            command,
+            takes_filters,
+        }
     }
 
     #[test]

@@ -17,7 +17,8 @@ use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::support::{Succession, acquire, held_and_awaited, in_own_runtime, queue_length};
 
-on_both_servers!(loss_is_reported_in_a_healthy_runtime_while_the_sessions_own_is_blocked,);
+on_both_servers!(apache at night:
+    loss_is_reported_in_a_healthy_runtime_while_the_sessions_own_is_blocked,);
 
 async fn loss_is_reported_in_a_healthy_runtime_while_the_sessions_own_is_blocked(
     server: TestServer,

@@ -8,7 +8,8 @@ use zookeeper_recipes_suite::{KINDS, LONG, SHORT, TestServer, in_time, on_both_s
 
 use crate::support::{acquire, acquired, assert_session_over, held, queue_length};
 
-on_both_servers!(close_does_not_wait_for_attempts_that_nobody_polls,);
+on_both_servers!(apache at night:
+    close_does_not_wait_for_attempts_that_nobody_polls,);
 
 async fn close_does_not_wait_for_attempts_that_nobody_polls(server: TestServer) {
     let closing = session(&server, LONG).await;

@@ -15,7 +15,7 @@ use zookeeper_recipes_suite::{
 
 use crate::support::{acquire, assert_nothing_left, hold_all, queue_length};
 
-on_both_servers!(
+on_both_servers!(apache at night:
     hold_dropped_outside_any_runtime_is_released_at_once,
     hold_released_outside_any_runtime_is_released_and_says_so,
     recipe_tried_outside_any_runtime_is_held,

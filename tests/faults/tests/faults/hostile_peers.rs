@@ -20,7 +20,8 @@ use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{acquire, acquired, assert_nothing_left};
 
-on_both_servers!(garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else,);
+on_both_servers!(apache at night:
+    garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else,);
 
 const SEEDS: u64 = 60;
 const SESSION: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use zookeeper_recipes_suite::{
 };
 use zookeeper_recipes_testkit::proxy::Proxy;
 
-on_both_servers!(
+on_both_servers!(apache at night:
     session_of_thousands_of_waiters_survives_a_broken_connection,
     session_of_thousands_of_single_node_waiters_survives_a_broken_connection,
     ten_thousand_watches_survive_a_hundred_broken_connections,

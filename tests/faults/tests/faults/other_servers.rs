@@ -19,7 +19,7 @@ use crate::support::{
     waits_in_earnest, works_with_each_kind,
 };
 
-on_both_servers!(
+on_both_servers!(apache at night:
     holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
     waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error,
     server_that_closes_at_containers_gets_persistent_directories,

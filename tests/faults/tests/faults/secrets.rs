@@ -15,7 +15,8 @@ use zookeeper_recipes_suite::{
     LATE, TICK, TestServer, eventually, in_time, on_both_servers, proxy,
 };
 
-on_both_servers!(no_credentials_are_shown_whatever_happens);
+on_both_servers!(apache at night:
+    no_credentials_are_shown_whatever_happens);
 
 /// The first bytes of a TLS connection.
 const TLS_HANDSHAKE: &[u8] = &[22, 3];

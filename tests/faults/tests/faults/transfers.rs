@@ -15,7 +15,8 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::history::History;
 use zookeeper_recipes_testkit::proxy::Proxy;
 
-on_both_servers!(leaders_are_transferred_under_load_and_never_two_of_them_work);
+on_both_servers!(apache at night:
+    leaders_are_transferred_under_load_and_never_two_of_them_work);
 
 const PATH: &str = "/transferred";
 const CANDIDATES: usize = 5;

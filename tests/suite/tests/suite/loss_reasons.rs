@@ -11,7 +11,7 @@ use zookeeper_recipes_suite::{
 };
 use zookeeper_recipes_testkit::conformance::CheckedServer;
 
-on_both_servers!(
+on_both_servers!(apache at night:
     expiry_is_no_deletion_by_another_client,
     deletion_by_another_client_is_one,
     lapse_is_one_though_the_znode_is_deleted_since,
