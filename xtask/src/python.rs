@@ -14,11 +14,13 @@ const VERSION: &str =
 
 /// Installs a package in the version that a file of requirements pins, unless that is installed.
 ///
+/// The file has the hash of each archive of that version, so that pip takes no other.
+///
 /// Returns the directory of the environment.
 pub(crate) fn environment(name: &str, requirements: &Path) -> anyhow::Result<PathBuf> {
     let wanted = fs::read_to_string(requirements)
         .with_context(|| format!("cannot read {requirements:?}"))?;
-    let wanted = wanted.trim();
+    let wanted = wanted.split_whitespace().next().unwrap_or_default();
     let package = wanted.split("==").next().unwrap_or(wanted);
     let environment = target().join(name);
     let installed = Command::new(python(&environment))
