@@ -34,6 +34,7 @@ mod clock;
 mod descriptor;
 mod guard;
 mod guarded;
+mod hosts_file;
 mod in_slot;
 mod itself;
 mod leading;

@@ -1,11 +1,14 @@
 //! Campaigning, running the command while leading, and campaigning again after a loss.
 
-use std::future::ready;
+use std::future::{pending, ready};
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, Leadership};
 
+use super::hosts_file::HostsFile;
 use super::signals::Signals;
 use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
@@ -21,6 +24,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A candidate and its command.
 pub(crate) struct Leading<'a> {
     pub(crate) connection: &'a Connection,
+    /// A file of the servers in place of `connection`'s, read again at each SIGHUP.
+    pub(crate) connect_file: Option<&'a Path>,
     pub(crate) path: &'a str,
     pub(crate) id: &'a str,
     /// True if it leads only while no other campaigns.
@@ -39,14 +44,30 @@ impl Leading<'_> {
     pub(crate) async fn run(&self) -> Result<Exit, Failure> {
         self.task.look_at_command()?;
         let mut signals = heard()?;
+        let mut connection = self.connection.clone();
+        let hosts = self.connect_file.map(HostsFile::new).transpose()?;
+        if let Some(hosts) = &hosts {
+            signals.leave_out(Signal::HUP);
+            connection.connect = hosts.read()?;
+        }
         let (owner, retries) = (self.task.owner(), self.retry_credentials);
-        let opening = self.connection.open_for(owner, self.timeout, retries);
+        let opening = connection.open_for(owner, self.timeout, retries);
         let session = tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
             session = opening => session?,
         };
-        let result = self.in_session(&session, &mut signals).await;
+        let follow = async {
+            match hosts {
+                Some(hosts) => hosts.follow(&session).await,
+                None => pending().await,
+            }
+        };
+        let result = tokio::select! {
+            biased;
+            never = follow => match never {},
+            result = self.in_session(&session, &mut signals) => result,
+        };
         close(session).await;
         result
     }

@@ -69,6 +69,11 @@ impl Signals {
         })
     }
 
+    /// Passes this signal on no more: something else receives it.
+    pub(super) fn leave_out(&mut self, signal: Signal) {
+        self.streams.retain(|(number, _)| *number != signal);
+    }
+
     /// Lets these signals come again.
     pub(super) fn keep(&mut self, signals: Vec<Signal>) {
         self.kept.extend(signals);

@@ -1,5 +1,6 @@
 //! `zkr lead`: a command that runs while this process leads.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -48,6 +49,13 @@ pub(crate) struct Lead {
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
 
+    /// A file of the servers, in the form of --connect and in place of it.
+    ///
+    /// SIGHUP has zkr read it again, and the leadership moves to its servers, which have to be of the
+    /// same ensemble. The command does not get the signal then.
+    #[arg(long, value_name = "FILE")]
+    connect_file: Option<PathBuf>,
+
     #[command(flatten)]
     task: TaskArguments,
 }
@@ -56,6 +64,7 @@ impl Lead {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let leading = Leading {
             connection,
+            connect_file: self.connect_file.as_deref(),
             path: &self.path,
             id: &self.id,
             standby: self.standby,

@@ -1,11 +1,13 @@
 //! `zkr lead`: terms, losses, the next candidate.
 
 use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_suite::{LONG, eventually, session};
+use zookeeper_recipes_simulation::EmbeddedServer;
+use zookeeper_recipes_suite::{LONG, eventually, in_time, session};
 
-use crate::support::{Stage, ended, line_in, read, runs, send, zkr};
+use crate::support::{Stage, ended, files, line_in, read, run, runs, send, start, zkr};
 
 /// Writes the process id and the token, and continues.
 const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
@@ -270,4 +272,65 @@ async fn credentials_that_are_refused_for_a_moment_end_a_candidate_unless_it_ret
         let candidate = ended(candidate).await;
         assert_eq!(candidate.code, code, "{candidate:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_moves_to_the_servers_that_a_file_names_at_a_hangup() {
+    let server = EmbeddedServer::start_ensemble().expect("it starts");
+    let files = files();
+    let (hosts, terms) = (files.path().join("hosts"), files.path().join("terms"));
+    let [hosts_name, terms_name] = [&hosts, &terms].map(|it| it.to_str().expect("text"));
+    let ports = server.ports();
+    let list = |ports: &[u16]| {
+        let hosts = ports.iter().map(|port| format!("127.0.0.1:{port}"));
+        hosts.collect::<Vec<_>>().join(",") + "\n"
+    };
+    std::fs::write(&hosts, list(&ports[..1])).expect("it is written");
+    let lead = ["lead", "/leader", "--id", "a"];
+    let rest = [
+        "--connect-file",
+        hosts_name,
+        "--",
+        "sh",
+        "-c",
+        TERM,
+        "sh",
+        terms_name,
+    ];
+    let mut leader = start("127.0.0.1:1", &[&lead[..], &rest].concat());
+    let term = line_in(&terms).await;
+
+    // What cannot be used changes nothing.
+    let mut errors = leader
+        .stderr
+        .take()
+        .map(BufReader::new)
+        .expect("a pipe")
+        .lines();
+    std::fs::write(&hosts, "127.0.0.1:port\n").expect("it is written");
+    send(Signal::HUP, &leader);
+    let warned = async {
+        while let Ok(Some(line)) = errors.next_line().await {
+            if line.contains("the servers are as before") {
+                return line;
+            }
+        }
+        String::new()
+    };
+    let line = in_time("zkr warns", warned).await;
+    assert!(line.contains(hosts_name), "{line}");
+
+    std::fs::write(&hosts, list(&ports[1..])).expect("it is written");
+    send(Signal::HUP, &leader);
+    // A server reports the addresses of its own connections.
+    let others = list(&ports[1..]);
+    eventually("it is connected to another server", async || {
+        let who = run(others.trim(), &["who", "/leader", "--json"]).await;
+        who.stdout.contains("\"address\": \"127.0.0.1:")
+    })
+    .await;
+    let (id, _) = term.split_once(' ').expect("two words");
+    assert!(runs(id) && read(&terms) == term, "{}", read(&terms));
+    send(Signal::TERM, &leader);
+    assert_eq!(ended(leader).await.code, Some(143));
 }
