@@ -12,7 +12,7 @@ Exit codes:
   70   an error of zkr itself or of the machine
   73   dev-server: another process has the port
   75   --try: another contender holds; evict: the answer was no, no such
-       holder, or the contender has just gone
+       holder, or the contender has gone
   76   doctor --thorough: the servers break a promise
   77   no permission, or the server refused the credentials
   80   --timeout: the lock was not held in time, lead does not lead, or the candidate of

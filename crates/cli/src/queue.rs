@@ -6,7 +6,7 @@ mod row;
 mod slot;
 mod snapshot;
 
-pub(crate) use kind::RecipeKind;
+pub(crate) use kind::{RecipeKind, is_contender};
 pub(crate) use picture::{Picture, age, age_of, now};
 pub(crate) use row::{Row, State};
 #[cfg(unix)]

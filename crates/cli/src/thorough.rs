@@ -27,6 +27,7 @@ use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter::Servers;
+use crate::screen::ended_by_signal;
 
 /// The name of the znode that the checks make, and remove.
 const OWN: &str = "zkr-doctor-thorough";
@@ -49,7 +50,7 @@ pub(crate) fn runs_in(directory: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the znode exists, or cannot be created or removed.
+/// If the znode exists, or cannot be created or removed, or if a signal ends the checks.
 pub(crate) async fn try_promises(
     servers: &Servers,
     connection: &Connection,
@@ -68,9 +69,16 @@ pub(crate) async fn try_promises(
         Err(trouble) => return Err(not_made(&site, &trouble)),
     }
     runs.await?;
-    let verdicts = all(&site).await;
+    let verdicts = tokio::select! {
+        biased;
+        signal = ended_by_signal() => {
+            let text = format!("interrupted; {} was removed", site.root);
+            Err(Failure::new(Exit::Signal(signal), text))
+        }
+        verdicts = all(&site) => Ok(verdicts),
+    };
     match site.remove().await {
-        Ok(()) => Ok(verdicts),
+        Ok(()) => verdicts,
         Err(trouble) => Err(Failure::new(
             Exit::Unavailable,
             format!(

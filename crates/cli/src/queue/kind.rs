@@ -69,6 +69,11 @@ pub(super) fn contender(name: &str) -> Option<Contender> {
     Contender::parse(name, |label| wish(label).is_some())
 }
 
+/// True if this is the name of a contender of some recipe.
+pub(crate) fn is_contender(name: &str) -> bool {
+    contender(name).is_some()
+}
+
 /// The recipe of these contenders.
 pub(super) fn recipe(contenders: &[Contender]) -> RecipeKind {
     let wishes = || {

@@ -89,6 +89,7 @@ fn headline(path: &str, snapshot: &Snapshot, rows: &[Row]) -> String {
         return format!("{path}: does not exist, so nobody holds and nobody waits");
     }
     let permits = match (snapshot.recipe, snapshot.permits) {
+        (RecipeKind::Semaphore, Some(1)) => " of 1 permit".to_owned(),
         (RecipeKind::Semaphore, Some(permits)) => format!(" of {permits} permits"),
         _ => String::new(),
     };

@@ -16,8 +16,8 @@ pub(crate) fn slot_text(slot: &SlotRecord, holds: bool) -> String {
         (SlotState::Started, false) => {
             "it has recorded no end: its process has died, or has lost the lock".to_owned()
         }
-        (SlotState::Failed, _) => format!("it has failed{}", at(slot.ended_at)),
-        (SlotState::Done, _) => format!("it is done{}", at(slot.ended_at)),
+        (SlotState::Failed, _) => format!("it failed{}", at(slot.ended_at)),
+        (SlotState::Done, _) => format!("it succeeded{}", at(slot.ended_at)),
     };
     format!(
         "the slot of {} was claimed by {}{}, token {}: {ended}",

@@ -54,12 +54,13 @@ async fn text(recipe: &dyn Recipe) -> Option<String> {
     let own = session.id()?;
     let place = contenders.iter().position(|it| it.session_id == own);
     let before = &contenders[..place.unwrap_or(contenders.len())];
-    let holders = before.iter().filter(|it| it.holds).count();
     let first = before.first()?;
-    let waiters = before.len() - holders;
+    let number = match before.len() {
+        1 => "1 contender is".to_owned(),
+        several => format!("{several} contenders are"),
+    };
     Some(format!(
-        "{} holds, in the queue for {}, token {}; {holders} hold and {waiters} wait before this \
-         one",
+        "{} holds, in the queue for {}, token {}; {number} before this one",
         name(first),
         age_of(first.created.elapsed().unwrap_or_default()),
         first.fencing_token,

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::plain_text::plain;
-use crate::queue::{Row, State};
+use crate::queue::{Row, State, is_contender};
 
 /// Take a contender out of the queue, holder or waiter.
 ///
@@ -84,6 +84,10 @@ impl Evict {
         }
         found.pop().ok_or_else(|| {
             let node = self.node.as_deref().unwrap_or_default();
+            if is_contender(node) || node.parse::<i64>().is_ok() {
+                let text = format!("{path}: no contender is {node}, or no more; nothing was done");
+                return Failure::new(Exit::Conflict, text);
+            }
             let problem = "is the OWNER, the TOKEN or the znode of no contender; \
                            `zkr who` lists them";
             Failure::usage(format!("{path}: {node:?} {problem}"))

@@ -221,7 +221,7 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
         ["holds", unknown, "holds", unknown, "waits for 4"],
         "{text}"
     );
-    let headline = "/exports: semaphore of 1 permits, 2 hold, 2 hold or wait, 1 waits\n";
+    let headline = "/exports: semaphore of 1 permit, 2 hold, 2 hold or wait, 1 waits\n";
     assert!(text.starts_with(headline), "{text}");
     assert!(
         text.contains("warning: the number of permits was changed"),
@@ -324,6 +324,12 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     assert!(evicted.stdout.contains("payroll@"), "{evicted:?}");
     assert_eq!(evict(&[&token(1)]).await.code, Some(0));
     assert_eq!(evict(&["report"]).await.code, Some(0));
+    // The user has seen it in the queue before it went.
+    let name = who["contenders"][1]["node"].as_str().expect("a name");
+    for gone in [&token(1), name] {
+        let line = evict(&[gone]).await;
+        assert!(line.failed_with(75).contains("or no more"), "{line:?}");
+    }
     drop(zkrs);
 }
 

@@ -40,7 +40,7 @@ async fn one_of_many_machines_runs_the_command_of_a_slot() {
     let line = late.stderr.trim_end();
     assert!(line.starts_with("zkr: /job: the slot of 19"), "{late:?}");
     assert!(line.contains(" was claimed by sh@"), "{late:?}");
-    assert!(line.contains(": it is done at 20"), "{late:?}");
+    assert!(line.contains(": it succeeded at 20"), "{late:?}");
     let text = read(&file);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("/job "), "{text}");
@@ -184,7 +184,7 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     assert_eq!(ended(first).await.code, Some(7));
     let found = stage.run(&finds_it).await;
     let line = found.failed_with(75);
-    assert!(line.contains(": it has failed at 20"), "{line}");
+    assert!(line.contains(": it failed at 20"), "{line}");
     let who = stage.run(&["who", "/job", "--json"]).await;
     let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     let run = &who["job"]["last_run"];

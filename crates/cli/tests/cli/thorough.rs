@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_protocol::{
@@ -14,7 +15,7 @@ use zookeeper_recipes_suite::{TICK, eventually, server_with};
 use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation, Proxy};
 
-use crate::support::run;
+use crate::support::{ended, run, send, start};
 
 /// The znode of the checks.
 const ROOT: &str = "/zkr-doctor-thorough";
@@ -187,6 +188,26 @@ async fn leftovers_of_an_interrupted_doctor_are_removed_unless_one_runs() {
     let line = ended.failed_with(64);
     assert!(line.contains("another doctor runs"), "{line}");
     assert_eq!(running.administrator().children(&left), ["runs"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_that_is_interrupted_removes_its_znode() {
+    let server = embedded(|options| {
+        options.simulation.container_interval = Duration::from_secs(600);
+    });
+    let connect = server.connect_string();
+    let doctor = start(&connect, &["doctor", "--thorough"]);
+    eventually("it waits for its empty container", async || {
+        server.administrator().children(ROOT).len() > 1
+    })
+    .await;
+    send(Signal::TERM, &doctor);
+    let doctor = ended(doctor).await;
+    assert!(
+        doctor.failed_with(143).contains("interrupted"),
+        "{doctor:?}"
+    );
+    assert_eq!(server.administrator().children("/"), ["zookeeper"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
