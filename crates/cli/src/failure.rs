@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use zookeeper_recipes_core::{Error, InvalidInput, Refusal, SessionEnd};
+use zookeeper_recipes_core::{Error, InvalidInput, Refusal, ServerError, SessionEnd};
 
 use crate::exit::Exit;
 use crate::plain_text::plain;
@@ -71,14 +71,7 @@ fn judge(error: &Error) -> (Exit, &'static str) {
             "; readers and writers of one lock say `--shared` and `--write`",
         ),
         Error::NoSession { reason, .. } | Error::SessionOver { reason, .. } => of_session(*reason),
-        Error::Connect { cause, .. } if cause.to_string().contains("authentication failed") => {
-            of_session(SessionEnd::AuthenticationFailed)
-        }
-        Error::Connect { cause, .. } if cause.to_string().contains(": TLS: ") => (
-            Exit::Unavailable,
-            "; check --connect, --ca, --cert, --key and the servers",
-        ),
-        Error::Connect { .. } => (Exit::Unavailable, "; check --connect and the servers"),
+        Error::Connect { cause, .. } => of_opening(&**cause),
         Error::Refused { refusal, .. } => of_refusal(refusal),
         Error::DeadlineElapsed { .. } => (Exit::TimedOut, ""),
         Error::ContenderDeleted { .. } | Error::ContenderWritten { .. } | Error::Lost { .. } => {
@@ -99,12 +92,24 @@ fn of_input(error: &InvalidInput) -> Exit {
     }
 }
 
+fn of_opening(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> (Exit, &'static str) {
+    match cause.downcast_ref() {
+        Some(ServerError::SessionOver(reason)) => of_session(*reason),
+        _ if cause.to_string().contains(": TLS: ") => (
+            Exit::Unavailable,
+            "; check --connect, --ca, --cert, --key and the servers",
+        ),
+        _ => (Exit::Unavailable, "; check --connect and the servers"),
+    }
+}
+
 fn of_session(reason: SessionEnd) -> (Exit, &'static str) {
     match reason {
         SessionEnd::AuthenticationFailed => (
             Exit::NoPermission,
             "; check --credentials-file or ZKR_CREDENTIALS",
         ),
+        SessionEnd::SaslRequired => (Exit::NoPermission, "; zkr has no SASL"),
         _ => (Exit::Unavailable, "; try again"),
     }
 }

@@ -157,7 +157,7 @@ impl NamedZnode {
         directories: Directories,
     ) -> Result<Stat, Error> {
         // Other holders may come and go between the create and the read, a few times in a row.
-        let pauses = || (Backoff::without_first(4), Backoff::default());
+        let pauses = || (Backoff::default().without_first(4), Backoff::default());
         let (mut gone, mut unanswered) = pauses();
         let create = pin!(async {
             loop {
@@ -227,7 +227,7 @@ impl NamedZnode {
     ) -> Result<Option<Stat>, Error> {
         let live = &self.open.live;
         let mut unknown = UnknownCreates::default();
-        let mut pause_if_missing = Backoff::without_first(1);
+        let mut pause_if_missing = Backoff::default().without_first(1);
         loop {
             // A call that is dropped before there is a connection leaves no create behind.
             live.until_connected().await;

@@ -51,14 +51,11 @@ impl Backoff {
         }
     }
 
-    /// The default waits, but the first few are left out.
+    /// These waits, but the first few are left out.
     ///
     /// For an event that is normal if it happens only a few times in a row.
-    pub(crate) fn without_first(left_out: u32) -> Backoff {
-        Backoff {
-            left_out,
-            ..Backoff::default()
-        }
+    pub(crate) fn without_first(self, left_out: u32) -> Backoff {
+        Backoff { left_out, ..self }
     }
 
     /// True if no wait has begun yet.
@@ -72,14 +69,21 @@ impl Backoff {
     ///
     /// The future may be dropped, and the method called again. A wait that is dropped counts.
     pub async fn wait(&mut self) {
+        if let Some(wait) = self.next_wait() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// The next wait, for a caller that waits by itself. `None` if it is left out.
+    pub(crate) fn next_wait(&mut self) -> Option<Duration> {
         if let Some(left) = self.left_out.checked_sub(1) {
             self.left_out = left;
-            return;
+            return None;
         }
         self.has_waited = true;
         let wait = self.next;
         self.next = (wait * 2).min(self.longest);
-        tokio::time::sleep(wait).await;
+        Some(wait)
     }
 }
 

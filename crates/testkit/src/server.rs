@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -356,6 +357,13 @@ impl Server {
     /// The id of the server's process; `None` when it was stopped or killed.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
+    }
+
+    /// The `dataDir` of the server. It is removed with the server.
+    ///
+    /// A copy of a running server's is a backup. Change it only while the server is stopped.
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.data()
     }
 
     /// The port on 127.0.0.1 that it serves clients on, all its life.

@@ -3,8 +3,10 @@
 use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
+use zookeeper_recipes_suite::server_with;
+use zookeeper_recipes_testkit::ServerOptions;
 
-use crate::support::{Stage, ended, zkr};
+use crate::support::{Stage, ended, run, zkr};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_the_command_is_passed_on() {
@@ -278,4 +280,21 @@ async fn completions_and_pages_name_the_verbs() {
         .run(&["man", "--to", "/no/such/directory"])
         .await
         .failed_with(64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_requires_sasl_is_named_at_once() {
+    const REQUIRED: &str = "sessionRequireClientSASLAuth";
+    const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let options = ServerOptions::new()
+        .configuration("authProvider.1", PROVIDER)
+        .system_property(format!("zookeeper.{REQUIRED}"), "true");
+    let server = server_with(options).await;
+    let arguments: [&[&str]; 2] = [&["lock", "/lock", "--", "true"], &["who", "/lock"]];
+    for arguments in arguments {
+        let ended = run(&server.connect_string(), arguments).await;
+        let line = ended.failed_with(77);
+        assert!(line.contains(REQUIRED), "{line}");
+        assert!(line.ends_with("; zkr has no SASL"), "{line}");
+    }
 }

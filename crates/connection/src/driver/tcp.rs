@@ -110,7 +110,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::time::timeout;
-    use zookeeper_recipes_protocol::{ConnectRequest, ConnectResponse};
+    use zookeeper_recipes_protocol::{ConnectRequest, ConnectResponse, Reply, ReplyBody, xid};
 
     use super::*;
     use crate::{Avoided, Config, Connection, State};
@@ -159,6 +159,9 @@ mod tests {
         };
         let mut bytes = Vec::new();
         response.encode_frame(&mut bytes);
+        if request.session_id == 0 {
+            Reply::new(xid::PING, 1, ReplyBody::Empty).encode_frame(&mut bytes);
+        }
         stream.write_all(&bytes).await.expect("it is read");
         stream.flush().await.expect("it is read");
         request.session_id

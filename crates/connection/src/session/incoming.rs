@@ -95,7 +95,10 @@ impl<R, W> Machine<R, W> {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
                 self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                self.confirmed(now);
+                match self.link {
+                    Link::Up => self.confirmed(now),
+                    _ => self.up_if_restored(now),
+                }
                 Ok(())
             }
             xid::AUTH => self.authenticated(now, header.error),

@@ -199,6 +199,11 @@ impl<R, W> Machine<R, W> {
             watches += 1;
             self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
         }
+        // Servers that enforce a scheme refuse each request without it, and no handshake. The session
+        // is up only once a request is served. The reply comes with those to the credentials.
+        if !self.confirmed_once {
+            self.ping(now);
+        }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.link = Link::Restoring {
             since: now,
@@ -217,7 +222,8 @@ impl<R, W> Machine<R, W> {
         else {
             return;
         };
-        let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
+        let is_restored = schemes.is_empty() && self.pinged_at.is_none();
+        let (true, Some(session_id)) = (is_restored, self.session_id()) else {
             return;
         };
         self.hosts.note(None);

@@ -168,7 +168,8 @@ pub(crate) enum Link {
     Opening { since: Duration },
     /// The server was asked for the session.
     Greeting { since: Duration },
-    /// The server has confirmed the session. The replies to these are outstanding.
+    /// The server has confirmed the session. The replies to these are outstanding, and to a ping if
+    /// no connection was up before.
     Restoring {
         since: Duration,
         schemes: VecDeque<String>,

@@ -29,10 +29,11 @@ fn credentials_go_out_in_order_over_each_connection_before_any_request() {
         .iter()
         .map(|request| match &request.body {
             RequestBody::Auth(auth) => auth.scheme.clone(),
+            RequestBody::Ping => "ping".to_owned(),
             body => body.path().unwrap_or_default().to_owned(),
         });
     let kinds: Vec<String> = kinds.collect();
-    assert_eq!(kinds, ["digest", "ip", "/a", "digest", "ip", "/b"]);
+    assert_eq!(kinds, ["digest", "ip", "ping", "/a", "digest", "ip", "/b"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_connection::{Break, End, State};
 use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, xid};
 
+use crate::model::ping_reply;
 use crate::world::{T, Way, World, config};
 
 fn granted(world: &World) -> Duration {
@@ -173,6 +174,10 @@ fn session_that_asks_for_a_short_timeout_is_opened_at_a_distant_server() {
     world.pass(Duration::from_millis(900));
     assert_eq!(world.connects.len(), 1);
     respond(&mut world, 4_000, 1);
+    let mut served = Vec::new();
+    ping_reply().encode_frame(&mut served);
+    world.inject(&served);
+    world.settle();
     assert_eq!(granted(&world), Duration::from_secs(4));
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Conduct {
     /// The error that `setWatches` is answered with.
     pub(crate) refuses_watches: Option<ErrorCode>,
     pub(crate) refuses_auth: bool,
-    /// Each request is answered with this error, and the connection is closed.
+    /// Each request but credentials is answered with this error, and the connection is closed.
     pub(crate) refuses_all: Option<ErrorCode>,
     pub(crate) read_only: bool,
     /// True if the members have no quorum: they close each connection in the handshake.
@@ -174,7 +174,8 @@ impl Ensemble {
         if self.conduct.mute.contains(&opcode) {
             return;
         }
-        if let Some(error) = self.conduct.refuses_all {
+        let refuses_all = self.conduct.refuses_all;
+        if let Some(error) = refuses_all.filter(|_| opcode != OpCode::Auth) {
             served.send(&Reply::failed(xid, self.zxid, error));
             served.closed = true;
             return;

@@ -161,6 +161,18 @@ fn session_whose_requests_need_sasl_is_over_at_the_first_of_any_kind() {
     }
 }
 
+#[test]
+fn session_is_never_up_at_servers_that_need_sasl() {
+    for auth in [vec![], vec![("digest".to_owned(), b"me:secret".to_vec())]] {
+        let mut world = World::new(Config { auth, ..config(3) });
+        world.ensemble.conduct.refuses_all = Some(ErrorCode::SessionClosedRequireSaslAuth);
+        world.until(|world| world.end().is_some());
+        assert_eq!(world.end(), Some(End::SaslRequired));
+        assert_eq!(world.states.len(), 1, "{:?}", world.states);
+        assert_eq!(world.connects.len(), 1);
+    }
+}
+
 /// Its answer confirms the session each time.
 #[test]
 fn server_that_answers_once_and_breaks_the_connection_is_tried_with_pauses() {

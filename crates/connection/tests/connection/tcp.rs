@@ -87,6 +87,21 @@ fn serve(mut stream: TcpStream, ensemble: &Mutex<Ensemble>, reads: &Mutex<Vec<us
     let _ = stream.shutdown(Shutdown::Both);
 }
 
+/// Accepts a connection, and serves it until the session is up.
+fn accept(listener: &TcpListener) -> TcpStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut ensemble = Ensemble::default();
+    let (mut served, mut buffer) = (Served::new(), [0; 1024]);
+    // The handshake and a ping.
+    for _ in 0..2 {
+        let number = stream.read(&mut buffer).unwrap();
+        ensemble.receive(&mut served, &buffer[..number]);
+        let bytes = std::mem::take(&mut served.to_client);
+        stream.write_all(&bytes).unwrap();
+    }
+    stream
+}
+
 fn host(name: &str, port: u16) -> Host {
     let name = name.to_owned();
     Host { name, port }
@@ -300,13 +315,8 @@ async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
 /// Answers the handshake and reads a request. Then it begins a reply of 2 GiB, and sends it all if
 /// it can. Returns how many bytes it could send.
 fn claim_2_gib(listener: &TcpListener) -> usize {
-    let (mut stream, _) = listener.accept().unwrap();
-    let mut ensemble = Ensemble::default();
-    let (mut served, mut buffer) = (Served::new(), [0; 1024]);
-    let number = stream.read(&mut buffer).unwrap();
-    ensemble.receive(&mut served, &buffer[..number]);
-    stream.write_all(&served.to_client).unwrap();
-    let _ = stream.read(&mut buffer).unwrap();
+    let mut stream = accept(listener);
+    let _ = stream.read(&mut [0; 1024]).unwrap();
     stream.write_all(&i32::MAX.to_be_bytes()).unwrap();
     let part = vec![0; 1 << 20];
     let parts = 0..i32::MAX as usize / part.len();
@@ -499,12 +509,7 @@ async fn flood_of_a_server_does_not_starve_the_runtime() {
     let flood = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = host("127.0.0.1", flood.local_addr().unwrap().port());
     std::thread::spawn(move || {
-        let (mut stream, _) = flood.accept().unwrap();
-        let mut ensemble = Ensemble::default();
-        let (mut served, mut buffer) = (Served::new(), [0; 1024]);
-        let number = stream.read(&mut buffer).unwrap();
-        ensemble.receive(&mut served, &buffer[..number]);
-        let mut bytes = std::mem::take(&mut served.to_client);
+        let (mut stream, mut bytes) = (accept(&flood), Vec::new());
         while stream.write_all(&bytes).is_ok() {
             bytes.clear();
             let event = zookeeper_recipes_protocol::WatcherEvent {
@@ -540,12 +545,7 @@ async fn server_that_stops_reading_is_left() {
     let address = host("127.0.0.1", stuck.local_addr().unwrap().port());
     let (done, wait) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
-        let (mut stream, _) = stuck.accept().unwrap();
-        let mut ensemble = Ensemble::default();
-        let (mut served, mut buffer) = (Served::new(), [0; 1024]);
-        let number = stream.read(&mut buffer).unwrap();
-        ensemble.receive(&mut served, &buffer[..number]);
-        stream.write_all(&served.to_client).unwrap();
+        let _stream = accept(&stuck);
         // The connection stays open until the test is over.
         let _ = wait.recv();
     });

@@ -172,10 +172,11 @@ impl World {
         }
     }
 
-    /// A world whose session is open.
+    /// A world whose session is open. The requests of the opening are forgotten.
     pub(crate) fn connected() -> World {
         let mut world = World::new(config(3));
         world.until(World::is_connected);
+        world.ensemble.requests.clear();
         world
     }
 

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use zookeeper_recipes_connection::{Machine, WatchedRead};
 use zookeeper_recipes_protocol::{
     ConnectResponse, EventType, KeeperState, PathRequest, ReadRequest, Reply, ReplyBody,
-    RequestBody, Stat, WatcherEvent,
+    RequestBody, Stat, WatcherEvent, xid,
 };
 
 use crate::{ALLOCATOR, config, live};
@@ -48,6 +48,7 @@ fn connected() -> Machine<(), ()> {
         read_only: Some(false),
     };
     response.encode_frame(&mut granted);
+    Reply::new(xid::PING, 1, ReplyBody::Empty).encode_frame(&mut granted);
     machine.received(NOW, &granted);
     machine
 }

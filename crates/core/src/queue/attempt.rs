@@ -236,7 +236,7 @@ async fn create_contender<'q>(
     let mut identity = queue.live.identity();
     let znode = znodes.unnumbered(&shared.directory, identity);
     let mut owner = ZnodeOwner::not_yet_created(shared.session.session_use(), znode);
-    let mut pause_if_missing = Backoff::without_first(1);
+    let mut pause_if_missing = Backoff::default().without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
         let (acl, writers) = access(queue, &identity, label).await;

@@ -47,7 +47,8 @@ impl MissingDirectory<'_> {
         let mut unknown = UnknownCreates::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
-        let mut pause_if_missing = Backoff::without_first(u32::try_from(parents).unwrap_or(0));
+        let mut pause_if_missing =
+            Backoff::default().without_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             if live.features.containers.is_avoided(live.now()) {

@@ -255,7 +255,7 @@ pub(crate) async fn wait_for_predecessors(
             Woken::Gone(_) | Woken::Directory | Woken::Changed => {
                 if !are_set {
                     // This may happen a few times in a row, without a pause.
-                    let few = || Backoff::without_first(4);
+                    let few = || Backoff::default().without_first(4);
                     watches.look_pace.get_or_insert_with(few).wait().await;
                 }
                 return Ok(WaitResult::LookAgain);

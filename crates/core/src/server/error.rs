@@ -25,7 +25,8 @@ pub enum SessionEnd {
     AuthenticationFailed,
     /// The servers accept no request without SASL, or another scheme that they enforce.
     ///
-    /// This library has no SASL. No further session is opened.
+    /// This library has no SASL. No further session is opened. A server confirms such a session, so
+    /// the opening waits for the reply to a ping, too.
     #[error(
         "refused by the servers, which accept no request without SASL \
          (sessionRequireClientSASLAuth or enforce.auth.schemes)"

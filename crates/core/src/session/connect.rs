@@ -69,6 +69,15 @@ impl Opener {
         })
     }
 
+    /// Waits for a random share of the next pause between two sessions ("full jitter").
+    ///
+    /// One cause can end the sessions of many processes at the same moment.
+    pub(crate) async fn pause(&self, pauses: &mut Backoff) {
+        if let Some(longest) = pauses.next_wait() {
+            tokio::time::sleep(self.ensemble.identity().share_of(longest)).await;
+        }
+    }
+
     /// Opens a session within this time.
     pub(crate) async fn open(&self, within: Duration) -> Result<Arc<OpenSession>, NotOpened> {
         let Opener {

@@ -21,6 +21,16 @@ use crate::session::state::SessionState;
 
 /// The longest attempt to open a session in the background.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(600);
+/// The longest pause before another session is opened.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The pauses before the next sessions, after a session that has lived for its timeout.
+///
+/// The next session is opened at once. Each later one comes after a pause, until one of them has
+/// lived for its timeout, too: a cause that ends each session soon must not keep the servers busy.
+fn new_pauses() -> Backoff {
+    Backoff::up_to(LONGEST_PAUSE).without_first(1)
+}
 
 /// The state of a handle, and its current ZooKeeper session, if one is open.
 pub(crate) struct Current {
@@ -61,16 +71,20 @@ impl Supervisor {
     }
 
     async fn run_each(&mut self, mut next: Option<Arc<OpenSession>>) -> SessionEnd {
-        let mut before = None;
+        let (mut before, mut pauses) = (None, new_pauses());
         loop {
             let open = match next.take() {
                 Some(open) => open,
-                None => match self.reopen(before).await {
+                None => match self.reopen(before, &mut pauses).await {
                     Ok(open) => open,
                     Err(end) => return end,
                 },
             };
+            let opened_at = open.live.now();
             let end = self.run_session(&open).await;
+            if open.live.now() >= opened_at + open.live.timeout {
+                pauses = new_pauses();
+            }
             events::over(open.live.id, end);
             // `AuthenticationFailed` is not final here: the servers may accept a session without
             // the library's own identity.
@@ -85,17 +99,17 @@ impl Supervisor {
     /// Opens the next session, and publishes it. The supervisor retries until none can be opened
     /// any more.
     ///
-    /// `before` is the end of the session before.
-    async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<OpenSession>, SessionEnd> {
-        let mut backoff = Backoff::up_to(Duration::from_secs(5));
+    /// `before` is the end of the session before, and `pauses` come before each attempt.
+    async fn reopen(
+        &mut self,
+        before: Option<SessionEnd>,
+        pauses: &mut Backoff,
+    ) -> Result<Arc<OpenSession>, SessionEnd> {
         let mut within = self.opener.options.connection_timeout;
         loop {
             let attempt = async {
-                let opened = self.opener.open(within).await;
-                if opened.is_err() {
-                    backoff.wait().await;
-                }
-                opened
+                self.opener.pause(pauses).await;
+                self.opener.open(within).await
             };
             let opened = tokio::select! {
                 biased;

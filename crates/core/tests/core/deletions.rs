@@ -171,7 +171,7 @@ async fn a_turn_among_many_costs_little_more_than_two_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn few_releases_at_once_are_sent_one_by_one_and_without_delay() {
-    let crowd = Crowd::new(0, ALONE).await;
+    let crowd = Crowd::new(1, ALONE).await;
     let kinds = [RequestKind::Delete, RequestKind::Transact];
     for round in 1..=3 {
         let holds = crowd.acquire().await;

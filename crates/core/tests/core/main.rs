@@ -39,6 +39,7 @@ mod same_names;
 mod session_states;
 mod sessions;
 mod set_hosts;
+mod short_sessions;
 mod slow_handshakes;
 mod support;
 mod time_limits;

@@ -12,6 +12,7 @@ mod full_sessions;
 mod hostile_peers;
 mod isolated_leader;
 mod large_directories;
+mod lost_data;
 mod lost_replies;
 mod many_watches;
 mod moves;

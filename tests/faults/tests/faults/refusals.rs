@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, Error, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd};
 use zookeeper_recipes_suite::{
     KINDS, Kind, LATE, LONG, TICK, TestServer, administrator, create, eventually, in_time,
-    on_both_servers, proxy, session,
+    on_both_servers, proxy, server_with, session,
 };
+use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{acquire, acquired, hold_all, works_with_each_kind};
@@ -21,6 +22,7 @@ on_both_servers!(
     answer_that_never_changes_is_asked_for_ever_more_rarely,
     handshake_that_is_garbled_is_no_session_and_no_spin,
     authentication_that_is_refused_once_at_a_reconnect_costs_no_hold,
+    server_that_ends_the_session_at_each_create_gets_ever_fewer_sessions,
 );
 
 /// The codes of `org.apache.zookeeper.KeeperException.Code`, no error, and an unknown code.
@@ -296,4 +298,59 @@ async fn authentication_that_is_refused_once_at_a_reconnect_costs_no_hold(server
         hold.release().await.expect("it is released");
     }
     works_with_each_kind(&session, "unauthenticated", LATE).await;
+}
+
+async fn server_that_ends_the_session_at_each_create_gets_ever_fewer_sessions(server: TestServer) {
+    const SESSION_EXPIRED: i32 = -112;
+    const TIME: Duration = Duration::from_secs(6);
+    /// The pauses double from 20 milliseconds to 5 seconds.
+    const MOST: u64 = 25;
+    let proxy = proxy(&server).await;
+    let session = session(&proxy, LONG).await;
+    let fault = Fault::on(Operation::Create).repeatedly();
+    proxy.fault(fault.refused(SESSION_EXPIRED));
+    let lock = KINDS[0].on(&session, "ended");
+    let attempts = async {
+        loop {
+            let error = lock.acquire().await.expect_err("no create succeeds");
+            assert!(matches!(error, Error::SessionOver { .. }), "{error}");
+        }
+    };
+    let _: Result<(), _> = timeout(TIME, attempts).await;
+    let connections = proxy.counters().connections();
+    assert!((4..MOST).contains(&connections), "{connections}");
+    proxy.clear_faults();
+    works_with_each_kind(&session, "ended", LATE).await;
+}
+
+/// Apache's server alone requires SASL.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_at_a_server_that_requires_sasl_is_refused_at_once_with_the_reason() {
+    const REQUIRED: &str = "sessionRequireClientSASLAuth";
+    const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let options = ServerOptions::new()
+        .tick_time(TICK)
+        .configuration("authProvider.1", PROVIDER)
+        .system_property(format!("zookeeper.{REQUIRED}"), "true");
+    let server = server_with(options).await;
+    let proxy = proxy(&server).await;
+    let address = proxy.connect_string();
+    let options = ConnectOptions::new().session_timeout(LONG);
+    for options in [options.clone(), options.clone().auth("digest", "me:secret")] {
+        let opening = Session::connect_with(&address, options.clone());
+        let error = in_time("the refusal", opening).await;
+        let error = error.expect_err("it has no SASL");
+        assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+        assert!(error.to_string().contains(REQUIRED), "{error}");
+        let session = Session::connect_in_background(&address, options).expect("good options");
+        let over = in_time("the refusal", session.wait_connected()).await;
+        let over = over.expect_err("it has no SASL");
+        let Error::NoSession { reason, .. } = over else {
+            panic!("{over:?}");
+        };
+        assert_eq!(reason, SessionEnd::SaslRequired);
+        let error = KINDS[0].on(&session, "sasl").acquire().await;
+        assert!(matches!(error, Err(Error::NoSession { reason: found, .. }) if found == reason));
+    }
+    assert_eq!(proxy.counters().connections(), 4, "one for each session");
 }

@@ -1,0 +1,115 @@
+//! Sessions that end soon after they were opened, on a simulated ensemble.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use zookeeper_recipes_core::{Session, SessionState};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+const TIMEOUT: Duration = Duration::from_secs(4);
+const MINUTE: Duration = Duration::from_secs(60);
+/// The longest pause between two sessions.
+const LONGEST: Duration = Duration::from_secs(5);
+/// The longest first pause, and an opening.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Ends the session of this handle.
+type End = fn(&Simulation, &Session);
+
+const ENDS: [End; 2] = [
+    |simulation, session| {
+        simulation
+            .administrator()
+            .expire(session.id().expect("open"));
+    },
+    // A reconnect is answered with another session.
+    |simulation, session| {
+        let faults = simulation.faults();
+        faults.forget(session.id().expect("open"));
+        faults.disconnect(session.id().expect("open"));
+    },
+];
+
+fn simulation(seed: u64) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        session_timeout: TIMEOUT,
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    })
+}
+
+/// Waits for another session than this one.
+async fn next(session: &Session, before: SessionState) -> Duration {
+    let began = Instant::now();
+    while !session.is_connected() || session.state() == before {
+        sleep(Duration::from_millis(1)).await;
+        assert!(began.elapsed() < MINUTE, "{:?}", session.state());
+    }
+    began.elapsed()
+}
+
+/// When the sessions after the first were up, within a minute, if each ends at once.
+async fn openings(simulation: &Simulation, session: &Session, end: End) -> Vec<Duration> {
+    let (began, mut openings) = (Instant::now(), Vec::new());
+    while began.elapsed() < MINUTE {
+        let before = session.state();
+        end(simulation, session);
+        next(session, before).await;
+        openings.push(began.elapsed());
+    }
+    openings
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_end_soon_are_followed_ever_more_rarely() {
+    for (seed, end) in (0..).zip(ENDS.into_iter().cycle().take(10)) {
+        let simulation = simulation(seed);
+        let session = simulated_session(&simulation, "one").await;
+        let openings = openings(&simulation, &session, end).await;
+        let number = openings.len();
+        assert!((10..80).contains(&number), "seed {seed}: {number} sessions");
+        assert!(openings[0] < SOON, "seed {seed}: {openings:?}");
+        let pauses = openings.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(pauses.max() < Some(LONGEST + SOON), "{openings:?}");
+        // A session that lasts for its timeout is a reason to begin anew.
+        sleep(TIMEOUT + SOON).await;
+        let before = session.state();
+        end(&simulation, &session);
+        let took = next(&session, before).await;
+        assert!(took < SOON, "seed {seed}: {took:?}");
+    }
+}
+
+/// One cause can end the sessions of many processes at the same moment, again and again.
+#[tokio::test(start_paused = true)]
+async fn pauses_between_sessions_are_drawn_from_all_that_are_allowed() {
+    let simulation = simulation(7);
+    let mut pauses: Vec<Duration> = Vec::new();
+    for process in ["a", "b", "c", "d"] {
+        let session = simulated_session(&simulation, process).await;
+        let openings = openings(&simulation, &session, ENDS[0]).await;
+        // The pauses before have shorter limits.
+        let last = openings.windows(2).skip(9);
+        pauses.extend(last.map(|pair| pair[1] - pair[0]));
+    }
+    let shares = (0..5).map(|fifth| LONGEST / 5 * fifth..LONGEST / 5 * (fifth + 1));
+    let drawn = shares.map(|share| pauses.iter().filter(|it| share.contains(*it)).count());
+    assert!(drawn.min() > Some(1), "{pauses:?}");
+}
+
+/// Nobody waits for a pause.
+#[tokio::test(start_paused = true)]
+async fn session_is_closed_at_once_in_the_pause_before_the_next_one() {
+    let simulation = simulation(7);
+    let session = simulated_session(&simulation, "one").await;
+    openings(&simulation, &session, ENDS[0]).await;
+    ENDS[0](&simulation, &session);
+    while session.state() != SessionState::Opening {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let began = Instant::now();
+    session.close().await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
