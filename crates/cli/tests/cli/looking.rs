@@ -669,3 +669,14 @@ async fn doctor_warns_of_a_session_with_so_many_znodes_that_the_servers_can_hard
         "{seen}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_says_so_if_no_server_reports_the_znodes_of_sessions() {
+    let words = "srvr,stat,cons,conf,mntr,ruok,isro,wchs,wchp";
+    let options = ServerOptions::new().configuration("4lw.commands.whitelist", words);
+    let server = server_with(options).await;
+    let doctor = run(&server.connect_string(), &["doctor"]).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let note = "note  which session has the most ephemeral znodes is not known";
+    assert!(doctor.stdout.contains(note), "{doctor:?}");
+}
