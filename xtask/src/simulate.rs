@@ -79,8 +79,8 @@ pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
         .join("debug")
         .join("simulate")
         .with_extension(EXE_EXTENSION);
-    // So few that the tests keep their time on two cores. More seeds are run by hand.
-    InBackground::begin(Command::new(program).args(["--seeds", "250"]))
+    // The tests run the seeds before. So few that the tests keep their time on two cores.
+    InBackground::begin(Command::new(program).args(["--first", "60", "--seeds", "190"]))
 }
 
 /// The command that runs the seeds, optimised: a seed takes a tenth of the time.

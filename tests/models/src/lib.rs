@@ -1,6 +1,5 @@
 //! Models of what the recipes rely on, for `stateright` to check exhaustively.
 
-pub mod assignment;
 pub mod handoff;
 pub mod lease;
 pub mod local_handoff;

@@ -28,18 +28,22 @@ pub(crate) enum Fault {
     Drained,
     Restarted,
     LeaderStopped,
+    FollowerStopped,
     LeaderIsolated,
+    AllRestarted,
     QuorumLost,
 }
 
 impl Fault {
-    const ALL: [Fault; 7] = [
+    const ALL: [Fault; 9] = [
         Fault::Killed,
         Fault::Stopped,
         Fault::Drained,
         Fault::Restarted,
         Fault::LeaderStopped,
+        Fault::FollowerStopped,
         Fault::LeaderIsolated,
+        Fault::AllRestarted,
         Fault::QuorumLost,
     ];
 
@@ -55,6 +59,8 @@ impl Fault {
             Fault::Drained => "an operator drains a worker",
             Fault::Restarted => "a process shuts down and is started again",
             Fault::LeaderStopped => "the leader is stopped (SIGSTOP)",
+            Fault::FollowerStopped => "a follower is stopped (SIGSTOP)",
+            Fault::AllRestarted => "all members are restarted, one after the other",
             Fault::LeaderIsolated => "the leader is cut off from the other members",
             Fault::QuorumLost => "two of three members are killed, for longer than a session lives",
         }
@@ -169,9 +175,19 @@ impl Faults {
             }
             Fault::LeaderStopped => {
                 let leader = self.ensemble.leader().await?;
-                self.ensemble.members()[leader].pause()?;
-                self.for_longer_than_a_session().await;
-                self.ensemble.members()[leader].resume()?;
+                self.stop_member(leader).await?;
+            }
+            Fault::FollowerStopped => {
+                let followers = self.ensemble.followers().await?;
+                let follower = self.rng.choice(followers).context("no follower")?;
+                self.stop_member(follower).await?;
+            }
+            Fault::AllRestarted => {
+                let mut members: Vec<usize> = (0..self.ensemble.members().len()).collect();
+                self.rng.shuffle(&mut members);
+                for member in members {
+                    self.ensemble.restart(member).await?;
+                }
             }
             Fault::LeaderIsolated => {
                 let leader = self.ensemble.leader().await?;
@@ -218,6 +234,13 @@ impl Faults {
         self.recovered(&others(worker)).await?;
         self.ensemble.restart(leader).await?;
         self.processes.start(worker)
+    }
+
+    async fn stop_member(&mut self, member: usize) -> anyhow::Result<()> {
+        self.ensemble.members()[member].pause()?;
+        self.for_longer_than_a_session().await;
+        self.ensemble.members()[member].resume()?;
+        Ok(())
     }
 
     async fn lose_the_quorum(&mut self) -> anyhow::Result<()> {

@@ -11,7 +11,6 @@ mod bad_input;
 mod dev_server;
 mod exit_codes;
 #[cfg(target_os = "linux")]
-mod handoffs;
 mod hostile_text;
 mod leading;
 mod looking;
