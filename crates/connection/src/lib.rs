@@ -21,7 +21,7 @@
 //!
 //! use zookeeper_recipes_connection::{Avoided, Config, Host, Machine, Output, State};
 //! use zookeeper_recipes_protocol::{
-//!     ConnectRequest, ConnectResponse, ReadRequest, Request, RequestBody,
+//!     ConnectRequest, ConnectResponse, ReadRequest, Reply, ReplyBody, Request, RequestBody, xid,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -49,7 +49,7 @@
 //! let asked = ConnectRequest::decode(&sent[4..])?;
 //! assert_eq!((asked.session_id, asked.timeout), (0, 10_000));
 //!
-//! // The server grants one. Now the request goes out.
+//! // The server grants one, and is asked by a ping whether it serves the session.
 //! let mut granted = Vec::new();
 //! let response = ConnectResponse {
 //!     protocol_version: 0,
@@ -60,6 +60,12 @@
 //! };
 //! response.encode_frame(&mut granted);
 //! machine.received(now, &granted);
+//! machine.transmit(now, &mut sent);
+//!
+//! // It does. Now the request goes out.
+//! let mut served = Vec::new();
+//! Reply::new(xid::PING, 1, ReplyBody::Empty).encode_frame(&mut served);
+//! machine.received(now, &served);
 //! let connected = machine.poll();
 //! assert!(matches!(connected, Some(Output::State(State::Connected { session_id: 77, .. }))));
 //! sent.clear();

@@ -72,8 +72,8 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
     assert!(is_said(&format!("{address}: version")), "{examined:?}");
     assert_eq!(
         front.clients().len(),
-        before + 5,
-        "a session, two for the limits, and two words of four letters"
+        before + 6,
+        "a session, two for the limits, and three words of four letters"
     );
     let _holder = stage.holder("/lock").await;
     let who = run_with(&address, &["who", "/lock"], &options).await;
