@@ -93,7 +93,9 @@ fn of_input(error: &InvalidInput) -> Exit {
 }
 
 fn of_opening(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> (Exit, &'static str) {
-    match cause.downcast_ref() {
+    // The refusal of a scheme has the end of the session as its source.
+    let source = cause.source().and_then(|source| source.downcast_ref());
+    match cause.downcast_ref().or(source) {
         Some(ServerError::SessionOver(reason)) => of_session(*reason),
         _ if cause.to_string().contains(": TLS: ") => (
             Exit::Unavailable,

@@ -37,7 +37,9 @@ pub enum Error {
         tried_for: Duration,
         /// Why each host cannot be reached, if this is known.
         ///
-        /// It is in the text of this error, so it is not its source.
+        /// It is in the text of this error, so it is not its source. If a server has ended the
+        /// session, it or its source is a [`ServerError::SessionOver`]. It names the scheme of
+        /// credentials that the server has refused.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 

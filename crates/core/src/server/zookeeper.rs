@@ -208,6 +208,12 @@ struct Unreachable {
 }
 
 impl Unreachable {
+    /// The refusal of credentials, if a server has refused some.
+    fn refused_credentials(&self) -> Option<&Break> {
+        let mut causes = self.obstacles.iter().map(|obstacle| &obstacle.cause);
+        causes.find(|cause| matches!(cause, Break::AuthenticationFailed(_)))
+    }
+
     /// What stands in the way, in words.
     fn text(&self, obstacle: &Break) -> String {
         match obstacle {
@@ -249,12 +255,9 @@ impl Unreachable {
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut causes = self.obstacles.iter().map(|obstacle| &obstacle.cause);
         // A server has answered for all of them.
-        if let Some(refused) = causes.find(|cause| matches!(cause, Break::AuthenticationFailed(_)))
-        {
-            let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
-            return write!(formatter, "{over}: {refused}");
+        if let Some(refused) = self.refused_credentials() {
+            return write!(formatter, "{refused}");
         }
         let mut parts: Vec<(&Host, String, Vec<IpAddr>)> = Vec::new();
         for Obstacle {
@@ -298,7 +301,13 @@ fn shown(host: &Host, addresses: &[IpAddr]) -> String {
 }
 
 /// Its text has the errors of the hosts, so they are not its source.
-impl std::error::Error for Unreachable {}
+impl std::error::Error for Unreachable {
+    /// The end of the session, if a server has refused the credentials.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        static OVER: ServerError = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+        self.refused_credentials().map(|_| &OVER as _)
+    }
+}
 
 impl fmt::Debug for ZookeeperEnsemble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

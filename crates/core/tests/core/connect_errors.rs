@@ -267,9 +267,13 @@ async fn refused_credentials_are_the_cause_beside_hosts_that_are_not_reached() {
         let Error::Connect { cause, .. } = &error else {
             panic!("{error:?}");
         };
-        let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
-        let (cause, over) = (cause.to_string(), over.to_string());
-        assert!(cause.starts_with(&over), "seed {seed}: {cause}");
+        let over = cause.source().and_then(|source| source.downcast_ref());
+        let Some(ServerError::SessionOver(reason)) = over else {
+            panic!("seed {seed}: {cause:?}");
+        };
+        assert_eq!(*reason, SessionEnd::AuthenticationFailed);
+        assert_says_each_cause_once(&error);
+        let cause = cause.to_string();
         let named = cause.contains("\"no-such-scheme\"") && !cause.contains("digest");
         assert!(named, "seed {seed}: {cause}");
     }
