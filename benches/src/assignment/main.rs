@@ -16,6 +16,7 @@ mod planner;
 mod report;
 mod restart;
 mod size;
+mod weighted;
 mod worker;
 
 use std::time::Duration;
@@ -62,6 +63,10 @@ struct Arguments {
     /// Only compute plans, without a server.
     #[arg(long, conflicts_with_all = ["partitions", "workers", "session_timeout", "quick"])]
     plans: bool,
+
+    /// Only the start, the death and the arrival, of ours.
+    #[arg(long, conflicts_with_all = ["plans", "quick"])]
+    phases: bool,
 
     /// Only to see that it works: 40 partitions, 4 workers.
     #[arg(long, conflicts_with_all = ["partitions", "workers", "session_timeout"])]
@@ -140,8 +145,15 @@ async fn main() -> anyhow::Result<()> {
         .heap_mebibytes(512);
     let ensemble = Ensemble::start(1, options).await?;
     let server = &ensemble.members()[0];
+    if arguments.phases {
+        for size in &plan.sizes {
+            let measured = phases::measure(server, *size, plan.times).await?;
+            println!("{}", report::phases(&measured.phases).to_markdown());
+        }
+        return Ok(());
+    }
     let machine = Machine::with(server).await?;
-    let mut progress = Progress::of(plan.sizes.len() + 5);
+    let mut progress = Progress::of(plan.sizes.len() + 6);
     let mut measured = Vec::new();
     for size in [plan.beside_kazoo].iter().chain(&plan.sizes) {
         progress.step(format!("ours, {size}"));
@@ -154,6 +166,8 @@ async fn main() -> anyhow::Result<()> {
         progress.step(format!("a rolling restart, a grace of {grace:?}"));
         restarts.push(restart::measure(server, plan.restart, grace, plan.times).await?);
     }
+    progress.step("weights".to_owned());
+    let weighted = weighted::measure(server, plan.times).await?;
     progress.step(format!("the memory of {} partitions", plan.memory));
     let memory = memory::measure(server, plan.memory, plan.times).await?;
     progress.finish();
@@ -163,6 +177,7 @@ async fn main() -> anyhow::Result<()> {
         memory,
         kazoo,
         restarts,
+        weighted,
         times: plan.times,
     };
     report(&found, machine)?.write(&arguments.destination)

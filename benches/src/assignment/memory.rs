@@ -81,7 +81,7 @@ async fn growth(server: &Server, partitions: usize, times: Times) -> anyhow::Res
         connect_string: server.connect_string(),
         path,
         session_timeout: times.session_timeout,
-        partitions,
+        partitions: Partitions::numbered(partitions),
         options: AssignmentOptions::new(),
         ownership: ownership.clone(),
     };

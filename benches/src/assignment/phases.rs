@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio::sync::Barrier;
 use tokio::time::sleep;
-use zookeeper_recipes_assignment::AssignmentOptions;
+use zookeeper_recipes_assignment::{AssignmentOptions, Partitions};
 use zookeeper_recipes_benches::wire::{Reading, Wire};
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_election::LeaderElection;
@@ -17,9 +17,6 @@ use crate::least;
 use crate::ownership::Ownership;
 use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
-
-/// The moves at once by default, as the documentation says.
-const MOVES_AT_ONCE: usize = 32;
 
 /// One phase.
 #[derive(Clone, Debug)]
@@ -127,7 +124,7 @@ pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow
         connect_string: wire.connect_string(),
         path: format!("/ours/{}-{}", size.partitions, size.workers),
         session_timeout: times.session_timeout,
-        partitions: size.partitions,
+        partitions: Partitions::numbered(size.partitions),
         options: AssignmentOptions::new(),
         ownership: ownership.clone(),
     };
@@ -159,7 +156,7 @@ pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow
     ready.wait().await;
     let begun = clock();
     let mut arrived = begun.phase("arrival", "ours", size, &present, None).await?;
-    let least = least::of_an_arrival(size.partitions, size.workers - 1, MOVES_AT_ONCE);
+    let least = least::of_an_arrival(size.partitions, size.workers - 1);
     arrived.least = Some(least);
     arrived.owned = None;
 

@@ -7,8 +7,9 @@ use zookeeper_recipes_benches::report::{Band, Bands, Cell, Machine, Report, Tabl
 use crate::memory::Memory;
 use crate::phases::{Phase, Phases};
 use crate::planner::{self, Planned};
-use crate::restart::Restart;
+use crate::restart::{Restart, Sample};
 use crate::size::Times;
+use crate::weighted::Weighted;
 
 /// All that was measured.
 pub(crate) struct Found {
@@ -18,6 +19,7 @@ pub(crate) struct Found {
     pub(crate) memory: Memory,
     pub(crate) kazoo: Vec<Phase>,
     pub(crate) restarts: Vec<Restart>,
+    pub(crate) weighted: Weighted,
     pub(crate) times: Times,
 }
 
@@ -37,7 +39,7 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
         .flat_map(|it| &it.phases)
         .collect();
     if !ours.is_empty() {
-        report.table("phases", &phases(&ours));
+        report.table("phases", &phases(ours));
     }
     report.paragraph(&how_phases_are_measured(found.times));
     report.heading("Transactions, beside the least number");
@@ -45,9 +47,10 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
     report.table("transactions", &transactions(&all));
     report.paragraph(
         "The least number is argued, not measured. It counts a create for each lock that a worker \
-         takes, at the start one for the directory of each lock, a transaction for each lock that a \
-         worker releases, one list by each worker of what it owns, and the plans in one transaction \
-         for each 32 moves. Retries and the other directories count only as measured.",
+         takes, at the start one for the directories of 128 locks, a transaction for each lock that \
+         a worker releases, one list by each worker of what it owns, and the plans in one \
+         transaction for as many moves as may be under way. Retries and the other directories count \
+         only as measured.",
     );
     report.heading("How long the leader computes");
     report.table("plans", &planner::table(&found.plans));
@@ -72,12 +75,13 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
     report.heading("Beside kazoo's SetPartitioner");
     let beside = found.measured.iter().take(1).flat_map(|it| &it.phases);
     let beside: Vec<&Phase> = beside.chain(&found.kazoo).collect();
-    report.table("kazoo", &phases(&beside));
+    report.table("kazoo", &phases(beside));
     report.paragraph(
         "kazoo releases all partitions at each change of the group, and allocates them anew once the \
          group has not changed for `time_boundary`: 1 s here, 30 s by default.",
     );
     report_restarts(&mut report, &found.restarts)?;
+    report_weighted(&mut report, &found.weighted)?;
     Ok(report)
 }
 
@@ -99,6 +103,43 @@ fn report_restarts(report: &mut Report, found: &[Restart]) -> anyhow::Result<()>
     Ok(())
 }
 
+fn report_weighted(report: &mut Report, found: &Weighted) -> anyhow::Result<()> {
+    report.heading("Weights, one move at a time");
+    report.table("weighted", &weighted(found));
+    report.bands("weighted", &loads(found))?;
+    report.paragraph(
+        "Twelve partitions of weights from 1 to 7. Four workers come, one after the other, and the \
+         first one leaves. At most one partition with an owner moves at once. After each event the \
+         moves come to an end: the last grant is long before the next event.",
+    );
+    Ok(())
+}
+
+fn weighted(found: &Weighted) -> Table {
+    Table::of(
+        &found.events,
+        &[
+            ("event", &|it| it.what.as_str().into()),
+            ("at [s]", &|it| it.at.into()),
+            ("grants", &|it| u64::from(it.since.grants).into()),
+            ("most of a partition", &|it| {
+                u64::from(it.since.most_grants).into()
+            }),
+            ("the last one after [s]", &|it| it.rested.into()),
+            ("observed for [s]", &|it| it.observed.into()),
+        ],
+    )
+}
+
+fn loads(found: &Weighted) -> Bands {
+    bands(
+        "Owned weight, one move at a time",
+        "owned weight",
+        found.workers,
+        &found.samples,
+    )
+}
+
 fn how_phases_are_measured(times: Times) -> String {
     let Times {
         session_timeout,
@@ -116,13 +157,14 @@ fn how_phases_are_measured(times: Times) -> String {
          - Requests, writes and bytes are those of all workers, until {rest:?} after the \
          balance. A hold gets its loss watch within two tenths of the session timeout. Pings and probes are not counted. \
          Watches are those at the server at the end.\n\
-         - The work of a partition begins and ends at once. At most 32 partitions move at once, and \
-         a plan follows another one after 100 ms, as by default.",
+         - The work of a partition begins and ends at once. At most 32 partitions move at once, or \
+         a hundredth of all if that is more, and a plan follows another one after 100 ms, as by \
+         default.",
         session_timeout + Duration::from_secs(2)
     )
 }
 
-fn phases(phases: &[&Phase]) -> Table {
+pub(crate) fn phases<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Table {
     Table::of(
         phases,
         &[
@@ -220,23 +262,25 @@ fn restarts(restarts: &[Restart]) -> Table {
 }
 
 fn picture(restart: &Restart) -> Bands {
-    let workers = 0..restart.size.workers;
-    let bands = workers.map(|worker| Band {
+    let title = match restart.grace.is_zero() {
+        true => "Owned partitions in a rolling restart",
+        false => "The same with a grace",
+    };
+    let workers = restart.size.workers;
+    bands(title, "owned partitions", workers, &restart.samples)
+}
+
+fn bands(title: &str, up: &str, workers: usize, samples: &[Sample]) -> Bands {
+    let heights = |worker: usize| samples.iter().map(move |it| it.by_worker[worker] as f64);
+    let bands = (0..workers).map(|worker| Band {
         name: format!("worker {worker}"),
-        heights: restart
-            .samples
-            .iter()
-            .map(|it| it.by_worker[worker] as f64)
-            .collect(),
+        heights: heights(worker).collect(),
     });
     Bands {
-        title: match restart.grace.is_zero() {
-            true => "Owned partitions in a rolling restart".to_owned(),
-            false => "The same with a grace".to_owned(),
-        },
+        title: title.to_owned(),
         right: "seconds".to_owned(),
-        up: "owned partitions".to_owned(),
-        moments: restart.samples.iter().map(|sample| sample.at).collect(),
+        up: up.to_owned(),
+        moments: samples.iter().map(|sample| sample.at).collect(),
         bands: bands.collect(),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use tokio::sync::{Barrier, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::interval;
-use zookeeper_recipes_assignment::AssignmentOptions;
+use zookeeper_recipes_assignment::{AssignmentOptions, Partitions};
 use zookeeper_recipes_testkit::Server;
 
 use crate::ownership::{Ownership, Since};
@@ -51,7 +51,7 @@ pub(crate) async fn measure(
         connect_string: server.connect_string(),
         path: format!("/restart/{}-{}", size.workers, grace.as_secs()),
         session_timeout: times.session_timeout,
-        partitions: size.partitions,
+        partitions: Partitions::numbered(size.partitions),
         options: AssignmentOptions::new().grace(grace),
         ownership: ownership.clone(),
     };
@@ -87,8 +87,11 @@ pub(crate) async fn measure(
     })
 }
 
-/// Notes the partitions of each worker, again and again, until it is enough.
-fn sample(ownership: Ownership, began: Instant) -> (oneshot::Sender<()>, JoinHandle<Vec<Sample>>) {
+/// Notes the weight of what each worker owns, again and again, until it is enough.
+pub(crate) fn sample(
+    ownership: Ownership,
+    began: Instant,
+) -> (oneshot::Sender<()>, JoinHandle<Vec<Sample>>) {
     let (enough, mut is_enough) = oneshot::channel();
     let sampling = tokio::spawn(async move {
         let mut samples = Vec::new();

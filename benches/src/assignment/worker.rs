@@ -20,7 +20,7 @@ pub(crate) struct Setting {
     /// The path of the assignment.
     pub(crate) path: String,
     pub(crate) session_timeout: Duration,
-    pub(crate) partitions: usize,
+    pub(crate) partitions: Partitions,
     pub(crate) options: AssignmentOptions,
     pub(crate) ownership: Ownership,
 }
@@ -86,7 +86,7 @@ async fn work(
     let assignment = Assignment::with_options(
         &session,
         &setting.path,
-        Partitions::numbered(setting.partitions),
+        setting.partitions.clone(),
         format!("worker-{number}"),
         setting.options.clone(),
     )?;

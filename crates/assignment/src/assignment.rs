@@ -36,7 +36,8 @@ const LONGEST_ID: usize = 200;
 /// | `locks/<partition>` | the lock of the partition |
 /// | `orders` | what operators ask for |
 ///
-/// A znode has at most about 32 KiB. The rest of a longer plan is in `plan/<worker>#1` and so on.
+/// A plan, and what a worker owns, is in pieces of about 4 KiB: `<worker>`, `<worker>#1` and so on. A
+/// change writes, and its readers read, only the pieces that it changes.
 ///
 /// # Limits
 ///
@@ -44,7 +45,7 @@ const LONGEST_ID: usize = 200;
 /// |---|---|
 /// | partitions | 100,000. [`Partitions`] with more are refused. |
 /// | locks that a worker enters at once | 64, with a create and a list each: at most 128 requests are outstanding. A worker that waits for a predecessor has entered. |
-/// | partitions with an owner that move at once | [`AssignmentOptions::max_moves`] |
+/// | partitions with an owner that move at once | 32, or a hundredth of all if that is more: [`AssignmentOptions::max_moves`] |
 ///
 /// # Memory
 ///
@@ -174,7 +175,7 @@ impl Assignment {
     /// |---|---|---|---|
     /// | the first value: a `sync`, the names, what each worker owns | 2, and 1 for each worker | 3 | 1, and 1 for each worker |
     /// | a worker comes or goes: the names | 1 more | 1 more | 0 |
-    /// | a worker owns other partitions: a read of up to 32 KiB | 1 more | 1 more | 0 |
+    /// | a worker owns other partitions: a read for each 4 KiB that changed | 1 or more | 1 more | 0 |
     ///
     /// # Errors
     ///

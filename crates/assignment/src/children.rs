@@ -1,6 +1,7 @@
 //! The children of a directory, with their data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
@@ -13,9 +14,11 @@ use crate::kept::Source;
 /// The data of each child, by its name.
 pub(crate) type Children = BTreeMap<String, Arc<[u8]>>;
 
-/// The children of a directory. Each change costs a read of what has changed.
+/// Children of a directory. Each change costs a read of what has changed.
 pub(crate) struct ChildrenOf {
     directory: NodePath,
+    /// True if the names are those that the server lists. Otherwise the reader says which they are.
+    lists: bool,
     /// `None` if the names must be read.
     names_changed: Option<Watch>,
     children: Children,
@@ -25,13 +28,23 @@ pub(crate) struct ChildrenOf {
 }
 
 impl ChildrenOf {
+    /// All children of a directory.
     pub(crate) fn new(directory: &NodePath) -> ChildrenOf {
         ChildrenOf {
             directory: directory.clone(),
+            lists: true,
             names_changed: None,
             children: Children::new(),
             stale: BTreeSet::new(),
             watches: FuturesUnordered::new(),
+        }
+    }
+
+    /// The children that the reader [asks for](Self::read_these).
+    pub(crate) fn some(directory: &NodePath) -> ChildrenOf {
+        ChildrenOf {
+            lists: false,
+            ..ChildrenOf::new(directory)
         }
     }
 
@@ -60,21 +73,46 @@ impl ChildrenOf {
         }
     }
 
+    /// Reads and watches these children, as far as they are not known. One that is missing is
+    /// watched, too.
+    pub(crate) async fn read_these(
+        &mut self,
+        server: &dyn ServerSession,
+        names: impl Iterator<Item = String>,
+    ) -> Result<&Children, ServerError> {
+        let unknown = names.filter(|name| !self.children.contains_key(name));
+        self.stale.extend(unknown.collect::<Vec<_>>());
+        self.read_stale(server).await?;
+        Ok(&self.children)
+    }
+
     async fn read_stale(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let path = |name: &String| format!("{}/{name}", self.directory);
         let read = |name: &String| {
-            let path = format!("{}/{name}", self.directory);
+            let path = path(name);
             async move { server.get_and_watch(&path).await }
         };
         let answers = join_all(self.stale.iter().map(read)).await;
         for (name, answer) in std::mem::take(&mut self.stale).into_iter().zip(answers) {
-            match answer {
+            let watch = match answer {
                 Ok((data, _, changed)) => {
                     self.children.insert(name.clone(), data.into());
-                    self.watches.push(changed.map(move |_| name).boxed());
+                    changed
                 }
-                Err(error) if error.is(Refusal::NoNode) => drop(self.children.remove(&name)),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.children.remove(&name);
+                    if self.lists {
+                        continue;
+                    }
+                    let (found, changed) = server.exists_and_watch(&path(&name)).await?;
+                    if found.is_some() {
+                        self.stale.insert(name.clone());
+                    }
+                    changed
+                }
                 Err(error) => return Err(error),
-            }
+            };
+            self.watches.push(watch.map(move |_| name).boxed());
         }
         Ok(())
     }
@@ -88,7 +126,10 @@ impl Source for ChildrenOf {
     }
 
     fn reset(&mut self) {
-        *self = ChildrenOf::new(&self.directory);
+        *self = ChildrenOf {
+            lists: self.lists,
+            ..ChildrenOf::new(&self.directory)
+        };
     }
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<Children, ServerError> {
@@ -100,12 +141,19 @@ impl Source for ChildrenOf {
     }
 
     async fn changed(&mut self) {
-        let Some(names_changed) = &mut self.names_changed else {
+        if !self.stale.is_empty() {
             return;
+        }
+        let names_changed = async {
+            match &mut self.names_changed {
+                Some(changed) => drop(changed.await),
+                None if self.lists => {}
+                None => pending().await,
+            }
         };
         tokio::select! {
             biased;
-            _ = names_changed => self.names_changed = None,
+            () = names_changed => self.names_changed = None,
             Some(name) = self.watches.next() => drop(self.stale.insert(name)),
         }
         // All that has changed by now is read at once.

@@ -57,6 +57,14 @@ pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
 }
 
+/// An event at this level, with the path of the assignment and the worker that reports it.
+macro_rules! report {
+    ($reporter:ident, $level:ident, $text:literal, $($fields:tt)*) => {{
+        let (path, by) = (&$reporter.path, &$reporter.worker);
+        tracing::$level!(target: TARGET, %path, worker = %by, $($fields)*, $text);
+    }};
+}
+
 impl Reporter {
     /// The leader has written plans by which these partitions move.
     pub(crate) fn planned(&self, moves: &[Move], deferred: usize) {
@@ -85,120 +93,112 @@ impl Reporter {
 
     /// The worker has opened a further session for its locks, and has so many now.
     pub(crate) fn further_session(&self, sessions: usize) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::info!(target: TARGET, %path, %worker, sessions, "further session");
+        report!(self, info, "further session", sessions);
     }
 
     /// `owns` is the number of partitions that the worker owns now.
     pub(crate) fn owned(&self, partition: &str, token: FencingToken, owns: usize) {
-        let (path, worker, token) = (&self.path, &self.worker, token.get());
-        tracing::debug!(target: TARGET, %path, %worker, partition, token, "partition owned");
+        report!(
+            self,
+            debug,
+            "partition owned",
+            partition,
+            token = token.get()
+        );
         gauge(OWNED, &self.name, owns);
     }
 
     pub(crate) fn draining(&self, partition: &str, why: Release) {
-        let (path, worker, reason) = (&self.path, &self.worker, why.word());
-        tracing::debug!(target: TARGET, %path, %worker, partition, reason, "partition draining");
+        report!(
+            self,
+            debug,
+            "partition draining",
+            partition,
+            reason = why.word()
+        );
     }
 
     /// `owns` is the number of partitions that the worker owns now.
     pub(crate) fn released(&self, partition: &str, token: FencingToken, why: Release, owns: usize) {
-        let (path, worker, token, reason) = (&self.path, &self.worker, token.get(), why.word());
-        tracing::debug!(
-            target: TARGET, %path, %worker, partition, token, reason, "partition released"
-        );
+        let (token, reason) = (token.get(), why.word());
+        report!(self, debug, "partition released", partition, token, reason);
         count(RELEASES, &self.name, reason);
         gauge(OWNED, &self.name, owns);
     }
 
     /// The work on a partition returned before the partition was to be released.
     pub(crate) fn worked<E: fmt::Display>(&self, partition: &str, result: Result<(), E>) {
-        let (path, worker) = (&self.path, &self.worker);
         match result {
-            Ok(()) => {
-                tracing::info!(target: TARGET, %path, %worker, partition, "work returned early");
-            }
-            Err(error) => {
-                tracing::warn!(target: TARGET, %path, %worker, partition, %error, "work failed");
-            }
+            Ok(()) => report!(self, info, "work returned early", partition),
+            Err(error) => report!(self, warn, "work failed", partition, %error),
         }
     }
 
     /// The work did not end in time, and was dropped.
     pub(crate) fn dropped(&self, partition: &str, after: Duration) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(target: TARGET, %path, %worker, partition, ?after, "work dropped");
+        report!(self, warn, "work dropped", partition, ?after);
     }
 
     /// The work has not ended yet, and there is no limit.
     pub(crate) fn still_draining(&self, partition: &str, waited: Duration) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(target: TARGET, %path, %worker, partition, ?waited, "work does not end");
+        report!(self, warn, "work does not end", partition, ?waited);
     }
 
     pub(crate) fn not_warmed(&self, partition: &str, after: Duration) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(
-            target: TARGET, %path, %worker, partition, ?after, "partition not warmed in time"
+        report!(
+            self,
+            warn,
+            "partition not warmed in time",
+            partition,
+            ?after
         );
     }
 
     pub(crate) fn not_acquired(&self, partition: &str, error: &Error) {
-        let (path, worker) = (&self.path, &self.worker);
         match may_pass(error) {
-            true => tracing::debug!(
-                target: TARGET, %path, %worker, partition, %error, "acquiring the partition again"
-            ),
-            false => tracing::warn!(
-                target: TARGET, %path, %worker, partition, %error, "partition not acquired"
-            ),
+            true => report!(self, debug, "acquiring the partition again", partition, %error),
+            false => report!(self, warn, "partition not acquired", partition, %error),
         }
     }
 
     pub(crate) fn not_released(&self, partition: &str, error: &Error) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::debug!(
-            target: TARGET, %path, %worker, partition, %error, "partition lost before its release"
-        );
+        report!(self, debug, "partition lost before its release", partition, %error);
     }
 
     pub(crate) fn no_plan(&self) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::debug!(target: TARGET, %path, %worker, "no plan");
+        tracing::debug!(target: TARGET, path = %self.path, worker = %self.worker, "no plan");
     }
 
     pub(crate) fn plan_unreadable(&self, znode: &str, problem: &Unreadable) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(target: TARGET, %path, %worker, znode, %problem, "plan not read");
+        report!(self, warn, "plan not read", znode, %problem);
     }
 
     /// The record of the partitions cannot be read, so nothing is planned.
     pub(crate) fn record_unreadable(&self, znode: &str, problem: &Unreadable) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(
-            target: TARGET, %path, %worker, znode, %problem,
-            remedy = "set_partitions writes the record anew", "partitions not read"
-        );
+        let remedy = "set_partitions writes the record anew";
+        report!(self, warn, "partitions not read", znode, %problem, remedy);
     }
 
     /// Other partitions are recorded than those that this worker was made with.
     pub(crate) fn other_partitions(&self, recorded: usize, given: usize) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(
-            target: TARGET, %path, %worker, recorded, given,
-            remedy = "set_partitions replaces the recorded ones", "other partitions are recorded"
+        let remedy = "set_partitions replaces the recorded ones";
+        report!(
+            self,
+            warn,
+            "other partitions are recorded",
+            recorded,
+            given,
+            remedy
         );
     }
 
     /// The leader cannot plan, and resigns.
     pub(crate) fn not_planned(&self, error: &Error) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::warn!(target: TARGET, %path, %worker, %error, "not planned");
+        report!(self, warn, "not planned", %error);
     }
 
     pub(crate) fn planning_again(&self, error: &Error) {
-        let (path, worker) = (&self.path, &self.worker);
-        tracing::debug!(target: TARGET, %path, %worker, %error, "planning again");
+        report!(self, debug, "planning again", %error);
     }
 }
 

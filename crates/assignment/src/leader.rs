@@ -14,16 +14,15 @@ use zookeeper_recipes_election::Term;
 use zookeeper_recipes_group::{Group, GroupState};
 use zookeeper_recipes_lock::ExclusiveLock;
 
-use crate::children::{Children, ChildrenOf};
 use crate::events::Reporter;
-use crate::kept::{Kept, keep};
+use crate::kept_state::KeptState;
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
 use crate::partitions::Partitions;
 use crate::patience::Late;
 use crate::planner::{Looked, Planner, State};
 use crate::plans::{self, NotRead, Plans};
-use crate::recorded::{self, RecordAt, Recorded};
+use crate::recorded::{self, Recorded};
 
 /// From this number of partitions on, the plans are computed on a thread of their own. For fewer,
 /// that takes less than a millisecond or two.
@@ -57,11 +56,8 @@ pub(crate) struct Leader {
 /// What the leader watches.
 struct Watched {
     workers: watch::Receiver<GroupState>,
-    owned: Kept<Children>,
-    orders: Kept<Children>,
-    drains: Kept<Children>,
-    pins: Kept<Children>,
-    partitions: Kept<Recorded>,
+    /// What is owned, the orders, the drains and the pins.
+    state: KeptState<4>,
 }
 
 /// What a leader needs for a look at the state.
@@ -138,14 +134,10 @@ impl Leader {
 
     fn watch(&self) -> Watched {
         let layout = &self.layout;
-        let children = |directory| keep(&self.session, ChildrenOf::new(directory));
+        let directories = [&layout.owned, &layout.orders, &layout.drains, &layout.pins];
         Watched {
             workers: self.group.watch(),
-            owned: children(&layout.owned),
-            orders: children(&layout.orders),
-            drains: children(&layout.drains),
-            pins: children(&layout.pins),
-            partitions: keep(&self.session, RecordAt::new(&layout.partitions)),
+            state: KeptState::new(&self.session, directories, Some(&layout.partitions)),
         }
     }
 
@@ -168,9 +160,10 @@ impl Leader {
                 at_once: false,
             });
         };
-        let has_written = !looked.operations.is_empty();
-        let written = plans::write(term, looked.operations).await;
-        written.map_err(|error| match error {
+        let (operations, looked) = (looked.operations, looked.next);
+        let has_written = !operations.is_empty();
+        let written = plans::write(term, operations).await;
+        let took = written.map_err(|error| match error {
             Error::OutcomeUnknown { .. } => NoPlan::Again(error),
             Error::Refused {
                 refusal:
@@ -179,6 +172,8 @@ impl Leader {
             } => NoPlan::Again(error),
             error => NoPlan::Resign(error),
         })?;
+        let timeout = self.session.timeout().unwrap_or(Duration::MAX);
+        desk.planner.written(looked.deferred, took, timeout);
         if has_written {
             self.reporter.planned(&looked.moves, looked.deferred);
         }
@@ -188,7 +183,7 @@ impl Leader {
         let has_blamed = self.blame(&looked.late, &mut desk.planner).await;
         Ok(Next {
             ends: looked.ends,
-            unsettled: looked.unsettled,
+            unsettled: looked.unsettled > 0,
             rest: rest(least, desk.took, looked.deferred > 0 || has_blamed),
             at_once: has_blamed,
         })
@@ -250,8 +245,8 @@ impl Leader {
     }
 
     /// Reports a record that cannot be read, once. The plans stay as they are meanwhile.
-    fn report_record(&self, watched: &Watched, desk: &mut Desk) {
-        let recorded = watched.partitions.borrow().clone();
+    fn report_record(&self, watched: &mut Watched, desk: &mut Desk) {
+        let recorded = watched.state.record();
         let Some(recorded) = recorded.filter(|it| matches!(**it, Recorded::Unreadable(..))) else {
             desk.unreadable = None;
             return;
@@ -313,11 +308,8 @@ impl Watched {
     /// The state now. `None` if a part of it is not known yet.
     fn state(&mut self) -> Option<State> {
         let workers = self.workers.borrow_and_update().clone();
-        let owned = self.owned.borrow_and_update().clone()?;
-        let orders = self.orders.borrow_and_update().clone()?;
-        let drains = self.drains.borrow_and_update().clone()?;
-        let pins = self.pins.borrow_and_update().clone()?;
-        let recorded = self.partitions.borrow_and_update().clone()?;
+        let [owned, orders, drains, pins] = self.state.children()?;
+        let recorded = self.state.record()?;
         let (GroupState::Members(members), Recorded::Partitions(partitions)) =
             (workers, &*recorded)
         else {
@@ -335,31 +327,14 @@ impl Watched {
 
     /// Waits until a part of the state has changed. False if the session is closed.
     async fn changed(&mut self) -> bool {
-        let changed = tokio::select! {
+        tokio::select! {
             biased;
-            changed = self.workers.changed() => changed,
-            changed = self.owned.changed() => changed,
-            changed = self.orders.changed() => changed,
-            changed = self.drains.changed() => changed,
-            changed = self.pins.changed() => changed,
-            changed = self.partitions.changed() => changed,
-        };
-        changed.is_ok()
+            changed = self.workers.changed() => changed.is_ok(),
+            changed = self.state.changed() => changed,
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const INTERVAL: Duration = Duration::from_millis(100);
-
-    #[test]
-    fn leader_computes_for_at_most_a_fifth_of_its_time_unless_moves_wait() {
-        let second = Duration::from_secs(1);
-        assert_eq!(rest(INTERVAL, second, false), second * 4);
-        assert_eq!(rest(INTERVAL, second / 1000, false), INTERVAL);
-        assert_eq!(rest(INTERVAL, second, true), INTERVAL, "moves wait for it");
-        assert_eq!(rest(INTERVAL, second * 40, false), LONGEST_REST);
-    }
-}
+#[path = "../tests/unit/leader.rs"]
+mod tests;

@@ -69,7 +69,8 @@
 //! | 5 | B | publishes itself as the owner. The leader sees that the move is done |
 //!
 //! A serves until step 3, so the gap in service is that of the work that drains and of the handoff.
-//! At most [`max_moves`](AssignmentOptions::max_moves) partitions are in these steps at once.
+//! How many partitions are in these steps at once follows the servers, up to
+//! [`max_moves`](AssignmentOptions::max_moves).
 //!
 //! A move that has made no progress within [`move_within`](AssignmentOptions::move_within) does not
 //! hold up others:
@@ -129,16 +130,14 @@
 //! that you have connected has one session, and refuses the locks beyond
 //! [`Session::ephemeral_bytes_left`]. For each plan the leader reads all that
 //! is owned from its memory, on a thread of its own if there are 2,000 partitions or more. It then
-//! rests for four times as long, at most 5 s, unless moves wait for their turn. A
-//! [rollout](AssignmentOptions::max_moves) of thousands of partitions needs a plan for each few of
-//! them: raise the number of moves at once.
+//! rests for four times as long, at most 5 s, unless moves wait for their turn.
 //!
 //! # Costs
 //!
 //! | | requests | watches |
 //! |---|---|---|
 //! | a worker at rest: the group's member, the campaign, the plan, its record, and a lock for each partition | 0 | 5, and 1 for each partition |
-//! | the leader at rest | 0 more | about 9 more, 1 for each worker, 1 for each order |
+//! | the leader at rest | 0 more | about 9 more, 1 for each worker and each further 4 KiB of its record, 1 for each order |
 //! | a move: the plan, B's entry and watch, A's look, the release, the two records | about 12 | 3 more, until it is done |
 //!
 //! Events and metrics: see [`common::docs::events`].
@@ -152,6 +151,7 @@ mod children;
 pub mod docs;
 mod events;
 mod kept;
+mod kept_state;
 mod layout;
 mod leader;
 mod member;
@@ -179,8 +179,8 @@ mod running;
 mod sessions;
 mod slots;
 mod status;
-mod status_watch;
 mod task;
+mod window;
 mod work;
 mod worker;
 

@@ -10,6 +10,7 @@ use crate::balance::{Candidate, Place, Target, target};
 use crate::patience::{Aside, Fault, LONGEST, Late, Patience, Progress, UnderWay};
 use crate::pieces::Lines;
 use crate::plan::{Numbers, PlannedPartition, PlannedWorker};
+use crate::window::Window;
 
 /// The worker should own the partition.
 pub(crate) const OWN: &str = "own";
@@ -49,9 +50,10 @@ pub(crate) struct Next {
     pub(crate) deferred: usize,
     /// The partitions that a worker should own and does not own yet.
     pub(crate) unsettled: usize,
-    /// The moves that have taken too long, and when the next one will have.
+    /// The moves that have taken too long.
     pub(crate) late: Vec<Late>,
-    pub(crate) late_at: Option<Instant>,
+    /// When the next move has taken too long, or the first grace ends.
+    pub(crate) ends: Option<Instant>,
     /// The workers that are set aside no more.
     pub(crate) back: Vec<String>,
 }
@@ -139,20 +141,27 @@ struct Look<'a> {
 
 impl View {
     /// The next plans. The same state, the same goal and the same patience give the same plans.
-    pub(crate) fn next(&self, goal: &mut Goal, patience: &mut Patience, now: Instant) -> Next {
+    pub(crate) fn next(
+        &self,
+        goal: &mut Goal,
+        patience: &mut Patience,
+        window: &mut Window,
+        now: Instant,
+    ) -> Next {
         let mut look = Look::new(self);
         let moves = look.under_way();
-        let back = patience.follow(&moves, &look.progress(), now);
+        let (ended, back) = patience.follow(&moves, &look.progress(), now);
+        let at_once = window.ended(ended, self.partitions.len(), self.max_moves);
         let (late, late_at) = patience.late(&moves, self.move_within, now);
         look.set_aside(patience);
         goal.follow(&look, patience);
-        let next = look.next(goal, patience);
+        let next = look.next(goal, patience, at_once);
         let begins = next.moves.iter();
         let begun_at = patience.begin(begins.map(|it| (&*it.partition, &*it.to)), now);
         let begun_at = begun_at.map(|at| at + self.move_within.min(LONGEST));
         Next {
             late,
-            late_at: late_at.into_iter().chain(begun_at).min(),
+            ends: late_at.into_iter().chain(begun_at).min(),
             back,
             ..next
         }
@@ -421,7 +430,7 @@ impl<'a> Look<'a> {
         found.present.is_some() && owner != found.present && (owner.is_some() || is_given)
     }
 
-    fn next(&self, goal: &Goal, patience: &Patience) -> Next {
+    fn next(&self, goal: &Goal, patience: &Patience, at_once: usize) -> Next {
         let mut next = Next::default();
         let names: Vec<&String> = self.view.partitions.keys().collect();
         for member in &self.workers[..self.members as usize] {
@@ -456,7 +465,7 @@ impl<'a> Look<'a> {
             self.own(&mut next, names[number], found, to);
         }
         waiting.sort_unstable();
-        let mut room = self.view.max_moves.saturating_sub(under_way);
+        let mut room = at_once.saturating_sub(under_way);
         for (_, number) in waiting {
             let (name, found) = (names[number as usize], &self.found[number as usize]);
             // A worker that gives none is not asked for more.

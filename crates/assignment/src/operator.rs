@@ -11,8 +11,7 @@ use crate::partitions::Partitions;
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::routing::{Routing, watch_routing};
-use crate::status::{AssignmentStatus, read_status};
-use crate::status_watch::watch_status;
+use crate::status::{AssignmentStatus, read_status, watch_status};
 
 /// An operator of an assignment: a program that sees and directs the workers, and is none.
 ///

@@ -56,7 +56,7 @@ impl AssignmentOptions {
     /// | zone | none |
     /// | name | none |
     /// | access control list | everyone may do everything |
-    /// | max moves | 32 |
+    /// | max moves | 32, or a hundredth of the partitions if that is more |
     /// | grace | none |
     /// | plan interval | 100 ms |
     /// | warm | nothing, for at most 30 s |
@@ -69,7 +69,7 @@ impl AssignmentOptions {
             zone: None,
             name: Arc::default(),
             acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-            max_moves: 32,
+            max_moves: usize::MAX,
             grace: Duration::ZERO,
             plan_interval: Duration::from_millis(100),
             warm: None,
@@ -109,7 +109,12 @@ impl AssignmentOptions {
         self
     }
 
-    /// How many partitions that have an owner may move at once. It must not be zero.
+    /// The most partitions with an owner that may move at once. It must not be zero.
+    ///
+    /// The leader moves fewer at once if the servers are slow. It begins with 32. Each move that ends
+    /// while others wait adds one, up to this limit, and up to 32 or a hundredth of the partitions,
+    /// whichever is more. A write of plans that takes longer than a twentieth of the session timeout
+    /// halves the number. Moves that are under way continue then.
     ///
     /// A partition without an owner gets one at once, and does not count. So a start of many workers
     /// divides the partitions at once, as far as no worker has published that it owns them.

@@ -1,9 +1,9 @@
 //! The plan of one worker, as the worker reads it.
 
-use futures_util::future::select_all;
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
-use zookeeper_recipes_core::{NodePath, Refusal, ServerError};
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{NodePath, ServerError};
 
+use crate::children::ChildrenOf;
 use crate::kept::Source;
 use crate::pieces::{self, Lines, Piece, Unreadable};
 
@@ -22,39 +22,15 @@ pub(crate) enum OwnPlan {
 
 /// The znodes of the plan of a worker.
 pub(crate) struct PlanOf {
-    directory: NodePath,
     worker: String,
-    watches: Vec<Watch>,
+    pieces: ChildrenOf,
 }
 
 impl PlanOf {
     pub(crate) fn new(directory: &NodePath, worker: &str) -> PlanOf {
         PlanOf {
-            directory: directory.clone(),
             worker: worker.to_owned(),
-            watches: Vec::new(),
-        }
-    }
-
-    /// Reads a piece and watches it. `None` if it does not exist.
-    async fn read_piece(
-        &mut self,
-        server: &dyn ServerSession,
-        path: &str,
-    ) -> Result<Option<Vec<u8>>, ServerError> {
-        loop {
-            match server.get_and_watch(path).await {
-                Ok((data, _, changed)) => {
-                    self.watches.push(changed);
-                    return Ok(Some(data));
-                }
-                Err(error) if error.is(Refusal::NoNode) => {}
-                Err(error) => return Err(error),
-            }
-            if let (None, created) = server.exists_and_watch(path).await? {
-                self.watches.push(created);
-                return Ok(None);
-            }
+            pieces: ChildrenOf::some(directory),
         }
     }
 }
@@ -63,36 +39,42 @@ impl Source for PlanOf {
     type Value = OwnPlan;
 
     fn path(&self) -> &NodePath {
-        &self.directory
+        self.pieces.path()
     }
 
     fn reset(&mut self) {
-        self.watches.clear();
+        self.pieces.reset();
     }
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<OwnPlan, ServerError> {
-        self.watches.clear();
-        let (mut plan, mut of, mut index) = (Lines::new(), 1, 0);
-        while index < of {
-            let path = format!("{}/{}", self.directory, pieces::name(&self.worker, index));
-            let Some(data) = self.read_piece(server, &path).await? else {
-                return Ok(OwnPlan::Missing);
-            };
-            match Piece::parse(PLAN, &data) {
-                Ok(piece) => {
-                    of = of.max(piece.of);
-                    plan.extend(piece.lines);
+        // The first piece says how many there are.
+        let mut of = 1;
+        loop {
+            let name = |index| pieces::name(&self.worker, index);
+            let found = self.pieces.read_these(server, (0..of).map(name)).await?;
+            let (mut plan, known) = (Lines::new(), of);
+            for name in (0..known).map(name) {
+                let Some(data) = found.get(&name) else {
+                    return Ok(OwnPlan::Missing);
+                };
+                match Piece::parse(PLAN, data) {
+                    Ok(piece) => {
+                        of = of.max(piece.of);
+                        plan.extend(piece.lines);
+                    }
+                    Err(problem) => {
+                        let path = format!("{}/{name}", self.pieces.path());
+                        return Ok(OwnPlan::Unreadable(path, problem));
+                    }
                 }
-                Err(problem) => return Ok(OwnPlan::Unreadable(path, problem)),
             }
-            index += 1;
+            if of == known {
+                return Ok(OwnPlan::Plan(plan));
+            }
         }
-        Ok(OwnPlan::Plan(plan))
     }
 
     async fn changed(&mut self) {
-        if !self.watches.is_empty() {
-            select_all(&mut self.watches).await;
-        }
+        self.pieces.changed().await;
     }
 }

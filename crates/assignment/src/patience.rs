@@ -21,7 +21,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The reason in the event.
+    /// The reason in the event, and in the plan of the worker.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Fault::TakesNone => "takes_none",
@@ -94,13 +94,14 @@ impl Patience {
         }
     }
 
-    /// Notes what moves now. Returns the workers that are set aside no more.
+    /// Notes what moves now. Returns how many moves have ended, and the workers that are set aside no
+    /// more.
     pub(crate) fn follow(
         &mut self,
         moves: &[UnderWay<'_>],
         members: &BTreeMap<&str, Progress>,
         now: Instant,
-    ) -> Vec<String> {
+    ) -> (usize, Vec<String>) {
         let mut before = std::mem::take(&mut self.begun);
         for each in moves {
             let begun = before.remove(each.partition);
@@ -111,6 +112,7 @@ impl Patience {
             let begun = begun.unwrap_or_else(|| (each.to.to_owned(), now));
             self.begun.insert(each.partition.to_owned(), begun);
         }
+        let ended = before.len();
         self.stuck
             .retain(|partition| self.begun.contains_key(partition));
         self.shown
@@ -139,7 +141,7 @@ impl Patience {
             }
             !has_ended
         });
-        back
+        (ended, back)
     }
 
     /// Notes what begins to move now. Returns the time, if anything does.
@@ -209,29 +211,17 @@ impl Patience {
     }
 }
 
-const TAKES_NONE: &str = "takes none: ";
-const GIVES_NONE: &str = "gives none: ";
-
 impl Aside {
     /// The note in the plan of a worker that is set aside.
     pub(crate) fn note(&self) -> String {
-        let fault = match self.fault {
-            Fault::TakesNone => TAKES_NONE,
-            Fault::GivesNone => GIVES_NONE,
-        };
-        format!("{fault}{}", self.partition)
+        format!("{} {}", self.fault.word(), self.partition)
     }
 
     fn parse(note: &str) -> Option<Aside> {
-        let known = |(prefix, fault)| Some((note.strip_prefix(prefix)?, fault));
-        let mut faults = [
-            (TAKES_NONE, Fault::TakesNone),
-            (GIVES_NONE, Fault::GivesNone),
-        ]
-        .into_iter();
-        let (partition, fault) = faults.find_map(known)?;
+        let (word, partition) = note.split_once(' ')?;
+        let mut faults = [Fault::TakesNone, Fault::GivesNone].into_iter();
         Some(Aside {
-            fault,
+            fault: faults.find(|fault| fault.word() == word)?,
             partition: partition.to_owned(),
             mark: None,
         })

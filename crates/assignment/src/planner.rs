@@ -11,12 +11,13 @@ use zookeeper_recipes_group::Member;
 use crate::children::Children;
 use crate::layout::FREEZE;
 use crate::member::MemberData;
-use crate::next_plans::{Goal, Move, OWN, View};
+use crate::next_plans::{Goal, Next, OWN, View};
 use crate::options::AssignmentOptions;
 use crate::owned::{self, Owner};
 use crate::partitions::Partitions;
 use crate::patience::{Fault, LONGEST, Late, Patience};
 use crate::plans::Plans;
+use crate::window::Window;
 
 /// The state as the leader has read it last.
 #[derive(Clone, Debug)]
@@ -36,6 +37,7 @@ pub(crate) struct Planner {
     /// The workers that have vanished, and when their grace ends.
     gone: BTreeMap<String, Instant>,
     patience: Patience,
+    window: Window,
     /// True if this leader has taken over what the one before it has noted.
     has_begun: bool,
 }
@@ -45,18 +47,8 @@ pub(crate) struct Planner {
 pub(crate) struct Looked {
     /// The writes that make the plans the next ones.
     pub(crate) operations: Vec<Operation>,
-    /// The partitions that get another worker.
-    pub(crate) moves: Vec<Move>,
-    /// The number of moves that wait, because enough partitions move already.
-    pub(crate) deferred: usize,
-    /// True if a partition is not where it should be.
-    pub(crate) unsettled: bool,
-    /// When the first grace ends, or the next move has taken too long.
-    pub(crate) ends: Option<Instant>,
-    /// The moves that have taken too long.
-    pub(crate) late: Vec<Late>,
-    /// The workers that are set aside no more.
-    pub(crate) back: Vec<String>,
+    /// What the writes were made of. The plans are no longer in it.
+    pub(crate) next: Next,
 }
 
 impl Planner {
@@ -78,16 +70,24 @@ impl Planner {
             }
         }
         let grace_ends = self.await_the_gone(&mut view, options.grace, now);
-        let next = view.next(&mut self.goal, &mut self.patience, now);
+        let Planner {
+            goal,
+            patience,
+            window,
+            ..
+        } = self;
+        let mut next = view.next(goal, patience, window, now);
+        next.ends = next.ends.into_iter().chain(grace_ends).min();
+        let plans_next = std::mem::take(&mut next.plans);
         Looked {
-            operations: plans.change(&options.acl, next.plans),
-            moves: next.moves,
-            deferred: next.deferred,
-            unsettled: next.unsettled > 0,
-            ends: grace_ends.into_iter().chain(next.late_at).min(),
-            late: next.late,
-            back: next.back,
+            operations: plans.change(&options.acl, plans_next),
+            next,
         }
+    }
+
+    /// Notes how many moves wait for their turn, and the longest time that a write of plans took.
+    pub(crate) fn written(&mut self, deferred: usize, took: Duration, timeout: Duration) {
+        self.window.written(deferred, took, timeout);
     }
 
     /// Sets the worker aside that holds up a late move, by the queue of the partition's lock.

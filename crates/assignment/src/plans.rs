@@ -1,7 +1,9 @@
 //! The plans of all workers, as they are at the server, and the writes that change them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, CreateMode, Error, NodePath, Operation, ServerError};
 use zookeeper_recipes_election::Term;
@@ -101,8 +103,8 @@ impl Plans {
             let new = arrange(&old, lines, String::len);
             for (index, lines) in new.iter().enumerate() {
                 let name = pieces::name(&worker, index);
-                let is_same = old.len() == new.len() && old.get(index) == Some(lines);
-                if is_same && (index > 0 || old_note == note) {
+                let is_head_same = index > 0 || (old.len() == new.len() && old_note == note);
+                if is_head_same && old.get(index) == Some(lines) {
                     continue;
                 }
                 let piece = Piece {
@@ -126,7 +128,10 @@ impl Plans {
 /// Writes changes of the plans, under the leader's hold.
 ///
 /// After an error the plans must be read again.
-pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<(), Error> {
+///
+/// Returns the longest time that a transaction took.
+pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<Duration, Error> {
+    let mut longest = Duration::ZERO;
     let mut operations = operations.into_iter().peekable();
     while operations.peek().is_some() {
         let (mut transaction, mut bytes, mut number) = (term.transaction(), 0, 0);
@@ -140,9 +145,11 @@ pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<(),
                 transaction = transaction.operation(next);
             }
         }
+        let began = Instant::now();
         transaction.commit().await?;
+        longest = longest.max(began.elapsed());
     }
-    Ok(())
+    Ok(longest)
 }
 
 /// The plan of each worker, of the plans that are complete and can be read.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use futures_util::stream::StreamExt;
+use futures_util::stream::{Stream, StreamExt};
 use tokio::sync::watch;
+use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
     Acl, Backoff, Directories, Error, FencingToken, InvalidInput, NamedZnode, NodePath, Refusal,
@@ -17,6 +18,11 @@ use crate::events::TARGET;
 use crate::layout::is_persistent;
 use crate::owned::{self, LONGEST_WORD, OWNED};
 use crate::pieces::{self, Piece, arrange};
+
+/// What changes within this time after a write is published by one more.
+///
+/// While a worker acquires thousands of partitions, it would otherwise do little else.
+const REST: Duration = Duration::from_millis(50);
 
 /// The hold of a partition that a worker owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +60,12 @@ struct Published {
     _znode: NamedZnode,
     session: SessionId,
     path: NodePath,
-    content: Content,
+    /// `None` if the server may have other data.
+    content: Option<Content>,
 }
 
 /// What a piece says.
+#[derive(PartialEq, Eq)]
 struct Content {
     /// The number of pieces.
     of: usize,
@@ -70,8 +78,12 @@ impl Publisher {
     pub(crate) async fn run(&self, mut owns: watch::Receiver<Owned>) -> Error {
         let mut backoff = Backoff::default();
         let mut record = Record::default();
+        let mut states = self.session.states();
+        // The first one is the state now.
+        let _ = states.next().await;
         loop {
-            let error = self.publish(&mut owns, &mut record, &mut backoff).await;
+            let publish = self.publish(&mut owns, &mut states, &mut record, &mut backoff);
+            let error = publish.await;
             tracing::debug!(
                 target: TARGET,
                 path = %self.directory, worker = self.worker, %error, "publishing again"
@@ -90,6 +102,7 @@ impl Publisher {
     async fn publish(
         &self,
         owns: &mut watch::Receiver<Owned>,
+        states: &mut (impl Stream<Item = SessionState> + Unpin),
         record: &mut Record,
         backoff: &mut Backoff,
     ) -> Error {
@@ -97,9 +110,13 @@ impl Publisher {
             let owned = owns.borrow_and_update().clone();
             record.pieces = arrange(&record.pieces, owned, |_| LONGEST_WORD);
             let of = record.pieces.len();
+            let mut has_written = false;
             for (index, owned) in record.pieces.iter().enumerate() {
-                let known = record.published.get(index).map(|known| &known.content);
-                if known.is_some_and(|known| known.of == of && known.owned == *owned) {
+                let known = record.published.get(index);
+                let known = known.and_then(|known| known.content.as_ref());
+                let is_same =
+                    |known: &Content| (index > 0 || known.of == of) && known.owned == *owned;
+                if known.is_some_and(is_same) {
                     continue;
                 }
                 let owned = owned.clone();
@@ -108,8 +125,12 @@ impl Publisher {
                 if let Err(error) = written.await {
                     return error;
                 }
+                has_written = true;
             }
             *backoff = Backoff::default();
+            if has_written {
+                sleep(REST).await;
+            }
             let Some(session) = record.published.first().map(|first| first.session) else {
                 continue;
             };
@@ -117,9 +138,49 @@ impl Publisher {
                 biased;
                 // The sender lives longer than this future.
                 _ = owns.changed() => {}
-                error = until_replaced(&self.session, session, &self.directory) => return error,
+                state = states.next() => {
+                    let followed = self.follow(state, session, &mut record.published);
+                    if let Err(error) = followed.await {
+                        return error;
+                    }
+                }
             }
         }
+    }
+
+    /// Follows another state of the session. Compares the pieces if a server answers again.
+    async fn follow(
+        &self,
+        state: Option<SessionState>,
+        own: SessionId,
+        published: &mut [Published],
+    ) -> Result<(), Error> {
+        match state {
+            Some(SessionState::Connected(id)) if id == own => self.compare(published).await,
+            Some(SessionState::Suspended(id)) if id == own => Ok(()),
+            Some(SessionState::Ended(reason)) => {
+                let path = self.directory.to_string();
+                Err(Error::NoSession { path, reason })
+            }
+            _ => Err(session_over(&self.directory, own, SessionEnd::Expired)),
+        }
+    }
+
+    /// Forgets each piece that is another one at the server: a backup was restored, or somebody has
+    /// written there.
+    async fn compare(&self, published: &mut [Published]) -> Result<(), Error> {
+        let server = self.session.server(&self.directory).await?;
+        let paths: Vec<String> = published.iter().map(|it| it.path.to_string()).collect();
+        let found = server.get_each(&paths).await;
+        let found = found.map_err(|error| Error::at(&paths[0], server.id(), error))?;
+        for (known, found) in published.iter_mut().zip(found) {
+            let data = found.map(|(data, _)| data);
+            known.content = known
+                .content
+                .take()
+                .filter(|it| data == Some(self.text(it)));
+        }
+        Ok(())
     }
 
     /// Writes a piece. Creates its znode if there is none.
@@ -132,7 +193,7 @@ impl Publisher {
         match published.get_mut(index) {
             Some(known) => match known.set(&self.session, self.text(&content)).await {
                 Ok(()) => {
-                    known.content = content;
+                    known.content = Some(content);
                     Ok(())
                 }
                 Err(error) if is_missing(&error) => {
@@ -194,7 +255,7 @@ impl Publisher {
             _znode: znode,
             session: SessionId(stat.ephemeral_owner),
             path,
-            content,
+            content: Some(content),
         })
     }
 }
@@ -237,20 +298,4 @@ fn session_over(path: &NodePath, session: SessionId, reason: SessionEnd) -> Erro
         session,
         reason,
     }
-}
-
-/// Resolves when the session is not this one any more.
-async fn until_replaced(session: &Session, own: SessionId, path: &NodePath) -> Error {
-    let mut states = session.states();
-    while let Some(state) = states.next().await {
-        match state {
-            SessionState::Connected(id) | SessionState::Suspended(id) if id == own => {}
-            SessionState::Ended(reason) => {
-                let path = path.to_string();
-                return Error::NoSession { path, reason };
-            }
-            _ => break,
-        }
-    }
-    session_over(path, own, SessionEnd::Expired)
 }

@@ -1,13 +1,12 @@
 //! Which worker owns each partition, as every process can watch it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use futures_util::future::FutureExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::{Error, NodePath, Session};
 
-use crate::children::ChildrenOf;
-use crate::kept::keep;
+use crate::kept_state::KeptState;
 use crate::owned::{Owner, owners};
 
 /// Which worker owns each partition, as far as a process knows.
@@ -49,37 +48,13 @@ pub(crate) async fn watch_routing(
     session: &Session,
     directory: &NodePath,
 ) -> Result<watch::Receiver<Routing>, Error> {
-    let mut published = keep(session, ChildrenOf::new(directory));
-    let first = published.wait_for(Option::is_some).await.is_ok();
-    if !first {
-        // The session says why.
-        session.server(directory).await?;
-    }
-    let routing = |published: &mut crate::kept::Kept<crate::children::Children>| {
-        let published = published.borrow_and_update().clone();
-        let owners = published.map(|published| owners(&published));
-        Routing {
-            owners: owners.unwrap_or_default(),
-        }
+    let published = KeptState::new(session, [directory], None);
+    let routing = |published: &mut KeptState<1>| {
+        let [published] = published.children()?;
+        let owners = owners(&published);
+        Some(Routing { owners })
     };
-    let (sender, receiver) = watch::channel(routing(&mut published));
-    let task = async move {
-        loop {
-            tokio::select! {
-                biased;
-                () = sender.closed() => return,
-                changed = published.changed() => if changed.is_err() {
-                    return;
-                },
-            }
-            let new = routing(&mut published);
-            sender.send_if_modified(|now| {
-                let is_new = *now != new;
-                *now = new;
-                is_new
-            });
-        }
-    };
-    tokio::spawn(session.ensemble().task(task.boxed()));
-    Ok(receiver)
+    published
+        .watch(session, directory, Duration::ZERO, routing)
+        .await
 }

@@ -83,8 +83,10 @@ impl Assignment {
     /// | the start: the directories, the partitions, the member, its plan, what it owns | 12 or more | 12 or more | 2 |
     /// | a campaign: those of [`LeaderElection::acquire`] | 2 or more | 1 or more | 0 or 3 |
     /// | a partition: those of [`ExclusiveLock::acquire`](zookeeper_recipes_lock::ExclusiveLock::acquire) | 2 or more | 1 or more | 1 |
-    /// | some partitions come or go: a write of what the worker owns | 1 | 1 | 0 |
-    /// | the plan changes: a read | 1 | 1 | 1 |
+    /// | some partitions come or go: a write for each 4 KiB of what the worker owns that changes | 1 or more | 1 or more | 0 |
+    /// | the plan changes: a read for each 4 KiB that changed | 1 or more | 1 | 1 or more |
+    /// | the plan has 8 or more new partitions: a read and a transaction for the directories of up to 128 locks | 2 | 2 | 0 |
+    /// | a reconnect: a read of what it has published | 1 | 1 | 0 |
     ///
     /// The leader also watches the group, the partitions, the orders, and what each worker owns.
     ///
@@ -195,7 +197,10 @@ impl Assignment {
         let mut publish = publisher.run(owned).boxed();
         let (stop, stopped) = watch::channel(false);
         let mut lead = self.lead(stopped).boxed();
-        let mut slots = Slots::new(|id, directive| worker.clone().keep(id, directive));
+        let mut slots = Slots::new(
+            |ids| worker.clone().prepare(ids).boxed(),
+            |id, directive, prepared| worker.clone().keep(id, directive, prepared),
+        );
         loop {
             tokio::select! {
                 biased;

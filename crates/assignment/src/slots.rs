@@ -3,26 +3,38 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, FutureExt, Shared, ready};
 use tokio::sync::watch;
 use zookeeper_recipes_core::Error;
 
 use crate::ordered_futures::OrderedFutures;
 use crate::worker::Directive;
 
-/// The partitions of a worker. `begin` makes the future of one.
-pub(crate) struct Slots<B, F> {
+/// From this number of partitions on that a plan adds, they are prepared together.
+const FEW: usize = 8;
+/// The most partitions that are prepared together.
+const MANY: usize = 128;
+
+/// Resolves when a partition has been prepared, together with others.
+pub(crate) type Prepared = Shared<BoxFuture<'static, ()>>;
+
+/// The partitions of a worker. `prepare` makes a future for several new ones, `begin` that of one.
+pub(crate) struct Slots<P, B, F> {
+    prepare: P,
     begin: B,
     futures: OrderedFutures<F>,
     directives: BTreeMap<Arc<str>, watch::Sender<Directive>>,
 }
 
-impl<B, F> Slots<B, F>
+impl<P, B, F> Slots<P, B, F>
 where
-    B: Fn(Arc<str>, watch::Receiver<Directive>) -> F,
+    P: Fn(Vec<Arc<str>>) -> BoxFuture<'static, ()>,
+    B: Fn(Arc<str>, watch::Receiver<Directive>, Prepared) -> F,
     F: Future<Output = Result<Arc<str>, Error>>,
 {
-    pub(crate) fn new(begin: B) -> Slots<B, F> {
+    pub(crate) fn new(prepare: P, begin: B) -> Slots<P, B, F> {
         Slots {
+            prepare,
             begin,
             futures: OrderedFutures::new(),
             directives: BTreeMap::new(),
@@ -37,9 +49,18 @@ where
                 planned.get(id).copied().unwrap_or(Directive::Leave),
             );
         }
-        for (id, directive) in planned {
-            if directive == Directive::Own && !self.directives.contains_key(&id) {
-                self.start(id);
+        let is_new = |it: &(Arc<str>, Directive)| {
+            it.1 == Directive::Own && !self.directives.contains_key(&it.0)
+        };
+        let new: Vec<Arc<str>> = planned.into_iter().filter(is_new).map(|it| it.0).collect();
+        for ids in new.chunks(MANY) {
+            let prepared = match ids.len() >= FEW {
+                true => (self.prepare)(ids.to_vec()),
+                false => ready(()).boxed(),
+            };
+            let prepared = prepared.shared();
+            for id in ids {
+                self.start(id.clone(), prepared.clone());
             }
         }
     }
@@ -51,10 +72,10 @@ where
         }
     }
 
-    fn start(&mut self, id: Arc<str>) {
+    fn start(&mut self, id: Arc<str>, prepared: Prepared) {
         let (sender, receiver) = watch::channel(Directive::Own);
         self.directives.insert(id.clone(), sender);
-        self.futures.push((self.begin)(id, receiver));
+        self.futures.push((self.begin)(id, receiver, prepared));
     }
 
     /// Runs the futures. Returns once none is left; see [`run`](Self::run).

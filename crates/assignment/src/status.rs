@@ -2,18 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError};
+use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
 use crate::children::Children;
+use crate::kept_state::KeptState;
 use crate::layout::{FREEZE, Layout};
 use crate::member::MemberData;
 use crate::next_plans::{OWN, WorkerPlan};
 use crate::owned::{Owner, owners};
 use crate::plan::PlannedPartition;
-use crate::plans::{NotRead, Plans};
+use crate::plans::{NotRead, Plans, plans_of};
 use crate::recorded::{self, Recorded, unreadable};
+
+/// What changes within this time leads to one new value of [`watch_status`].
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The state of an assignment, as [`status`](crate::AssignmentOperator::status) reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,19 +120,53 @@ pub(crate) async fn read_status(
     Ok(parts.status())
 }
 
+/// Watches the state, by a task that ends with the last receiver.
+pub(crate) async fn watch_status(
+    session: &Session,
+    layout: &Layout,
+) -> Result<watch::Receiver<AssignmentStatus>, Error> {
+    let directories = [
+        &layout.workers,
+        &layout.owned,
+        &layout.plan,
+        &layout.orders,
+        &layout.drains,
+        &layout.pins,
+    ];
+    let state = KeptState::new(session, directories, Some(&layout.partitions));
+    let status = |state: &mut KeptState<6>| {
+        let [members, owned, plans, orders, drains, pins] = state.children()?;
+        let partitions = match &*state.record()? {
+            Recorded::Partitions(partitions) => partitions.planned().clone(),
+            Recorded::Nothing | Recorded::Unreadable(..) => Arc::default(),
+        };
+        let parts = Parts {
+            members: &members,
+            owned: &owned,
+            orders: &orders,
+            drains: &drains,
+            pins: &pins,
+            partitions: &partitions,
+            plans: &plans_of(&plans),
+        };
+        Some(parts.status())
+    };
+    state.watch(session, &layout.base, INTERVAL, status).await
+}
+
 /// The parts that a status is made of.
-pub(crate) struct Parts<'a> {
-    pub(crate) members: &'a Children,
-    pub(crate) owned: &'a Children,
-    pub(crate) orders: &'a Children,
-    pub(crate) drains: &'a Children,
-    pub(crate) pins: &'a Children,
-    pub(crate) partitions: &'a BTreeMap<String, PlannedPartition>,
-    pub(crate) plans: &'a BTreeMap<String, WorkerPlan>,
+struct Parts<'a> {
+    members: &'a Children,
+    owned: &'a Children,
+    orders: &'a Children,
+    drains: &'a Children,
+    pins: &'a Children,
+    partitions: &'a BTreeMap<String, PlannedPartition>,
+    plans: &'a BTreeMap<String, WorkerPlan>,
 }
 
 impl Parts<'_> {
-    pub(crate) fn status(self) -> AssignmentStatus {
+    fn status(self) -> AssignmentStatus {
         let Parts {
             members,
             owned,

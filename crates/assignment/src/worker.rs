@@ -7,8 +7,10 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Backoff, Contender, Error, FencingToken, Hold, HoldView, NodePath, Session, SessionState,
+    Backoff, Contender, CreateMode, Error, FencingToken, Hold, HoldView, NodePath, Session,
+    SessionState,
 };
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
@@ -18,6 +20,7 @@ use crate::options::AssignmentOptions;
 use crate::partition::Partition;
 use crate::publisher::{Own, Owns};
 use crate::sessions::Sessions;
+use crate::slots::Prepared;
 use crate::work::{Job, WorkEnd, Works};
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
@@ -59,7 +62,32 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Creates the missing directories of these partitions' locks, by one transaction.
+    ///
+    /// Each lock would create its own by three more requests. It does if this fails.
+    pub(crate) async fn prepare(self: Arc<Self>, ids: Vec<Arc<str>>) {
+        let Ok(server) = self.session.server(&self.layout.locks).await else {
+            return;
+        };
+        let paths = ids.iter().map(|id| format!("{}/{id}", self.layout.locks));
+        let paths: Vec<String> = paths.collect();
+        let Ok(found) = server.get_each(&paths).await else {
+            return;
+        };
+        let missing = paths.into_iter().zip(found).filter(|it| it.1.is_none());
+        let create = |(path, _)| {
+            let mode = CreateMode::Container;
+            Operation::create(path, b"", mode, &*self.options.acl)
+        };
+        let creates: Vec<Operation> = missing.map(create).collect();
+        if !creates.is_empty() {
+            let _ = server.transact(&creates).await;
+        }
+    }
+
     /// Owns the partition as long as it should. Returns its name once it should not and does not.
+    ///
+    /// `prepared` resolves when the directory of its lock may be there.
     ///
     /// # Errors
     ///
@@ -68,12 +96,18 @@ impl Worker {
         self: Arc<Self>,
         id: Arc<str>,
         mut directive: watch::Receiver<Directive>,
+        prepared: Prepared,
     ) -> Result<Arc<str>, Error> {
         let Ok(path) = self.layout.locks.join(&id) else {
             // No partition has such a name, so it is never owned.
             until_not_owned(&mut directive).await;
             return Ok(id);
         };
+        tokio::select! {
+            biased;
+            () = until_not_owned(&mut directive) => return Ok(id),
+            () = prepared => {}
+        }
         let mut pause = SHORTEST_PAUSE;
         loop {
             let hold = tokio::select! {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::Fleet;
+use crate::support::{Fleet, PATH};
 
 const PARTITIONS: usize = 9;
 
@@ -56,5 +56,39 @@ async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
         fleet.balanced(&["b"]).await;
         fleet.start("c").await;
         fleet.balanced(&["b", "c"]).await;
+    }
+}
+
+/// As after a backup was restored: the session lives on, and what it has written since is gone.
+#[tokio::test(start_paused = true)]
+async fn worker_publishes_again_after_a_reconnect_if_its_record_is_another_one() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let mut fleet = Fleet::new(simulation, 4);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let administrator = fleet.simulation.administrator();
+    let record = format!("{PATH}/owned/a");
+    let data = || {
+        let tree = administrator.tree().into_iter();
+        tree.filter(|node| node.path == record)
+            .map(|node| node.data)
+            .next()
+    };
+    fleet
+        .until("published", |_| {
+            data().is_some_and(|data| data.iter().filter(|it| **it == b'\n').count() == 5)
+        })
+        .await;
+    let published = data();
+    for replaced in [true, false] {
+        match replaced {
+            true => administrator.set_data(&record, b"zookeeper-recipes owned 1 1 a:8080\n"),
+            false => administrator.delete(&record),
+        }
+        .expect("it is there");
+        fleet.process("a").disconnect();
+        fleet
+            .until("published again", |_| data() == published)
+            .await;
     }
 }

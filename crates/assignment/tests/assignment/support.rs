@@ -184,6 +184,12 @@ impl Fleet {
         ended.expect("no error");
     }
 
+    /// Begins the end of a worker.
+    pub(crate) fn shut_down(&mut self, worker: &str) {
+        let running = self.running.remove(worker).expect("it runs");
+        running.shutdown.send(()).expect("it runs");
+    }
+
     /// Kills a worker.
     pub(crate) fn kill(&mut self, worker: &str) {
         let running = self.running.remove(worker).expect("it runs");

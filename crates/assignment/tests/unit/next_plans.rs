@@ -32,6 +32,17 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
     view
 }
 
+/// The next plans, by a leader that begins.
+fn planned(view: &View) -> Next {
+    let (mut goal, mut patience) = (Goal::default(), Patience::default());
+    view.next(
+        &mut goal,
+        &mut patience,
+        &mut Window::default(),
+        Instant::now(),
+    )
+}
+
 fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
     let word = next.plans.get(worker)?.lines.get(partition);
     word.map(String::as_str)
@@ -45,11 +56,7 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
     );
     view.workers.remove("b");
     view.awaited.insert("b".to_owned());
-    let next = view.next(
-        &mut Goal::default(),
-        &mut Patience::default(),
-        Instant::now(),
-    );
+    let next = planned(&view);
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "p"), None);
 }
@@ -59,29 +66,14 @@ fn awaited_worker_keeps_a_partition_that_nobody_owns() {
     let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
     view.workers.remove("b");
     view.awaited.insert("b".to_owned());
-    assert_eq!(
-        word(
-            &view.next(
-                &mut Goal::default(),
-                &mut Patience::default(),
-                Instant::now()
-            ),
-            "b",
-            "p"
-        ),
-        Some(OWN)
-    );
+    assert_eq!(word(&planned(&view), "b", "p"), Some(OWN));
 }
 
 #[test]
 fn worker_that_comes_back_at_once_gets_the_partition_that_nobody_owns_yet() {
     let of_b = [("p", OWN), ("q", OWN)];
     let view = view(&[("a", &[]), ("b", &of_b)], &[("q", "b", 7)]);
-    let next = view.next(
-        &mut Goal::default(),
-        &mut Patience::default(),
-        Instant::now(),
-    );
+    let next = planned(&view);
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "q"), Some(OWN));
     assert_eq!(word(&next, "a", "q"), None);
@@ -93,11 +85,7 @@ fn partitions_that_nobody_owns_yet_go_to_a_worker_that_comes_all_at_once() {
     let of_a = [("p", OWN), ("q", OWN), ("r", OWN), ("s", OWN)];
     let view = view(&[("a", &of_a), ("b", &[])], &[]);
     assert_eq!(view.max_moves, 1);
-    let next = view.next(
-        &mut Goal::default(),
-        &mut Patience::default(),
-        Instant::now(),
-    );
+    let next = planned(&view);
     let of_b = next.plans["b"].lines.values().filter(|word| *word == OWN);
     assert_eq!((of_b.count(), next.deferred), (2, 0));
     // The first worker may hold the lock by now.
@@ -110,11 +98,7 @@ fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
     let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN), ("q", OWN)])];
     let mut view = view(&plans, &[("p", "a", 3), ("q", "b", 7)]);
     view.max_moves = 2;
-    let next = view.next(
-        &mut Goal::default(),
-        &mut Patience::default(),
-        Instant::now(),
-    );
+    let next = planned(&view);
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "q"), Some(OWN));
 }
@@ -123,11 +107,7 @@ fn move_that_has_not_ended_is_taken_back_before_another_one_begins() {
 #[test]
 fn owner_that_no_plan_names_is_told_to_give() {
     let view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[("p", "a", 7)]);
-    let next = view.next(
-        &mut Goal::default(),
-        &mut Patience::default(),
-        Instant::now(),
-    );
+    let next = planned(&view);
     assert_eq!(word(&next, "b", "p"), Some(OWN));
     assert_eq!(word(&next, "a", "p"), Some(GIVE));
 }

@@ -38,6 +38,7 @@ struct Fleet {
     view: View,
     goal: Goal,
     patience: Patience,
+    window: Window,
     now: Instant,
     token: i64,
     /// How often each partition got an owner.
@@ -63,6 +64,7 @@ impl Fleet {
             },
             goal: Goal::default(),
             patience: Patience::default(),
+            window: Window::default(),
             now: Instant::now(),
             token: 0,
             grants: BTreeMap::new(),
@@ -109,7 +111,15 @@ impl Fleet {
     /// The leader plans, and begins no more moves than may be under way.
     fn plan(&mut self) {
         let before = self.under_way();
-        let next = self.view.next(&mut self.goal, &mut self.patience, self.now);
+        let Fleet {
+            view,
+            goal,
+            patience,
+            window,
+            now,
+            ..
+        } = self;
+        let next = view.next(goal, patience, window, *now);
         self.view.plans = next.plans;
         let after = self.under_way();
         assert!(
