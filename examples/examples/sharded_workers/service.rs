@@ -15,28 +15,36 @@ pub(crate) const PATH: &str = "/service/shards";
 /// The number of shards.
 pub(crate) const SHARDS: usize = 12;
 
-/// Owns shards and serves the page until `shutdown`.
+/// Owns shards and serves the page until `shutdown`. Nearly always `work` is [`consume`].
 ///
 /// `id` is the name of this instance, which it keeps when it starts again.
-pub(crate) async fn run(
+pub(crate) async fn run<F>(
     session: Session,
     id: String,
     listener: TcpListener,
+    work: impl Fn(Partition) -> F + Send + Sync + 'static,
     shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<()>
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
     let address = listener.local_addr()?.to_string();
-    let options = AssignmentOptions::new().address(address);
+    let options = AssignmentOptions::new()
+        .address(address)
+        // A piece of the work takes 100 ms.
+        .drain_at_most(Duration::from_secs(1))
+        .move_within(Duration::from_secs(3));
     let shards = Partitions::numbered(SHARDS);
     let assignment = Assignment::with_options(&session, PATH, shards, id, options)?;
     let pages = tokio::spawn(serve(assignment.clone(), listener));
-    assignment.run(shutdown, consume).await?;
+    assignment.run(shutdown, work).await?;
     pages.abort();
     session.close().await;
     Ok(())
 }
 
 /// The work on one shard, until another instance takes over.
-async fn consume(owned: Partition) -> std::io::Result<()> {
+pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
     eprintln!("shard {} with token {}", owned.id(), owned.fencing_token());
     while !owned.is_draining() {
         // One piece of the work. Send the token with each write.
