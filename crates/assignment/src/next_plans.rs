@@ -180,7 +180,7 @@ impl Goal {
             aside: patience.aside().clone(),
             frozen: view.frozen,
         };
-        if self.input == input && !self.turns.is_empty() {
+        if self.input == input && !self.turns.is_empty() && !look.lacks_a_trial(&self.target) {
             return;
         }
         self.input = input;
@@ -327,7 +327,7 @@ impl<'a> Look<'a> {
             }
         }
         for place in self.aside.keys().copied().filter(takes_none) {
-            if !self.view.frozen && !trials.contains_key(&place) {
+            if !trials.contains_key(&place) {
                 let trial = self.new_trial(place, &trials);
                 trials.extend(trial.map(|number| (place, number)));
             }
@@ -338,21 +338,38 @@ impl<'a> Look<'a> {
             .collect()
     }
 
+    /// Any partition, rather than that the worker is never tried. Preferably one that may stay.
     fn new_trial(&self, place: Place, trials: &BTreeMap<Place, u32>) -> Option<u32> {
         let worker = self.worker(place).filter(|worker| !worker.drained)?;
         let about = self.view.partitions.iter();
-        let mut others = about.zip(&self.found).zip(0..);
-        let found = others.find(|(((name, about), found), number)| {
+        let others = about.zip(&self.found).zip(0..);
+        let settled = others.filter(|((_, found), number)| {
             let is_settled = found.present == found.owner.map(|(owner, _)| owner);
-            let may_go = about.zone.is_none() || about.zone == worker.zone;
-            let is_free = !self.view.pins.contains_key(*name);
-            is_settled
-                && may_go
-                && is_free
-                && !trials.values().any(|it| it == number)
-                && self.lends(found, place)
+            let is_tried = trials.values().any(|it| it == number);
+            !self.view.frozen && is_settled && !is_tried && self.lends(found, place)
         });
-        found.map(|(_, number)| number)
+        let (_, number) = settled.min_by_key(|(((name, about), _), _)| {
+            let is_in_zone = about.zone.is_none() || about.zone == worker.zone;
+            match self.view.pins.get(*name) {
+                Some(pin) => (*pin != self.workers[place as usize], false),
+                None => (!is_in_zone, true),
+            }
+        })?;
+        Some(number)
+    }
+
+    /// True if a worker that took none has no partition to take, and now there is one.
+    fn lacks_a_trial(&self, target: &Target) -> bool {
+        let mut aside = self.aside.iter();
+        aside.any(|(place, fault)| {
+            let mut places = target.places.iter().zip(&self.found);
+            let is_tried = |(to, found): (&Option<Place>, &Found)| {
+                *to == Some(*place) && found.owner.is_none_or(|(owner, _)| owner != *place)
+            };
+            *fault == Fault::TakesNone
+                && !places.any(is_tried)
+                && self.new_trial(*place, &BTreeMap::new()).is_some()
+        })
     }
 
     /// True if the owner of the partition keeps it until the other worker takes it.

@@ -175,6 +175,30 @@ async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_o
     fleet.balanced(&["a", "c", "s"]).await;
 }
 
+/// There is no partition to try it with until the one has an owner again.
+#[tokio::test(start_paused = true)]
+async fn worker_that_took_the_only_partition_not_is_tried_again_once_another_one_owns_it() {
+    let mut fleet = fleet(1);
+    let operator = operator(&fleet).await;
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let permits = Arc::new(Semaphore::new(0));
+    fleet.options = hangs(&permits);
+    fleet.start("h").await;
+    fleet.options = options();
+    fleet.start("b").await;
+    sleep(SECOND).await;
+    operator.pin("0", "h").await.expect("ordered");
+    fleet.kill("a");
+    let mut status = operator.watch_status().await.expect("open");
+    let set_aside = status.wait_for(|status| aside(status) == ["h"]);
+    drop(set_aside.await.expect("open"));
+    let owned_by = |worker: &'static str| move |judge: &Judge| judge.counts().contains_key(worker);
+    fleet.until("owned", owned_by("b")).await;
+    permits.add_permits(1_000);
+    fleet.until("owned by the pin", owned_by("h")).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn hook_that_hangs_for_good_is_dropped_after_its_limit() {
     let mut fleet = fleet(4);
