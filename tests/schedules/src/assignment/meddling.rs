@@ -84,8 +84,9 @@ async fn order(
 }
 
 async fn take_back(fleet: &Fleet<'_>, operator: &AssignmentOperator) -> Result<(), Error> {
-    operator.thaw().await?;
+    // The record may have gone with the data, and orders are refused without one.
     operator.set_partitions(Fleet::partitions()).await?;
+    operator.thaw().await?;
     for worker in &fleet.workers {
         operator.undrain(worker).await?;
     }
