@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, Refusal, SessionEnd};
+use zookeeper_recipes_core::{Error, Refusal, SessionEnd, SessionId};
 
 use crate::findings::Findings;
 use crate::state::State;
@@ -56,9 +56,11 @@ pub(crate) fn at_failure(
             has_gone || state.history.disregards(path)
         }
         // A client that was cut off for too long knows better than the server.
-        Error::SessionOver { reason, .. } => {
-            let is_refused = *reason == SessionEnd::Refused && state.lost_by.is_some();
-            is_refused || matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
+        Error::SessionOver {
+            session, reason, ..
+        } => {
+            may_be_refused(state, session, *reason)
+                || matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
         }
         Error::DeadlineElapsed { .. } | Error::NoSession { .. } => true,
         Error::Lost { .. } => true,
@@ -79,15 +81,21 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => true,
         // It acquires and releases when there is nothing yet.
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
-        Error::SessionOver { reason, .. } => {
-            let is_refused = *reason == SessionEnd::Refused && state.lost_by.is_some();
-            is_refused || *reason == SessionEnd::Expired
-        }
+        Error::SessionOver {
+            session, reason, ..
+        } => may_be_refused(state, session, *reason) || *reason == SessionEnd::Expired,
         Error::InvalidInput(_) => asked.could_be_refused(state),
         Error::Refused { refusal, .. } => is_said(state, refusal),
         _ => false,
     };
     found(justified, "a resize fails only for a reason", who, error)
+}
+
+/// Whether the servers have lost data, or the session is over: a connection that the network breaks at
+/// the handshake looks like a refusal.
+fn may_be_refused(state: &State, session: &SessionId, reason: SessionEnd) -> bool {
+    let has_reason = state.lost_by.is_some() || state.ended.contains_key(session);
+    reason == SessionEnd::Refused && has_reason
 }
 
 /// Whether a server may have said so.
