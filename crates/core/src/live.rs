@@ -1,5 +1,6 @@
 //! One ZooKeeper session: what this process knows of it, and its lease.
 
+pub(crate) mod last_connection;
 pub(crate) mod lease;
 pub(crate) mod live_session;
 #[cfg(test)]

@@ -183,7 +183,8 @@ impl NamedZnode {
     ///
     /// `recipe` and `name` are for events and metrics. The hold is lost after `at_most`, if that is
     /// set: see [`QueueOptions::at_most`](crate::QueueOptions::at_most). `None` if the lease has
-    /// lapsed meanwhile: the znode is then deleted in the background.
+    /// lapsed meanwhile, or if the servers have lost the znode with their data: the znode is then
+    /// deleted in the background.
     ///
     /// # Errors
     ///
@@ -198,6 +199,9 @@ impl NamedZnode {
         check_time_limit(at_most)?;
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
+        if !self.named.seen_over.is_present(&*self.server) && !self.is_there().await? {
+            return Ok(None);
+        }
         let (Some(lapses), Some(znode_owner)) =
             (self.open.live.begin_grant(), self.znode_owner.take())
         else {
@@ -283,6 +287,16 @@ impl NamedZnode {
             .map_err(|error| self.failed(error))
     }
 
+    /// Looks for the znode again. Servers that have lost their data may have lost it.
+    async fn is_there(&self) -> Result<bool, Error> {
+        let find = || self.named.find(&*self.server);
+        let found = pin!(async {
+            let found = retry(ServerError::may_pass, find).await;
+            found.map_err(|error| self.failed(error))
+        });
+        Ok(matches!(self.during(found).await?, Some((_, true))))
+    }
+
     fn note_gone(&self) {
         if let Some(owner) = &self.znode_owner {
             owner.znode.note_gone();
@@ -293,6 +307,7 @@ impl NamedZnode {
     async fn create_once(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
         self.open.znodes.before_create(&self.named)?;
         let (path, mode) = (self.path.as_str(), CreateMode::Ephemeral);
+        self.named.seen_over.note(&*self.server);
         let outcome = self.server.create(path, data, mode, acl).await;
         self.open.live.note_create(&outcome);
         outcome

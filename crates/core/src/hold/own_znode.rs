@@ -15,6 +15,7 @@ use crate::hold::ephemerals::Ephemerals;
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
+use crate::live::last_connection::LastConnection;
 use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::NodePath;
 use crate::retry::{Backoff, retry};
@@ -86,6 +87,8 @@ pub(crate) struct Named {
     may_exist: AtomicBool,
     /// True while the znode is its holder's.
     is_held: AtomicBool,
+    /// The connection over which the znode was last created or found.
+    pub(crate) seen_over: LastConnection,
     /// The one deletion that is under way: a second one could delete the next holder's znode.
     deleting: SharedWork<Result<Found, ServerError>>,
 }
@@ -120,6 +123,7 @@ impl SessionZnodes {
             is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
+            seen_over: LastConnection::default(),
             deleting: SharedWork::default(),
         });
         (self.add(Kind::Named(named.clone()), Writers::Any), named)
@@ -223,6 +227,7 @@ impl Named {
         &self,
         server: &dyn ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
+        self.seen_over.note(server);
         server.prove().await?;
         let found = if_there(server.get(&self.path).await)?;
         Ok(found.map(|(data, stat)| {
@@ -397,8 +402,9 @@ impl Znode {
             Kind::Named(named) => {
                 let server = live.server()?;
                 let delete = || {
+                    // Servers that have lost the znode may have that of another holder at the path.
                     let is_held = named.is_held.swap(false, Ordering::Relaxed);
-                    named.delete(&server, is_held)
+                    named.delete(&server, is_held && named.seen_over.is_next(&*server))
                 };
                 found = retry(ServerError::may_pass, delete).await?;
             }

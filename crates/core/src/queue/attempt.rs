@@ -97,7 +97,7 @@ async fn wait_for_grant(
     let mut own_wait = OwnWait::begin(queue.live.timeout);
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.begin_grant() {
+            Look::Hold { only } => match queue.begin_grant() {
                 Some(lapses) => {
                     let loss_watch = watches.own.take();
                     return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
@@ -165,7 +165,7 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
     let mut watches = Watches::default();
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.live.begin_grant() {
+            Look::Hold { only } => match queue.begin_grant() {
                 Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
                 None => renew_lease(queue).await?,
             },

@@ -10,6 +10,8 @@ use crate::hold::local_queue::LocalQueue;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
+use crate::live::last_connection::LastConnection;
+use crate::live::lease::Lapses;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::queue::options::QueueOptions;
@@ -44,6 +46,8 @@ pub(crate) struct SessionQueue<'a> {
     pub(crate) open: &'a OpenSession,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
+    /// The connection over which the queue was last read.
+    read_over: LastConnection,
 }
 
 /// The children of the directory, and its data.
@@ -100,7 +104,17 @@ impl<'a> SessionQueue<'a> {
             open,
             live,
             server,
+            read_over: LastConnection::default(),
         })
+    }
+
+    /// Begins a grant by what was read of the queue. `None` if the lease does not allow it, or if the
+    /// session has reconnected since the read: the queue is listed again.
+    ///
+    /// Servers that have lost their data may have lost the contender, too.
+    pub(crate) fn begin_grant(&self) -> Option<Lapses> {
+        let is_present = self.read_over.is_present(&*self.server);
+        is_present.then(|| self.live.begin_grant()).flatten()
     }
 
     pub(crate) fn failed(&self, error: ServerError) -> Error {
@@ -161,6 +175,7 @@ impl<'a> SessionQueue<'a> {
     /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
     pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads<'_> {
         let reads = self.shared.rule.reads_directory();
+        self.read_over.note(&*self.server);
         // In this order, because the data must not be older than the names.
         let names = wants_names.then(|| self.server.list(self.directory()));
         let data = reads.then(|| self.server.get(self.directory()));

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::{HoldState, LossReason, Queue, Session};
+use zookeeper_recipes_core::ensemble::CreateMode;
+use zookeeper_recipes_core::{
+    Directories, Error, Hold, HoldState, LossReason, NamedZnode, NodePath, Queue, Session,
+};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{First, SINGLE, everyone};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_millis(500);
@@ -74,4 +78,144 @@ async fn session_is_kept_for_any_length_of_an_outage_without_a_quorum() {
     sleep(2 * TIMEOUT).await;
     assert!(session.is_connected());
     assert_eq!(session.id(), id);
+}
+
+/// Two processes, whose sessions a backup has.
+struct Processes {
+    simulation: Simulation,
+    one: Session,
+    other: Session,
+}
+
+impl Processes {
+    async fn new(seed: u64) -> Processes {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: [1, 3][seed as usize % 2],
+            session_timeout: TIMEOUT,
+            tick: TICK,
+            ..SimulationOptions::default()
+        });
+        let one = simulated_session(&simulation, "one").await;
+        let other = simulated_session(&simulation, "other").await;
+        let hold = lock(&other).acquire().await.expect("it is free");
+        hold.release().await.expect("it is held");
+        Processes {
+            simulation,
+            one,
+            other,
+        }
+    }
+
+    /// Has the servers lose what `one` creates, while both sessions continue.
+    async fn lose<T>(&self, create: impl AsyncFnOnce() -> T) -> T {
+        let ids = [self.one.id(), self.other.id()];
+        let backup = self.simulation.faults().back_up();
+        let created = create().await;
+        self.simulation.faults().restore(&backup, SOON / 2);
+        sleep(SOON).await;
+        self.admit_clients();
+        for session in [&self.one, &self.other] {
+            while !session.is_connected() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+        assert_eq!([self.one.id(), self.other.id()], ids);
+        created
+    }
+
+    /// Commits as many transactions as the clients have seen: the servers admit no client before.
+    fn admit_clients(&self) {
+        for number in 0..50 {
+            let path = format!("/later-{number}");
+            let administrator = self.simulation.administrator();
+            let later = administrator.create(&path, b"", CreateMode::Persistent);
+            later.expect("a new path");
+        }
+    }
+}
+
+async fn single(session: &Session) -> NamedZnode {
+    let id = session.id().expect("open");
+    let path = NodePath::new(SINGLE).expect("a good path");
+    let znode = NamedZnode::begin(session, &path, move |_, stat| stat.ephemeral_owner == id.0);
+    znode.await.expect("its session is open")
+}
+
+async fn hold_single(session: &Session) -> Hold {
+    let znode = single(session).await;
+    let acl = everyone();
+    let created = znode.create(b"", &acl, Directories::Persistent);
+    let stat = created.await.expect("an answer").expect("it is free");
+    let hold = znode.hold("single", &"".into(), &stat, None).await;
+    hold.expect("an answer").expect("the lease lasts")
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_that_is_polled_late_does_not_hold_by_a_contender_that_was_lost() {
+    for seed in 0..20 {
+        let processes = Processes::new(seed).await;
+        let queue = lock(&processes.one);
+        let mut late = queue.acquire().boxed();
+        let enters = async || {
+            assert!((&mut late).now_or_never().is_none(), "it is under way");
+            sleep(SOON).await;
+        };
+        processes.lose(enters).await;
+        let next = lock(&processes.other).acquire().await.expect("it is free");
+        let late = late.await;
+        assert!(
+            matches!(late, Err(Error::ContenderDeleted { .. })),
+            "seed {seed}: {late:?}"
+        );
+        assert!(next.is_held());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_znode_whose_create_is_polled_late_does_not_hold_if_it_was_lost() {
+    for seed in 0..20 {
+        let processes = Processes::new(seed).await;
+        let znode = single(&processes.one).await;
+        let acl = everyone();
+        let mut late = znode.create(b"", &acl, Directories::Persistent).boxed();
+        let enters = async || {
+            assert!((&mut late).now_or_never().is_none(), "it is under way");
+            sleep(SOON).await;
+        };
+        processes.lose(enters).await;
+        let next = hold_single(&processes.other).await;
+        let stat = late.await.expect("an answer").expect("it was created");
+        let late = znode.hold("single", &"".into(), &stat, None).await;
+        assert!(matches!(late, Ok(None)), "seed {seed}: {late:?}");
+        sleep(TIMEOUT).await;
+        assert!(next.is_held(), "seed {seed}: {:?}", next.state());
+    }
+}
+
+/// The deletion waits for the connection. It is sent before the session learns of the loss.
+#[tokio::test(start_paused = true)]
+async fn holder_whose_single_znode_was_lost_does_not_delete_that_of_the_next_one() {
+    let mut held_meanwhile = 0;
+    for seed in 0..20 {
+        let processes = Processes::new(seed).await;
+        let simulation = &processes.simulation;
+        let backup = simulation.faults().back_up();
+        let held = hold_single(&processes.one).await;
+        simulation.faults().restore(&backup, SOON / 2);
+        sleep(SOON / 10).await;
+        assert!(!processes.one.is_connected(), "seed {seed}");
+        // It ends before the lease does.
+        simulation.process("one").partition(SOON * 11 / 5);
+        sleep(SOON).await;
+        processes.admit_clients();
+        let next = hold_single(&processes.other).await;
+        assert!(!processes.one.is_connected(), "seed {seed}");
+        held_meanwhile += u32::from(held.is_held());
+        // It may be lost before the deletion is sent.
+        let _ = held.release().await;
+        sleep(TIMEOUT).await;
+        assert!(next.is_held(), "seed {seed}: {:?}", next.state());
+    }
+    assert!(held_meanwhile >= 5, "{held_meanwhile}");
 }
