@@ -39,12 +39,14 @@ pub(crate) struct Record {
     children: Vec<String>,
 }
 
-/// Reads the record, once. `None` if it was replaced meanwhile.
+/// Reads the record, once. `None` if a part is missing: the record was replaced meanwhile, unless
+/// these are the data `again`.
 async fn read_parts(
     server: &dyn ServerSession,
     path: &NodePath,
     data: &[u8],
     version: i32,
+    again: bool,
 ) -> Result<Option<Record>, ServerError> {
     let record = |recorded, children| {
         Ok(Some(Record {
@@ -70,9 +72,14 @@ async fn read_parts(
     let children: Vec<String> = (1..=count).map(|it| child(path, generation, it)).collect();
     let mut parts = vec![lines.to_owned()];
     if count > 0 {
-        for found in server.get_each(&children).await? {
+        for (found, child) in server.get_each(&children).await?.into_iter().zip(&children) {
             let Some((data, _)) = found else {
-                return Ok(None);
+                let problem = Unreadable::Line(1, format!("names a part that is missing: {child}"));
+                let unreadable = Recorded::Unreadable(path.to_string(), problem);
+                return match again {
+                    true => record(unreadable, Vec::new()),
+                    false => Ok(None),
+                };
             };
             parts.push(String::from_utf8_lossy(&data).into_owned());
         }
@@ -94,10 +101,11 @@ pub(crate) async fn read(
     server: &dyn ServerSession,
     path: &NodePath,
 ) -> Result<Record, ServerError> {
-    let mut backoff = Backoff::default();
+    let (mut backoff, mut before) = (Backoff::default(), None);
     loop {
         let (data, stat) = server.get(path.as_str()).await?;
-        if let Some(record) = read_parts(server, path, &data, stat.version).await? {
+        let again = before.replace(stat.mzxid) == Some(stat.mzxid);
+        if let Some(record) = read_parts(server, path, &data, stat.version, again).await? {
             return Ok(record);
         }
         backoff.wait().await;
@@ -234,12 +242,14 @@ impl Source for RecordAt {
     }
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<Recorded, ServerError> {
+        let mut before = None;
         loop {
             match server.get_and_watch(self.path.as_str()).await {
                 Ok((data, stat, changed)) => {
                     self.changed = Some(changed);
-                    let parts = read_parts(server, &self.path, &data, stat.version).await?;
-                    if let Some(record) = parts {
+                    let again = before.replace(stat.mzxid) == Some(stat.mzxid);
+                    let parts = read_parts(server, &self.path, &data, stat.version, again);
+                    if let Some(record) = parts.await? {
                         return Ok(record.recorded);
                     }
                 }

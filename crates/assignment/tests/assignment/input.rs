@@ -376,3 +376,29 @@ async fn worker_that_runs_twice_in_a_session_is_refused_at_once() {
     let again = timeout(LONG, second.run(async {}, work)).await;
     again.expect("in time").expect("it runs");
 }
+
+/// As a person may write it by mistake.
+#[tokio::test(start_paused = true)]
+async fn record_that_names_missing_parts_is_an_error_and_can_be_replaced() {
+    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 2);
+    fleet.start("a").await;
+    fleet.balanced(&["a"]).await;
+    let administrator = fleet.simulation.administrator();
+    let record = b"zookeeper-recipes partitions 1 by-hand 7\n1 - 0\n";
+    let path = format!("{PATH}/partitions");
+    administrator.set_data(&path, record).expect("it is there");
+    let session = fleet.session("b").await;
+    let worker = fleet.assignment(&session, "b");
+    let work = async |_: Partition| -> Result<(), Infallible> { Ok(()) };
+    let ran = timeout(LONG, worker.run(pending(), work)).await;
+    let error = ran.expect("in time").expect_err("no such part");
+    assert!(
+        error.to_string().contains("a part that is missing"),
+        "{error}"
+    );
+    let replaced = timeout(LONG, worker.set_partitions(Partitions::numbered(3))).await;
+    replaced.expect("in time").expect("replaced");
+    fleet
+        .until("owned", |judge| judge.owners().len() == 3)
+        .await;
+}
