@@ -1,7 +1,7 @@
 //! A service whose instances own shards: one is killed, one is drained, and the shards follow.
 //!
-//! `cargo run --example sharded_workers`, or with `-- hung`: the third instance then gives no shard
-//! away, and the others go on without it.
+//! `cargo run --example sharded_workers`. With the environment variable `HUNG` set to anything, one of
+//! the instances gives no shard away, and the others continue without it.
 //!
 //! `service.rs` is the service, to be copied. This file starts three instances of it, each a
 //! process of its own, and reads by HTTP which instance owns which shard.
@@ -106,7 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let playground = Playground::open_with(SESSION_TIMEOUT).await?;
     let session = playground.connect().await?;
-    if std::env::args().any(|argument| argument == "hung") {
+    if std::env::var_os("HUNG").is_some() {
         hung(&playground, &session).await?;
         session.close().await;
         return Ok(playground.close().await?);
