@@ -34,9 +34,7 @@ pub(crate) struct Limits {
 pub(crate) struct HandshakeLimit {
     /// How often the limit has doubled.
     doublings: u32,
-    /// The tries of this round over the hosts.
-    tries: usize,
-    /// True if a try of this round has timed out.
+    /// True if a try of this round over the hosts was not urgent, and has timed out.
     has_timed_out: bool,
 }
 
@@ -60,19 +58,19 @@ impl HandshakeLimit {
         }
     }
 
-    /// Notes a try that was not urgent and has failed. One round has this many `hosts`.
-    pub(crate) fn failed(&mut self, hosts: usize, cause: &Break, limits: Limits) {
-        self.tries += 1;
+    /// Notes a try that was not urgent and has failed.
+    pub(crate) fn failed(&mut self, cause: &Break, limits: Limits) {
         self.has_timed_out |= match cause {
             Break::NoSession(_) | Break::Silent(_) => true,
             // A longer limit would not give the host more time to accept.
             Break::NotConnected(_) => limits.handshake < MOST_TO_ACCEPT,
             _ => false,
         };
-        if self.tries >= hosts {
-            self.doublings += u32::from(self.has_timed_out);
-            self.tries = 0;
-            self.has_timed_out = false;
-        }
+    }
+
+    /// Notes that each host has been tried. So each has each limit once, in whatever order.
+    pub(crate) fn round_is_over(&mut self) {
+        self.doublings += u32::from(self.has_timed_out);
+        self.has_timed_out = false;
     }
 }

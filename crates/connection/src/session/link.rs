@@ -253,8 +253,7 @@ impl<R, W> Machine<R, W> {
             return self.end(End::Refused);
         }
         if !was_up && !self.is_urgent(now) {
-            let hosts = self.hosts.number();
-            self.handshake_limit.failed(hosts, &cause, self.limits);
+            self.handshake_limit.failed(&cause, self.limits);
         }
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {

@@ -31,6 +31,7 @@ impl<R, W> Machine<R, W> {
             self.refusal = Refusal::Unknown;
         }
         if again.is_none() && !self.hosts.has_untried() {
+            self.handshake_limit.round_is_over();
             let names = self.hosts.begin_round(now);
             self.look_up(names);
         }

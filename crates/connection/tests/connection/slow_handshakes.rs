@@ -141,6 +141,19 @@ fn latest(timeout: Duration, hosts: u32, enough: Duration) -> Duration {
     timeout + hurried + hosts * tried + rounds * PAUSE
 }
 
+/// A host may be the first of one round and the last of the next.
+#[test]
+fn each_host_has_each_limit_wherever_it_is_in_the_rounds() {
+    let (timeout, delay) = (Duration::from_millis(200), 16 * SECOND);
+    for seed in 0..200 {
+        let ways = vec![Way::Slow(delay), Way::Refused, Way::Mute, Way::Mute];
+        let mut world = connected(timeout, 4, seed);
+        break_and_become(&mut world, ways);
+        world.pass(latest(timeout, 4, delay));
+        assert!(is_over(&world), "seed {seed}: {:?}", world.state());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400,
         failure_persistence: None, ..ProptestConfig::default() })]

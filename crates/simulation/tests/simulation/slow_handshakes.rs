@@ -36,15 +36,19 @@ async fn ends_after(simulation: &Simulation, silent: &[usize]) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn handshake_that_is_given_up_touches_the_session_at_each_server() {
     let mut later = [0; 3];
-    for seed in 0..5 {
+    for seed in 0..10 {
         let none = ends_after(&three_servers(seed), &[0, 1, 2]).await;
         assert!(none <= TIMEOUT + TICK + milliseconds(50), "{none:?}");
         for (slow, later) in later.iter_mut().enumerate() {
             let silent: Vec<_> = (0..3).filter(|it| *it != slow).collect();
             let touched = ends_after(&three_servers(seed), &silent).await;
-            // A touch within the first tick after the break makes no difference.
-            assert!(touched >= none, "server {slow}: {touched:?}, {none:?}");
-            *later += usize::from(touched > none);
+            // A touch within the first tick after the break makes no difference but the network's.
+            let network = milliseconds(10);
+            assert!(
+                touched + network >= none,
+                "server {slow}: {touched:?}, {none:?}"
+            );
+            *later += usize::from(touched > none + network);
         }
         let often = ends_after(&three_servers(seed), &[]).await;
         assert!(often >= TIMEOUT + seconds(3), "{often:?}");
