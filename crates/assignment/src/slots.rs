@@ -3,20 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, Shared, ready};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::sync::watch;
 use zookeeper_recipes_core::Error;
 
 use crate::ordered_futures::OrderedFutures;
-use crate::worker::Directive;
+use crate::worker::{Directive, Prepared};
 
 /// From this number of partitions on that a plan adds, they are prepared together.
 const FEW: usize = 8;
 /// The most partitions that are prepared together.
 const MANY: usize = 128;
-
-/// Resolves when a partition has been prepared, together with others.
-pub(crate) type Prepared = Shared<BoxFuture<'static, ()>>;
 
 /// The partitions of a worker. `prepare` makes a future for several new ones, `begin` that of one.
 pub(crate) struct Slots<P, B, F> {

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures_util::future::FutureExt;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::Operation;
@@ -20,7 +20,6 @@ use crate::options::AssignmentOptions;
 use crate::partition::Partition;
 use crate::publisher::{Own, Owns};
 use crate::sessions::Sessions;
-use crate::slots::Prepared;
 use crate::work::{Job, WorkEnd, Works};
 
 /// After shorter work the worker pauses, so that work that returns at once is no busy loop.
@@ -32,6 +31,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// How many locks a worker enters at once: a create and a list of each are outstanding.
 pub(crate) const ENTRIES: usize = 64;
+
+/// Resolves when a partition has been prepared, together with others.
+pub(crate) type Prepared = Shared<BoxFuture<'static, ()>>;
 
 /// What a worker should do with a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -99,6 +99,15 @@ fn emitted(path: &Path) -> Result<Vec<(String, Shape)>, Box<dyn Error>> {
             events.push((name, (level.to_owned(), fields)));
         }
     }
+    // The macro of the assignment adds the common fields.
+    for (at, call) in code.match_indices("report!(") {
+        let arguments = arguments(&code[at + call.len()..]);
+        let [_, level, name, fields @ ..] = &arguments[..] else {
+            return Err(format!("{}: {arguments:?}", path.display()).into());
+        };
+        let fields = fields.iter().map(|it| field(it)).collect();
+        events.push((name.trim_matches('"').to_owned(), (level.clone(), fields)));
+    }
     Ok(events)
 }
 
