@@ -6,6 +6,7 @@
 mod fleet;
 mod meddling;
 mod rest;
+mod traits;
 mod worker;
 
 use std::sync::Arc;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_recipes_assignment::{AssignmentOptions, Partitions};
+use zookeeper_recipes_assignment::AssignmentOptions;
 use zookeeper_recipes_simulation::Simulation;
 
+use super::traits::{Hang, Traits};
 use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::Place;
@@ -36,6 +37,9 @@ const fn place(path: &'static str, guarded: &'static str) -> Place {
     Place { path, guarded }
 }
 
+/// Longer than any run.
+const FOR_GOOD: Duration = Duration::from_secs(1_000_000);
+
 /// The workers of a run, and what is known of them.
 pub(crate) struct Fleet<'a> {
     pub(crate) simulation: &'a Simulation,
@@ -48,6 +52,11 @@ pub(crate) struct Fleet<'a> {
     pub(crate) hit: usize,
     pub(crate) times: Times,
     pub(crate) max_moves: usize,
+    pub(crate) traits: Traits,
+    /// True while the worker that [hangs](Traits::hangs) does.
+    pub(crate) hung: watch::Sender<bool>,
+    /// True once somebody has written a record of the partitions that cannot be read.
+    pub(crate) has_broken_record: AtomicBool,
     pub(crate) ends: watch::Sender<bool>,
     /// The worker that dies while nothing else goes wrong.
     pub(crate) dies: watch::Sender<Option<String>>,
@@ -74,36 +83,61 @@ impl<'a> Fleet<'a> {
         rng: &mut Rng,
     ) -> Fleet<'a> {
         let hit = schedule.lasting.as_ref();
+        let workers: Vec<String> = (0..schedule.processes).map(|it| format!("p{it}")).collect();
+        let traits = Traits::draw(&workers, rng);
+        simulation.remark(format!("{traits:?}"));
         Fleet {
             simulation,
             setting,
             ledgers,
-            workers: (0..schedule.processes).map(|it| format!("p{it}")).collect(),
+            workers,
+            hung: watch::channel(traits.hangs.is_some()).0,
+            traits,
             hit: hit.map_or(0, LastingFaults::processes),
             times: draw_times(schedule, rng),
             max_moves: [1, 3, 32][rng.usize(..3)],
+            has_broken_record: AtomicBool::new(false),
             ends: watch::channel(false).0,
             dies: watch::channel(None).0,
             stirs: Arc::default(),
         }
     }
 
-    pub(crate) fn options(&self) -> AssignmentOptions {
+    /// The options of a worker.
+    pub(crate) fn options(&self, worker: &str) -> AssignmentOptions {
         let warm = self.times.warm;
-        let options = AssignmentOptions::new()
+        let mut options = AssignmentOptions::new()
             .max_moves(self.max_moves)
             .grace(self.times.grace)
             .plan_interval(self.times.plan_interval)
             .move_within(self.times.move_within)
             .drain_at_most(self.times.drain_at_most);
+        if let Some(about) = self.traits.workers.get(worker) {
+            options = options.capacity(about.capacity);
+            if let Some(zone) = &about.zone {
+                options = options.zone(zone);
+            }
+        }
+        match self.traits.hang(worker) {
+            Some(Hang::GivesNone) => return options.drain_without_limit(),
+            Some(Hang::TakesNone) => {
+                let hung = self.hung.subscribe();
+                let hangs = move |_| {
+                    let mut hung = hung.clone();
+                    async move { drop(hung.wait_for(|hung| !hung).await) }
+                };
+                // No limit drops the hook.
+                return options
+                    .warm(hangs)
+                    .warm_at_most(FOR_GOOD)
+                    .move_within(FOR_GOOD * 2);
+            }
+            None => {}
+        }
         match warm.is_zero() {
             true => options,
             false => options.warm(move |_| sleep(warm)),
         }
-    }
-
-    pub(crate) fn partitions() -> Partitions {
-        Partitions::named(PARTITIONS)
     }
 
     pub(crate) fn remark(&self, text: impl Into<String>) {

@@ -1,6 +1,7 @@
 //! What others do meanwhile: operators with orders, and with a shell.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -14,7 +15,14 @@ use crate::interference;
 use crate::process;
 use crate::schedule::{Interference, Schedule};
 
-/// Meddles until the quiet begins, and takes all orders back. No late request repeats one.
+/// Records of the partitions that a person may write by mistake.
+const BROKEN: [&[u8]; 3] = [
+    b"somebody was here",
+    b"zookeeper-recipes partitions 1 by-hand 0\n1 - tenant/7\n",
+    b"zookeeper-recipes partitions 1 by-hand 7\n1 - p0\n",
+];
+
+/// Meddles until the quiet begins, and then gives the orders that remain. No late request repeats one.
 pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
     let interference = schedule.interference;
     let mut of_shell = rng.fork();
@@ -28,7 +36,7 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
                 let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
                 let ordered = async {
                     // Without a record of partitions, orders are refused.
-                    operator.set_partitions(Fleet::partitions()).await?;
+                    operator.set_partitions(fleet.traits.recorded()).await?;
                     while !fleet.setting.is_quiet() {
                         let pause = Duration::from_millis(rng.u64(100..=8_000));
                         fleet.setting.pause(pause).await;
@@ -38,7 +46,7 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
                             ordered => ordered?,
                         }
                     }
-                    take_back(fleet, &operator).await
+                    give_the_last(fleet, &operator).await
                 };
                 if let Err(error) = ordered.await {
                     let text = format!("{error:?}");
@@ -83,15 +91,21 @@ async fn order(
     }
 }
 
-async fn take_back(fleet: &Fleet<'_>, operator: &AssignmentOperator) -> Result<(), Error> {
+async fn give_the_last(fleet: &Fleet<'_>, operator: &AssignmentOperator) -> Result<(), Error> {
     // The record may have gone with the data, and orders are refused without one.
-    operator.set_partitions(Fleet::partitions()).await?;
+    operator.set_partitions(fleet.traits.recorded()).await?;
     operator.thaw().await?;
-    for worker in &fleet.workers {
-        operator.undrain(worker).await?;
+    for (worker, about) in &fleet.traits.workers {
+        match about.drained {
+            true => operator.drain(worker).await?,
+            false => operator.undrain(worker).await?,
+        }
     }
-    for partition in PARTITIONS {
-        operator.unpin(partition).await?;
+    for (partition, about) in &fleet.traits.partitions {
+        match &about.worker {
+            Some(worker) => operator.pin(partition, worker).await?,
+            None => operator.unpin(partition).await?,
+        }
     }
     Ok(())
 }
@@ -121,7 +135,16 @@ async fn with_a_shell(fleet: &Fleet<'_>, interference: Interference, rng: &mut R
                     let _ = administrator.delete(&path);
                 }
             }
-            4 if interference.reaps_directories > 0 => drop(administrator.reap_containers()),
+            // Once: no worker begins until the record is written again.
+            4 if interference.writes_to_contenders > 0
+                && !fleet.has_broken_record.swap(true, Ordering::Relaxed) =>
+            {
+                let record = BROKEN[rng.usize(..BROKEN.len())];
+                fleet.remark("somebody writes another record of the partitions");
+                // There may be none yet.
+                let _ = administrator.set_data(&format!("{PATH}/partitions"), record);
+            }
+            5 if interference.reaps_directories > 0 => drop(administrator.reap_containers()),
             _ => {}
         }
     }

@@ -5,9 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
-use zookeeper_recipes_assignment::{AssignmentOperator, Owner, Routing};
+use zookeeper_recipes_assignment::{
+    AssignmentOperator, Moves, Owner, Plan, PlannedWorker, Routing, plan,
+};
 
 use super::fleet::{Fleet, PARTITIONS, PATH};
+use super::traits::Hang;
 use crate::findings::Findings;
 use crate::lasting_faults::LastingFaults;
 use crate::process;
@@ -22,6 +25,10 @@ impl Fleet<'_> {
     pub(crate) async fn judge(&self, schedule: &Schedule) {
         let ledger = &*self.setting.ledger;
         sleep_until(self.setting.quiet_from + schedule.mends_within()).await;
+        if self.traits.hangs.is_some() {
+            self.stops_no_other(schedule).await;
+            self.hung.send_replace(false);
+        }
         let patience = self.owned_within(schedule);
         settles(ledger, patience, || self.without_owner(patience)).await;
         self.comes_to_rest(schedule).await;
@@ -30,6 +37,42 @@ impl Fleet<'_> {
             self.survives_a_death(schedule).await;
         }
         self.ends.send_replace(true);
+    }
+
+    /// While a worker hangs, all partitions are owned, and a drain comes to its end.
+    ///
+    /// A leader that hangs has no limit for moves.
+    async fn stops_no_other(&self, schedule: &Schedule) {
+        let Some((hung, hang)) = &self.traits.hangs else {
+            return;
+        };
+        if *hang == Hang::TakesNone && self.leader().as_ref() == Some(hung) {
+            return;
+        }
+        let late = self.times.move_within * 6;
+        let patience = self.moved_within(schedule) + late;
+        settles(&self.setting.ledger, patience, || {
+            let mut findings = self.without_owner(patience);
+            let (owners, workers) = (self.owners(), &self.traits.workers);
+            let is_drained = |it: &&String| workers.get(*it).is_some_and(|it| it.drained);
+            let mut drained = owners.values().filter(|it| *it != hung).filter(is_drained);
+            if let Some(drained) = drained.next() {
+                let text = format!("{drained} owns some after {patience:?}: {owners:?}");
+                findings.push(("a worker that hangs stops no drain of another one", text));
+            }
+            findings
+        })
+        .await;
+    }
+
+    /// The worker that leads.
+    fn leader(&self) -> Option<String> {
+        let tree = self.simulation.administrator().tree().into_iter();
+        let directory = format!("{PATH}/leader/");
+        let contenders = tree.filter(|node| node.path.starts_with(&directory));
+        let number = |path: &str| path.rsplit('-').next().map(str::to_owned);
+        let first = contenders.min_by_key(|node| number(&node.path))?;
+        Some(String::from_utf8_lossy(&first.data).into_owned())
     }
 
     /// How long it takes at most until all partitions are owned, after the last fault has mended.
@@ -83,21 +126,23 @@ impl Fleet<'_> {
 
     /// A worker that is far away may have a session that lasts, and counts if it owns anything.
     fn unbalanced(&self, schedule: &Schedule) -> Findings {
-        let owners = self.owners();
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for worker in owners.values() {
-            *counts.entry(worker).or_default() += 1;
-        }
+        let owners: Plan = self
+            .owners()
+            .into_iter()
+            .map(|(it, owner)| (it.to_owned(), owner))
+            .collect();
         let far = schedule.lasting.iter().flat_map(LastingFaults::far_away);
-        let far = far.filter(|worker| counts.contains_key(&**worker));
-        let workers: Vec<String> = self.workers.iter().cloned().chain(far).collect();
-        let count = PARTITIONS.len();
-        let fair = (count / workers.len())..=count.div_ceil(workers.len());
-        let of = |worker: &String| counts.get(&**worker).copied().unwrap_or_default();
-        let is_fair = workers.iter().all(|worker| fair.contains(&of(worker)));
-        match is_fair && owners.len() == count {
+        let far = far.filter(|far| owners.values().any(|owner| owner == far));
+        let mut workers = self.traits.workers.clone();
+        workers.extend(far.map(|far| (far, PlannedWorker::default())));
+        // The plan of a balanced fleet is that fleet.
+        let planned = plan(&self.traits.partitions, &workers, &owners, Moves::Allowed);
+        match planned == owners {
             true => Findings::new(),
-            false => vec![("the partitions are balanced", format!("{owners:?}"))],
+            false => vec![(
+                "the partitions are balanced",
+                format!("{owners:?}, and the plan is {planned:?}"),
+            )],
         }
     }
 

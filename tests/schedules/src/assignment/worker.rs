@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
+use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use zookeeper_recipes_assignment::{Assignment, Partition};
@@ -15,6 +16,7 @@ use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_simulation::SimulatedProcess;
 
 use super::fleet::{Fleet, PATH, ledger_of};
+use super::traits::Hang;
 use crate::contender::{commit, guarded};
 use crate::holding::Holding;
 use crate::ledger::Ledger;
@@ -36,6 +38,14 @@ enum Ending {
     Killed,
     /// By `shutdown`, at the end of the run.
     Last,
+}
+
+/// How a life of a worker has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lived {
+    AsItShould,
+    /// It has found a record of the partitions that cannot be read.
+    Refused,
 }
 
 /// Runs a worker to the end of its last life.
@@ -80,24 +90,28 @@ async fn live(fleet: &Fleet<'_>, name: String, mut process: SimulatedProcess, mu
             Ending::Last => {
                 // The life is dropped after the kill: a killed worker lets go of nothing before.
                 let mut lived = pin!(lived);
-                tokio::select! {
+                let lived = tokio::select! {
                     biased;
-                    () = fleet.until_dead(&name) => process.kill(),
-                    () = lived.as_mut() => {}
+                    () = fleet.until_dead(&name) => return process.kill(),
+                    lived = lived.as_mut() => lived,
+                };
+                if lived == Lived::AsItShould || is_hit {
+                    return;
                 }
-                return;
             }
             Ending::Killed => {
                 let mut lived = pin!(lived);
                 tokio::select! {
                     biased;
                     () = sleep_until(until) => {}
-                    () = lived.as_mut() => {}
+                    _ = lived.as_mut() => {}
                 }
                 fleet.remark(format!("{name} is killed"));
                 process.kill();
             }
-            _ => lived.await,
+            _ => {
+                lived.await;
+            }
         }
         sleep(Duration::from_millis(rng.u64(0..=3_000))).await;
         process = fleet.simulation.process(&name);
@@ -114,19 +128,21 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    async fn live(&self, process: &SimulatedProcess, mut rng: Rng) {
+    async fn live(&self, process: &SimulatedProcess, mut rng: Rng) -> Lived {
         let (fleet, options) = (self.fleet, connect_options(&self.fleet.setting));
         fleet.remark(format!("{} begins, to end {:?}", self.who, self.ending));
         let session = Session::open_in_background(process.ensemble(), options);
         let session = session.expect("the options are good");
-        let partitions = Fleet::partitions();
+        let partitions = fleet.traits.recorded();
         let assignment =
-            Assignment::with_options(&session, PATH, partitions, self.id, fleet.options());
+            Assignment::with_options(&session, PATH, partitions, self.id, fleet.options(self.id));
         let assignment = assignment.expect("good input");
         let seed = rng.u64(..);
         let worker = Arc::new(Work {
             who: self.who.clone(),
             ledgers: fleet.ledgers.to_vec(),
+            gives_none: fleet.traits.hang(self.id) == Some(Hang::GivesNone),
+            hung: fleet.hung.subscribe(),
             stirs: fleet.stirs.clone(),
             quiet_from: fleet.setting.quiet_from,
         });
@@ -155,17 +171,22 @@ impl Life<'_> {
             }
             _ => run.await,
         };
+        let mut lived = Lived::AsItShould;
         match ended {
             Err(Error::NoSession { .. }) if self.ending == Ending::Closed => {}
             Ok(()) => {}
+            Err(Error::InvalidInput(_)) if fleet.has_broken_record.load(Ordering::Relaxed) => {
+                lived = Lived::Refused;
+            }
             Err(error) => {
                 let text = format!("{}: {error:?}", self.who);
                 let promise = "a worker runs until it is shut down";
                 fleet.setting.ledger.violated(promise, text);
             }
         }
-        fleet.remark(format!("{} has ended", self.who));
+        fleet.remark(format!("{} has ended, {lived:?}", self.who));
         session.close().await;
+        lived
     }
 
     async fn shutdown(&self) {
@@ -185,6 +206,9 @@ impl Life<'_> {
 struct Work {
     who: String,
     ledgers: Vec<Arc<Ledger>>,
+    /// While it hangs, it gives no partition.
+    gives_none: bool,
+    hung: watch::Receiver<bool>,
     stirs: Arc<AtomicU64>,
     quiet_from: Instant,
 }
@@ -199,13 +223,15 @@ impl Work {
         };
         let begun = Begun::new(&self.stirs);
         let holding = Holding::of_another(ledger, &self.who, 1, &owned.view());
-        let kind = rng.u8(..8);
+        // Nothing drops the work of a worker that gives none.
+        let kind = if self.gives_none { 3 } else { rng.u8(..8) };
         let early = Instant::now() + Duration::from_millis(rng.u64(1..20_000));
         loop {
             if !owned.is_held() {
                 let text = format!("{}: {:?}", self.who, owned.view());
                 ledger.violated("work on a partition is polled only while it is owned", text);
             }
+            let hangs = self.gives_none && *self.hung.borrow();
             match kind {
                 0 if (early..self.quiet_from).contains(&Instant::now()) => break,
                 1 => {}
@@ -213,7 +239,7 @@ impl Work {
                     sleep(Duration::from_millis(rng.u64(0..1_500))).await;
                     break;
                 }
-                _ if owned.is_draining() => break,
+                _ if owned.is_draining() && !hangs => break,
                 _ => {}
             }
             if rng.u8(..20) == 0 {
@@ -223,7 +249,7 @@ impl Work {
                 yield_now().await;
             }
             match kind {
-                1 => sleep(LOOK).await,
+                _ if kind == 1 || hangs => sleep(LOOK).await,
                 // A timeout means that the work continues.
                 _ => drop(timeout(LOOK, owned.draining()).await),
             }
