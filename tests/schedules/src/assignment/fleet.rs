@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use zookeeper_recipes_assignment::AssignmentOptions;
 use zookeeper_recipes_simulation::Simulation;
 
-use super::traits::{Hang, Traits};
+use super::traits::{Hang, PARTITIONS, Traits};
 use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::Place;
@@ -21,10 +21,7 @@ use crate::setting::Setting;
 /// Where the assignment is.
 pub(crate) const PATH: &str = "/recipe/under-test";
 
-/// The names of the partitions, in the order of their [places](PLACES).
-pub(crate) const PARTITIONS: [&str; 5] = ["p0", "p1", "p2", "p3", "p4"];
-
-/// The locks of the partitions.
+/// The locks of the [partitions](PARTITIONS).
 pub(crate) const PLACES: [Place; 5] = [
     place("/recipe/under-test/locks/p0", "/guarded-p0"),
     place("/recipe/under-test/locks/p1", "/guarded-p1"),

@@ -10,7 +10,8 @@ use zookeeper_recipes_assignment::{AssignmentOperator, Partitions};
 use zookeeper_recipes_core::{Error, SessionId};
 use zookeeper_recipes_simulation::Administrator;
 
-use super::fleet::{Fleet, PARTITIONS, PATH};
+use super::fleet::{Fleet, PATH};
+use super::traits::PARTITIONS;
 use crate::interference;
 use crate::process;
 use crate::schedule::{Interference, Schedule};

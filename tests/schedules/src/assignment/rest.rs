@@ -9,8 +9,8 @@ use zookeeper_recipes_assignment::{
     AssignmentOperator, Moves, Owner, Plan, PlannedWorker, Routing, plan,
 };
 
-use super::fleet::{Fleet, PARTITIONS, PATH};
-use super::traits::Hang;
+use super::fleet::{Fleet, PATH};
+use super::traits::{Hang, PARTITIONS};
 use crate::findings::Findings;
 use crate::lasting_faults::LastingFaults;
 use crate::process;

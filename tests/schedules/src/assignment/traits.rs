@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use zookeeper_recipes_assignment::{Partitions, PlannedPartition, PlannedWorker};
 
-use super::fleet::PARTITIONS;
+/// The names of the partitions.
+pub(crate) const PARTITIONS: [&str; 5] = ["p0", "p1", "p2", "p3", "p4"];
 
 const ZONES: [&str; 2] = ["east", "west"];
 
