@@ -21,7 +21,6 @@ struct Seen {
     history: History,
     /// The number of each grant's token.
     tokens: BTreeSet<i64>,
-    most: usize,
 }
 
 impl Judge {
@@ -39,7 +38,6 @@ impl Judge {
         Judge(Mutex::new(Seen {
             history,
             tokens: BTreeSet::new(),
-            most: 0,
         }))
     }
 
@@ -60,7 +58,6 @@ impl Judge {
         let mut seen = self.seen();
         let (number, violations) = seen.history.granted(&format!("{who:?}"), weight, hold);
         let is_new = seen.tokens.insert(token.get());
-        seen.most = seen.most.max(seen.history.held().count());
         drop(seen);
         assert!(violations.is_empty(), "{violations:?}");
         assert!(is_new, "{who:?} has another's token, {token}");
@@ -91,10 +88,5 @@ impl Judge {
     /// How many holds have been granted.
     pub fn grants(&self) -> usize {
         self.seen().tokens.len()
-    }
-
-    /// The most holders at a time.
-    pub fn most_at_a_time(&self) -> usize {
-        self.seen().most
     }
 }
