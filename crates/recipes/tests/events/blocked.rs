@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::Level;
-use zookeeper_recipes::{ConnectOptions, ExclusiveLock, LossReason, Session};
+use zookeeper_recipes::{ConnectOptions, Session};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
-use zookeeper_recipes_suite::log::{Line, Log};
+use zookeeper_recipes_suite::log::Log;
 
-use crate::{ALONE, listen_up_to};
+use crate::{ALONE, listen_up_to, lock, named};
 
+const WARNING: &str = "runtime blocked";
 const TICK: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(6);
 
@@ -42,20 +43,13 @@ async fn open(server: &EmbeddedServer) -> Session {
     session.expect("a session opens")
 }
 
-fn warnings_in(log: &Log) -> Vec<Line> {
-    let lines = log.lines().into_iter();
-    lines
-        .filter(|line| line.message == "runtime blocked")
-        .collect()
-}
-
 #[tokio::test(flavor = "current_thread")]
 async fn runtime_that_was_blocked_is_warned_of_once_each_time() {
     let (_alone, log, _listening) = listen_up_to(Level::WARN).await;
     let server = server();
     let session = open(&server).await;
     let silence = session.tolerated_silence().expect("it is open");
-    let warnings = || warnings_in(&log);
+    let warnings = || named(&log, WARNING);
     for times in 0..2 {
         probed(&session).await;
         thread::sleep(silence / 4);
@@ -83,9 +77,8 @@ async fn block_right_before_the_release_and_the_close_is_warned_of_once() {
     let server = server();
     for runs_before_the_close in [false, true] {
         let session = open(&server).await;
-        let lock = ExclusiveLock::new(&session, "/blocked").expect("a good path");
-        let hold = lock.acquire().await.expect("free");
-        let before = warnings_in(&log).len();
+        let hold = lock(&session).acquire().await.expect("free");
+        let before = named(&log, WARNING).len();
         thread::sleep(hold.remaining());
         if runs_before_the_close {
             hold.lost().await;
@@ -93,7 +86,7 @@ async fn block_right_before_the_release_and_the_close_is_warned_of_once() {
         }
         hold.release().await.expect_err("the lease has lapsed");
         session.close().await;
-        let warned = warnings_in(&log).len() - before;
+        let warned = named(&log, WARNING).len() - before;
         assert_eq!(warned, 1, "runs before the close: {runs_before_the_close}");
     }
 }
@@ -113,9 +106,9 @@ fn block_right_before_the_end_of_the_runtime_is_warned_of() {
         thread::sleep(session.tolerated_silence().expect("it is open"));
         session
     });
-    assert_eq!(warnings_in(&log).len(), 0);
+    assert_eq!(named(&log, WARNING).len(), 0);
     drop(runtime);
-    assert_eq!(warnings_in(&log).len(), 1);
+    assert_eq!(named(&log, WARNING).len(), 1);
 }
 
 /// An own close is no loss, but the lease had lapsed before.
@@ -126,13 +119,9 @@ async fn hold_whose_lease_lapsed_in_a_block_right_before_the_close_is_a_loss() {
     let options = ConnectOptions::new().session_timeout(8 * TICK).tick(TICK);
     let session = Session::connect_with(&server.connect_string(), options).await;
     let session = session.expect("a session opens");
-    let lock = ExclusiveLock::new(&session, "/blocked").expect("a good path");
-    let hold = lock.acquire().await.expect("free");
+    let hold = lock(&session).acquire().await.expect("free");
     thread::sleep(hold.remaining());
     session.close().await;
-    let lines = log.lines();
-    let lost = lines.iter().find(|line| line.message == "lost");
-    let reason = lost.and_then(|line| line.fields.get("reason"));
-    let lapsed = LossReason::LeaseElapsed.to_string();
-    assert_eq!(reason, Some(&lapsed), "{lines:?}");
+    let lost = named(&log, "lost");
+    assert_eq!(lost[0].fields["reason"], crate::day::LAPSED);
 }

@@ -1,5 +1,6 @@
 //! The own close of a session is no loss: neither a warning nor a count says so.
 
+use insta::assert_snapshot;
 use zookeeper_recipes::election::RunError;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
@@ -9,7 +10,7 @@ use zookeeper_recipes::{
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::log::{Line, Log};
 
-use crate::{assert_logged, debug, info, listen, token, warn};
+use crate::{listen, named, shown};
 
 const PATH: &str = "/locks/closing";
 
@@ -30,9 +31,9 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     let session = simulation.session("one").await.expect("it opens");
     let lock = hold(&session).await;
     let single = SingleNodeLock::new(&session, "/single").expect("a good path");
-    let single = single.acquire().await.expect("free");
+    let _single = single.acquire().await.expect("free");
     let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
-    let leadership = election.acquire().await.expect("free");
+    let _leadership = election.acquire().await.expect("free");
     let group = Group::new(&session, "/group").expect("a good path");
     let member = group.join("one", b"").await.expect("nobody has the name");
 
@@ -44,16 +45,13 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     // An error means that the member has ended.
     while holds.changed().await.is_ok() {}
     let lines = since(&log, before);
-    let ended = |line: &&Line| line.message.ends_with("by close");
-    let ended: Vec<Line> = lines.iter().filter(ended).cloned().collect();
-    let of = |hold: i64| vec![token(hold)];
-    let expected = [
-        debug("ended by close", of(lock.fencing_token().get())),
-        debug("ended by close", of(single.fencing_token().get())),
-        info("resigned by close", of(leadership.fencing_token().get())),
-        debug("ended by close", vec![]),
-    ];
-    assert_logged(&ended, &expected);
+    let ended = lines.iter().filter(|it| it.message.ends_with("by close"));
+    assert_snapshot!(shown::events(ended), @"
+    DEBUG hold: ended by close | held 0s | path /locks/closing | token #0
+    DEBUG hold: ended by close | held 0s | path /single | token #1
+    INFO hold: resigned by close | held 0s | path /leader | token #2
+    DEBUG hold: ended by close | held 0s | path /group/one | token #3
+    ");
     let warned = lines.iter().find(|line| line.level == tracing::Level::WARN);
     assert!(warned.is_none(), "{warned:?}");
 }
@@ -96,33 +94,33 @@ async fn end_of_the_session_by_its_servers_is_a_loss() {
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
     let hold = hold(&session).await;
-    let before = log.lines().len();
     simulation.administrator().expire(hold.session_id());
     hold.lost().await;
     drop(hold);
-    let lines = since(&log, before);
-    let lost: Vec<Line> = lines
-        .into_iter()
-        .filter(|line| ["lost", "ended by close"].contains(&&*line.message))
-        .collect();
-    assert_logged(&lost, &[warn("lost", vec![])]);
+    assert_eq!(named(&log, "lost").len(), 1);
+    assert!(named(&log, "ended by close").is_empty());
 }
 
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn close_of_the_session_is_counted_as_a_release() {
     let _alone = crate::ALONE.lock().await;
-    let recorder = crate::recorder::Recorded::default();
+    let recorder = metrics_util::debugging::DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
     let hold = hold(&session).await;
     session.close().await;
     drop(hold);
-    let of_lock = r#"{recipe="lock",name="closing"}"#;
-    let value = |metric: &str| recorder.value(&format!("zookeeper_recipes_{metric}{of_lock}"));
-    assert_eq!(value("released_total"), 1.0);
-    assert_eq!(value("holding"), 0.0);
-    let counted = format!("{recorder:?}");
-    assert!(!counted.contains("lost_total"), "{counted}");
+    let metrics = shown::metrics(&recorder);
+    let of_lock = r#"recipe="lock" name="closing""#;
+    assert!(
+        metrics.contains(&format!("released_total {of_lock}: 1")),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(&format!("holding {of_lock}: 0")),
+        "{metrics}"
+    );
+    assert!(!metrics.contains("lost_total"), "{metrics}");
 }

@@ -12,11 +12,11 @@ use zookeeper_recipes::{
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions,
 };
-use zookeeper_recipes_suite::log::{Line, Log};
+use zookeeper_recipes_suite::log::Log;
 
-use crate::listen;
+use crate::{listen, lock, named};
 
-const PATH: &str = "/locks/a";
+const PATH: &str = "/lock";
 const SECOND: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,18 +33,8 @@ async fn open(process: &SimulatedProcess) -> Session {
     opened.expect("a session opens")
 }
 
-fn lock(session: &Session) -> ExclusiveLock {
-    ExclusiveLock::new(session, PATH).expect("a good path")
-}
-
 async fn hold(session: &Session) -> Hold {
     lock(session).acquire().await.expect("it is free")
-}
-
-/// The events of this name.
-fn named(log: &Log, name: &str) -> Vec<Line> {
-    let lines = log.lines().into_iter();
-    lines.filter(|line| line.message == name).collect()
 }
 
 /// The only event of this name, which has a field of this value.
@@ -250,10 +240,7 @@ async fn lost_hold_that_is_kept_is_not_suspended_or_resumed() {
     let simulation = simulation();
     let process = simulation.process("one");
     let session = open(&process).await;
-    let (lost, held) = (
-        hold(&session).await,
-        ExclusiveLock::new(&session, "/locks/b"),
-    );
+    let (lost, held) = (hold(&session).await, ExclusiveLock::new(&session, "/other"));
     let held = held.expect("a good path").acquire().await.expect("free");
     let deleted = simulation.administrator().delete(lost.node_path());
     deleted.expect("it is there");

@@ -5,6 +5,7 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
+use insta::assert_snapshot;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::Level;
@@ -12,7 +13,7 @@ use zookeeper_recipes::{Assignment, AssignmentOptions, Partition, Partitions};
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::log::{Line, Log};
 
-use crate::{assert_logged, info, listen_up_to, text, time, warn};
+use crate::{listen_up_to, named, shown};
 
 const PATH: &str = "/app/queues";
 const NAME: &str = "queues";
@@ -22,14 +23,6 @@ async fn worker(simulation: &Simulation, id: &str) -> Assignment {
     let options = AssignmentOptions::new().name(NAME).drain_without_limit();
     let partitions = Partitions::numbered(2);
     Assignment::with_options(&session, PATH, partitions, id, options).expect("good input")
-}
-
-/// The events of this name, without those of partitions that nobody owned.
-fn named(log: &Log, message: &str) -> Vec<Line> {
-    let lines = log.lines().into_iter();
-    let unowned = |line: &Line| line.fields.get("reason").is_some_and(|it| it == "unowned");
-    let named = lines.filter(|line| line.message == message && !unowned(line));
-    named.collect()
 }
 
 async fn until(mut is_so: impl FnMut() -> bool) {
@@ -88,47 +81,46 @@ async fn work_that_drains_without_limit_is_warned_of_after_each_session_timeout(
     let (_alone, log, _listening) = listen_up_to(Level::INFO).await;
     move_one(&log, || {}).await;
 
-    let moves = named(&log, "partition moves");
-    let expected = vec![
-        text("path", PATH),
-        text("from", "one"),
-        text("to", "two"),
-        text("reason", "balance"),
-    ];
-    assert_logged(&moves, &[info("partition moves", expected)]);
-    let partition = moves[0].fields["partition"].clone();
-    let warned = |seconds| {
-        let fields = vec![
-            text("path", PATH),
-            text("worker", "one"),
-            text("partition", &partition),
-            time("waited", Duration::from_secs(seconds)),
-        ];
-        warn("work does not end", fields)
-    };
-    assert_logged(&named(&log, "work does not end"), &[warned(6), warned(12)]);
+    let lines = log.lines();
+    let shown = ["partition moves", "work does not end"];
+    let is_unowned = |line: &Line| line.fields.get("reason").is_some_and(|it| it == "unowned");
+    let lines = lines
+        .iter()
+        .filter(|line| shown.contains(&&*line.message) && !is_unowned(line));
+    assert_snapshot!(shown::events(lines), @"
+    INFO partition moves | from one | partition #0 | path /app/queues | reason balance | to two
+    WARN work does not end | partition #0 | path /app/queues | waited 6s | worker one
+    WARN work does not end | partition #0 | path /app/queues | waited 12s | worker one
+    ");
 }
 
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn moves_and_releases_are_counted_by_their_reasons() {
     let (_alone, log, _listening) = listen_up_to(Level::INFO).await;
-    let recorder = crate::recorder::Recorded::default();
+    let recorder = metrics_util::debugging::DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
-    let values = |metric: &str, labels: &str| {
-        let name = format!(r#"{{name="{NAME}"{labels}}}"#);
-        recorder.values(&format!("zookeeper_recipes_assignment_{metric}{name}"))
+    let counted = || {
+        let metrics = shown::metrics(&recorder);
+        let lines = metrics.lines().filter(|it| it.starts_with("assignment_"));
+        Vec::from_iter(lines).join("\n")
     };
+    // The partition that drains is owned until its release.
     move_one(&log, || {
-        assert_eq!(values("moves_total", r#",reason="unowned""#), [2.0]);
-        assert_eq!(values("moves_total", r#",reason="balance""#), [1.0]);
-        // The partition that drains is owned until its release.
-        assert_eq!(values("owned", ""), [2.0]);
-        assert_eq!(values("deferred", ""), [0.0]);
-        assert!(values("releases_total", r#",reason="given""#).is_empty());
+        assert_snapshot!(counted(), @r#"
+    assignment_deferred name="queues": 0
+    assignment_moves_total name="queues" reason="balance": 1
+    assignment_moves_total name="queues" reason="unowned": 2
+    assignment_owned name="queues": 2
+    "#)
     })
     .await;
-    assert_eq!(values("releases_total", r#",reason="given""#), [1.0]);
     // Both workers are of this process, and own one each.
-    assert_eq!(values("owned", ""), [1.0]);
+    assert_snapshot!(counted(), @r#"
+    assignment_deferred name="queues": 0
+    assignment_moves_total name="queues" reason="balance": 0
+    assignment_moves_total name="queues" reason="unowned": 0
+    assignment_owned name="queues": 1
+    assignment_releases_total name="queues" reason="given": 1
+    "#);
 }

@@ -1,0 +1,161 @@
+//! The events of waits, and the metric of handoffs.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zookeeper_recipes::lock::LockOptions;
+use zookeeper_recipes::{
+    ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, SingleNodeLock, WaitStrategy,
+};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::{listen, lock, named};
+
+const SECOND: Duration = Duration::from_secs(1);
+const OWN_WAIT: &str = "waits behind its own process";
+
+async fn election(simulation: &Simulation, id: &str) -> LeaderElection {
+    let session = simulation.session(id).await.expect("it opens");
+    LeaderElection::new(&session, "/leader", id).expect("a good path")
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_acquires_what_it_holds_is_named_once() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = Simulation::default();
+    let timeout = SimulationOptions::default().session_timeout;
+    let session = simulation.session("one").await.expect("it opens");
+    let single = SingleNodeLock::new(&session, "/single").expect("a good path");
+    let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
+    let semaphore = Semaphore::new(&session, "/permits", 1).expect("a good path");
+    let rwlock = RwLock::new(&session, "/rwlock").expect("a good path");
+    let writer = rwlock.write();
+    let recipes: [&dyn Recipe; 5] = [&lock(&session), &single, &election, &semaphore, writer];
+    for recipe in recipes {
+        let hold = recipe.acquire().await.expect("nobody is before it");
+        let before = named(&log, OWN_WAIT).len();
+        let too_early = timeout - Duration::from_millis(1);
+        for (limit, warnings) in [(too_early, 0), (3 * timeout, 1)] {
+            let again = recipe.acquire_timeout(limit).await;
+            assert!(again.is_err_and(|error| error.is_timeout()));
+            let warned = named(&log, OWN_WAIT).split_off(before);
+            assert_eq!(warned.len(), warnings, "{limit:?} of {recipe:?}");
+        }
+        let line = format!("{:?}", named(&log, OWN_WAIT).last());
+        let holder = hold.node_path().rsplit('/').next().expect("a name");
+        assert!(
+            line.contains(holder) && line.contains("contender"),
+            "{line}"
+        );
+        hold.release().await.expect("it is held");
+    }
+}
+
+/// It has waited for a long time behind another process.
+#[tokio::test(start_paused = true)]
+async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = Simulation::default();
+    let timeout = SimulationOptions::default().session_timeout;
+    let ours = lock(&simulation.session("ours").await.expect("it opens"));
+    let theirs = lock(&simulation.session("theirs").await.expect("it opens"));
+    let before = theirs.acquire().await.expect("free");
+    let [first, second] =
+        [ours.clone(), ours].map(|lock| tokio::spawn(async move { lock.acquire().await }));
+    // It looks again a quarter of the timeout after the release.
+    sleep(11 * timeout / 4).await;
+    before.release().await.expect("it is held");
+    let hold = first.await.expect("no panic").expect("its turn");
+    sleep(timeout / 2).await;
+    assert_eq!(named(&log, OWN_WAIT).len(), 0);
+    sleep(3 * timeout).await;
+    assert_eq!(named(&log, OWN_WAIT).len(), 1);
+    hold.release().await.expect("it is held");
+    drop(second.await.expect("no panic").expect("its turn"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_looks_again_reports_each_place_once() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = Simulation::default();
+    let polling = async |process| {
+        let session = simulation.session(process).await.expect("it opens");
+        let options = LockOptions::new().strategy(WaitStrategy::Poll(SECOND));
+        ExclusiveLock::with_options(&session, "/lock", options).expect("a good path")
+    };
+    let holder = polling("holder").await.acquire().await.expect("free");
+    let mut waiting = Vec::new();
+    for process in ["second", "third"] {
+        let lock = polling(process).await;
+        waiting.push(tokio::spawn(async move { lock.acquire().await }));
+        sleep(10 * SECOND).await;
+    }
+    holder.release().await.expect("it is held");
+    let second = waiting.remove(0).await.expect("no panic");
+    let second = second.expect("its turn");
+    sleep(10 * SECOND).await;
+    let waits = named(&log, "waiting").into_iter();
+    let third = waits.filter(|line| second.node_path().ends_with(&line.fields["behind"]));
+    let positions = Vec::from_iter(third.map(|line| line.fields["position"].clone()));
+    assert_eq!(positions, ["2", "1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_steps_back_says_so() {
+    let (_alone, log, _listening) = listen().await;
+    let simulation = Simulation::default();
+    let first = election(&simulation, "first").await;
+    let first = first.acquire().await.expect("free");
+    let standby = election(&simulation, "standby").await.standby();
+    let standby = tokio::spawn(async move { standby.acquire().await });
+    sleep(SECOND).await;
+    let regular = election(&simulation, "regular").await;
+    let regular = tokio::spawn(async move { regular.acquire().await });
+    sleep(SECOND).await;
+    first.release().await.expect("it leads");
+    let regular = regular.await.expect("no panic").expect("its turn");
+    let steps = named(&log, "stepped back");
+    assert_eq!(steps.len(), 1, "{:?}", log.lines());
+    regular.release().await.expect("it leads");
+    drop(standby.await.expect("no panic").expect("its turn"));
+}
+
+#[cfg(feature = "metrics")]
+#[tokio::test(start_paused = true)]
+async fn handoff_is_measured_from_its_news_to_the_hold() {
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+    let _alone = crate::ALONE.lock().await;
+    let recorder = DebuggingRecorder::new();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let simulation = Simulation::default();
+    let first = election(&simulation, "first").await;
+    let hold = first.acquire().await.expect("free");
+    let mut waiting = Vec::new();
+    for id in ["second", "third"] {
+        let next = election(&simulation, id).await;
+        waiting.push(tokio::spawn(async move { next.acquire().await }));
+        sleep(SECOND).await;
+    }
+    // Each snapshot takes the values with it.
+    let handoffs = || {
+        let metrics = recorder.snapshotter().snapshot().into_vec().into_iter();
+        let of = metrics.filter(|it| it.0.key().name() == "zookeeper_recipes_handoff_seconds");
+        let values = of.filter_map(|(_, _, _, value)| match value {
+            DebugValue::Histogram(values) => Some(values),
+            _ => None,
+        });
+        Vec::from_iter(values.flatten().map(|value| value.into_inner()))
+    };
+    assert!(handoffs().is_empty(), "nothing was passed on");
+    hold.release().await.expect("it is held");
+    let mut took = Vec::new();
+    for next in waiting {
+        let hold = next.await.expect("no panic").expect("its turn");
+        took.extend(handoffs());
+        hold.release().await.expect("it is held");
+    }
+    // The second holds at the news, and the third lists the queue before.
+    assert_eq!(took.len(), 2, "{took:?}");
+    assert!(took[0] == 0.0 && took[1] > 0.0 && took[1] < 1.0, "{took:?}");
+}
