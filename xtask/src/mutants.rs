@@ -1,71 +1,106 @@
-//! Puts known mistakes back into a copy of the workspace, one at a time, and runs what finds each.
+//! Puts known mistakes into a copy of the workspace, and runs what finds each. The copy is built
+//! once: a variable of the environment chooses the mistake of a process.
 
 mod copy;
 mod matrix;
 mod mutant;
 mod outcome;
 mod source;
+mod suites;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
-use self::copy::{Copy, exchange};
+use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
 use self::outcome::first_failure;
-use crate::cargo::{root, run as run_command};
+use crate::cargo::{of_lowest_priority, root};
+use crate::test::{Artifact, few_threads};
 
 /// The package of the simulation.
 pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
 
-/// A test that runs longer than this, once it is built, has failed.
+/// A test that runs longer than this has failed.
 const LONGEST_TEST: Duration = Duration::from_secs(300);
+
+/// How many programs run at the same time. Half of the time they wait for their servers.
+const AT_A_TIME: usize = 2;
 
 /// Runs all mutants, or those whose names contain one of these. `seeds` bounds how many seeds of a
 /// recipe are tried.
 ///
 /// The call fails if a mutant is not found.
 pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
-    let mutants = named(names)?;
-    let copy = Copy::new()?;
-    let texts = copy.texts(&mutants)?;
+    let mutants = mutant::read(&root())?;
+    let copy = Copy::build(&mutants)?;
+    let mutants = named(mutants, names);
     let runs = Runs { copy, seeds };
     runs.control(&mutants)?;
-    let mut missed = Vec::new();
-    for (mutant, texts) in mutants.iter().zip(texts) {
-        let originals = exchange(texts)?;
+    let missed = Mutex::new(Vec::new());
+    at_a_time(&mutants, |mutant| {
         let verdict = match runs.find(mutant) {
             Ok(Some(line)) => format!("found, {line}"),
             Ok(None) => "NOT found".to_owned(),
             Err(error) => format!("NOT judged: {error:#}"),
         };
-        if verdict.starts_with("NOT") {
-            missed.push(mutant.name.as_str());
-        }
         println!("{}: {verdict}", mutant.name);
-        exchange(originals)?;
-    }
-    if !missed.is_empty() {
-        bail!("not found, or not judged: {}", missed.join(", "));
-    }
+        if verdict.starts_with("NOT") {
+            lock(&missed).push(mutant.name.as_str());
+        }
+    });
+    let missed = missed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ensure!(
+        missed.is_empty(),
+        "not found, or not judged: {}",
+        missed.join(", ")
+    );
     Ok(())
 }
 
 /// The mutants whose names contain one of these, or all mutants.
-fn named(names: &[String]) -> anyhow::Result<Vec<Mutant>> {
-    let mut mutants = mutant::read(&root())?;
+fn named(mut mutants: Vec<Mutant>, names: &[String]) -> Vec<Mutant> {
     mutants.retain(|mutant| names.is_empty() || names.iter().any(|it| mutant.name.contains(it)));
-    Ok(mutants)
+    mutants
 }
 
 /// Runs the same mutants against each suite, or against those of these names, and keeps what each
 /// has found in `log`: see [`matrix::run`].
 pub(crate) fn run_matrix(names: &[String], log: &Path, suites: &[String]) -> anyhow::Result<()> {
-    let (mutants, suites) = (named(names)?, matrix::suites(suites)?);
-    matrix::run(&mutants, &suites, &Copy::new()?, log)
+    let mutants = mutant::read(&root())?;
+    let copy = Copy::build(&mutants)?;
+    let suites = suites::all(copy, suites)?;
+    matrix::run(&named(mutants, names), &suites, log)
+}
+
+/// Does something with each of these, [`AT_A_TIME`].
+fn at_a_time<'t, T: Sync>(items: &'t [T], work: impl Fn(&'t T) + Sync) {
+    let waiting = Mutex::new(items.iter().collect::<VecDeque<_>>());
+    let next = || lock(&waiting).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The command with this mutant, or with none.
+fn with<'c>(command: &'c mut Command, mutant: Option<&Mutant>) -> &'c mut Command {
+    let name = mutant.map_or("", |mutant| &mutant.name);
+    few_threads(command).env(mutant::VARIABLE, name)
 }
 
 /// The tests and the recipes among these, each once.
@@ -80,21 +115,20 @@ fn each_once<'m>(
 /// Fails if some of these are red. The error names them.
 fn require_green(
     all: &BTreeSet<&str>,
-    is_red: impl Fn(&str) -> anyhow::Result<bool>,
+    is_red: impl Fn(&str) -> anyhow::Result<bool> + Sync,
 ) -> anyhow::Result<()> {
-    let mut red = Vec::new();
-    for name in all {
-        if is_red(name)? {
-            red.push(*name);
-        }
-    }
-    if !red.is_empty() {
-        bail!("red without a mistake: {}", red.join("; "));
-    }
+    let red = Mutex::new(Vec::new());
+    at_a_time(&Vec::from_iter(all), |name| match is_red(name) {
+        Ok(false) => {}
+        Ok(true) => lock(&red).push((**name).to_owned()),
+        Err(error) => lock(&red).push(format!("{name}: {error:#}")),
+    });
+    let red = red.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ensure!(red.is_empty(), "red without a mistake: {}", red.join("; "));
     Ok(())
 }
 
-/// The runs of tests and of seeds in a copy of the workspace.
+/// The runs of tests and of seeds.
 struct Runs {
     copy: Copy,
     /// How many seeds of a recipe are tried.
@@ -102,23 +136,13 @@ struct Runs {
 }
 
 impl Runs {
-    /// A call of cargo for a single test. To build it takes longer than to run it.
-    fn for_a_test(&self, arguments: &[&str]) -> Command {
-        self.copy.cargo("tests", "0", arguments)
-    }
-
-    /// A call of cargo for many seeds.
-    fn for_seeds(&self, arguments: &[&str]) -> Command {
-        self.copy.cargo("seeds", "1", arguments)
-    }
-
-    /// Runs each test and each recipe of these mistakes once, on the unchanged copy.
+    /// Runs each test and each recipe of these mistakes once, without a mistake.
     ///
     /// The call fails if one is red: it is red with each mistake, and proves nothing.
     fn control(&self, mutants: &[Mutant]) -> anyhow::Result<()> {
         let (tests, recipes) = each_once(mutants.iter().map(|it| &it.detector));
-        require_green(&tests, |test| self.is_red(test))?;
-        let is_red = |recipe: &str| Ok(self.violation(recipe)?.is_some());
+        require_green(&tests, |test| self.is_red(test, None))?;
+        let is_red = |recipe: &str| Ok(self.violation(recipe, None)?.is_some());
         require_green(&recipes, is_red)?;
         let (tests, recipes) = (tests.len(), recipes.len());
         println!("without a mistake: {tests} tests and {recipes} recipes pass");
@@ -128,36 +152,67 @@ impl Runs {
     /// Says what has found the mistake, if anything has. The test is quick and runs first.
     fn find(&self, mutant: &Mutant) -> anyhow::Result<Option<String>> {
         if let Some(test) = &mutant.detector.test {
-            if self.is_red(test)? {
+            if self.is_red(test, Some(mutant))? {
                 return Ok(Some(format!("red: {test}")));
             }
         }
         match &mutant.detector.seeds {
-            Some(recipe) => self.violation(recipe),
+            Some(recipe) => self.violation(recipe, Some(mutant)),
             None => Ok(None),
         }
     }
 
-    /// Whether a test fails, or does not end, once it is built.
-    fn is_red(&self, test: &str) -> anyhow::Result<bool> {
-        let mut arguments = vec!["test", "--release"];
-        arguments.extend(test.split_whitespace());
-        // A quiet test would not name what fails first.
-        run_command(self.for_a_test(&arguments).args(["--no-run", "--quiet"]))?;
-        let failure = first_failure(&mut self.for_a_test(&arguments), LONGEST_TEST)?;
+    /// Whether a test fails, or does not end.
+    fn is_red(&self, test: &str, mutant: Option<&Mutant>) -> anyhow::Result<bool> {
+        let (program, filter) = self.program(test)?;
+        let mut command = program.command(true);
+        let failure = first_failure(with(command.args(filter), mutant), LONGEST_TEST)?;
         Ok(failure.is_some())
     }
 
+    /// The program that these arguments of `cargo test` name, and the arguments that it gets.
+    fn program<'t>(&self, test: &'t str) -> anyhow::Result<(&Artifact, Option<&'t str>)> {
+        let words: Vec<&str> = test.split_whitespace().collect();
+        let (package, target, filter) = match words[..] {
+            ["-p", package, "--lib", ref filter @ ..] => (package, None, filter),
+            ["-p", package, "--test", target, ref filter @ ..] => (package, Some(target), filter),
+            [
+                "--manifest-path",
+                manifest,
+                "--test",
+                target,
+                ref filter @ ..,
+            ] => {
+                let member = manifest.trim_end_matches("/Cargo.toml");
+                (
+                    member.rsplit('/').next().unwrap_or(member),
+                    Some(target),
+                    filter,
+                )
+            }
+            _ => bail!("not a test of a library or an integration test: {test}"),
+        };
+        let is_named = |program: &&Artifact| {
+            let is_of_package = program.package() == package
+                || program.package().strip_prefix("zookeeper-recipes-") == Some(package);
+            let is_target = match target {
+                None => program.is_library(),
+                Some(_) => program.integration_test() == target,
+            };
+            is_of_package && is_target
+        };
+        let program = self.copy.programs.iter().find(is_named);
+        let program = program.with_context(|| format!("there is no program for {test}"))?;
+        Ok((program, filter.first().copied()))
+    }
+
     /// Runs the seeds. Names the seed and the violation if one was found.
-    fn violation(&self, recipe: &str) -> anyhow::Result<Option<String>> {
-        let build = ["build", "--quiet", "--release", "--package", SCHEDULES];
-        run_command(&mut self.for_seeds(&build))?;
-        let run = ["run", "--quiet", "--release", "--package", SCHEDULES, "--"];
-        let output = self
-            .for_seeds(&run)
-            .args(["--recipe", recipe, "--seeds", &self.seeds.to_string()])
-            .output()
-            .context("cannot run the simulation")?;
+    fn violation(&self, recipe: &str, mutant: Option<&Mutant>) -> anyhow::Result<Option<String>> {
+        let seeds = self.seeds.to_string();
+        let mut command = of_lowest_priority(&self.copy.simulation);
+        command.args(["--recipe", recipe, "--seeds", &seeds]);
+        let output = with(&mut command, mutant).output();
+        let output = output.context("cannot run the simulation")?;
         if output.status.success() {
             return Ok(None);
         }
@@ -181,7 +236,7 @@ impl Runs {
 mod tests {
     use std::fs;
 
-    use super::copy::{all_texts, tree};
+    use super::copy::tree;
     use super::*;
 
     #[test]
@@ -208,7 +263,7 @@ mod tests {
     #[test]
     fn every_mutant_applies_to_the_sources() {
         let mutants = mutant::read(&root()).expect("the mutants can be read");
-        if let Err(error) = all_texts(&mutants, &root()) {
+        if let Err(error) = mutant::switched(&mutants, &root()) {
             panic!("{error}");
         }
     }

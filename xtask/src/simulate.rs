@@ -36,9 +36,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Instead, put known mistakes back into a copy of the workspace, one at a time, and check that
-    /// its test or the seeds of its recipe find each of them: all mistakes, or the mistakes whose
-    /// names contain a NAME. Each test and each recipe first passes once without a mistake.
+    /// Instead, put the known mistakes into a copy of the workspace, and check that its test or the
+    /// seeds of its recipe find each of them: all mistakes, or the mistakes whose names contain a
+    /// NAME. The copy is built once. Each test and each recipe first passes without a mistake.
     /// `--seeds` bounds how many seeds are tried.
     #[arg(
         long,
@@ -48,8 +48,9 @@ pub(crate) struct Arguments {
     )]
     mutants: Option<Vec<String>>,
 
-    /// Run each mistake against each suite of the workspace, and print which suites find it. Each
-    /// result is a line of FILE, so that a run can be stopped and goes on. It takes hours.
+    /// Run each mistake against each suite of the workspace. Each result is a line of FILE, so that
+    /// a run can be stopped and continues. The table is written to a page beside FILE. It takes
+    /// hours.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     matrix: Option<PathBuf>,
 

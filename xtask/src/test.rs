@@ -14,7 +14,7 @@ use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
 use crate::threads;
 
-pub(crate) use programs::Program;
+pub(crate) use programs::{Artifact, Program, built_by};
 
 /// How many tests run at the same time. Most of them start servers, each a Java runtime.
 const THREADS: &str = "4";
@@ -150,7 +150,7 @@ fn command(arguments: &Arguments) -> Command {
 }
 
 /// Bounds how many tests of a program run at the same time, if the user does not.
-fn few_threads(command: &mut Command) -> &mut Command {
+pub(crate) fn few_threads(command: &mut Command) -> &mut Command {
     match env::var_os(THREADS_VARIABLE) {
         None => command.env(THREADS_VARIABLE, THREADS),
         Some(_) => command,

@@ -1,86 +1,74 @@
 //! A copy of the workspace that mistakes are put into.
 
-use std::collections::BTreeMap;
+use std::env::consts::EXE_EXTENSION;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use super::mutant::{Mutant, Sources};
-use crate::cargo::{cargo, root};
+use super::mutant::{Mutant, Texts, switched};
+use crate::cargo::{cargo, root, target};
+use crate::test::{Artifact, built_by};
 
-/// A copy of the workspace, and what is built of it.
+/// What is built: all but what takes long and finds no mistake.
+const TARGETS: [&str; 7] = [
+    "--workspace",
+    "--exclude",
+    "xtask",
+    "--exclude",
+    "zookeeper-recipes-benches",
+    "--exclude",
+    "zookeeper-recipes-examples",
+];
+
+/// The programs of the tests, built once from a copy of the workspace that has all mutants.
 pub(super) struct Copy {
-    workspace: PathBuf,
-    /// Where the builds are.
-    targets: PathBuf,
+    pub(super) programs: Vec<Artifact>,
+    pub(super) simulation: PathBuf,
 }
 
 impl Copy {
-    /// Makes the copy like the workspace. What was built of it before is kept.
-    pub(super) fn new() -> anyhow::Result<Copy> {
-        let targets = root().join("target/mutants");
-        let workspace = targets.join("workspace");
-        copy_tree(&root(), &workspace)?;
-        Ok(Copy { workspace, targets })
-    }
-
-    /// The changes of each of these mutants, by their files.
-    ///
-    /// The call fails if some mutants do not apply. The error names each.
-    pub(super) fn texts(&self, mutants: &[Mutant]) -> anyhow::Result<Vec<Texts>> {
-        all_texts(mutants, &self.workspace)
-    }
-
-    /// A call of cargo in the copy. Each of the `targets` has builds of its own.
-    pub(super) fn cargo(&self, target: &str, opt_level: &str, arguments: &[&str]) -> Command {
-        let mut command = cargo(&["--config", r#"profile.release.package."*".opt-level=1"#]);
-        command
-            .args(arguments)
-            .current_dir(&self.workspace)
-            .env("CARGO_TARGET_DIR", self.targets.join(target))
-            .env("RUSTFLAGS", "--cap-lints=allow")
-            .env("CARGO_INCREMENTAL", "1")
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", opt_level);
-        command
-    }
-}
-
-/// Files and their texts.
-pub(super) type Texts = BTreeMap<PathBuf, String>;
-
-/// The files that each of these mutants changes, with their texts.
-///
-/// The call fails if some mutants do not apply. The error names each.
-pub(super) fn all_texts(mutants: &[Mutant], workspace: &Path) -> anyhow::Result<Vec<Texts>> {
-    let mut sources = Sources::of(workspace);
-    let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for mutant in mutants {
-        match mutant.texts(&mut sources) {
-            Ok(texts) => all.push(texts),
-            Err(error) => errors.push(format!("{error:#}")),
+    /// Makes the copy with these mutants, and builds it. What was built of it before is kept.
+    pub(super) fn build(mutants: &[Mutant]) -> anyhow::Result<Copy> {
+        let directory = target().join("mutants");
+        let (workspace, builds) = (directory.join("workspace"), directory.join("build"));
+        copy_tree(&root(), &workspace, &switched(mutants, &root())?)?;
+        link_peers(&builds)?;
+        let mut programs = Vec::new();
+        for (member, targets) in [("", &TARGETS[..]), ("tests/shuttle", &[])] {
+            let mut command = cargo(&["test", "--locked", "--no-run"]);
+            command
+                .args(["--message-format", "json-render-diagnostics"])
+                .args(targets)
+                .current_dir(workspace.join(member))
+                .env("CARGO_TARGET_DIR", &builds)
+                .env("RUSTFLAGS", "--cap-lints=allow");
+            programs.extend(built_by(&mut command)?);
         }
+        programs.retain(Artifact::is_test);
+        let simulation = builds.join("debug/simulate").with_extension(EXE_EXTENSION);
+        Ok(Copy {
+            programs,
+            simulation,
+        })
     }
-    if !errors.is_empty() {
-        bail!("{}", errors.join("\n"));
-    }
-    Ok(all)
 }
 
-/// Gives these files these texts. Returns the texts that they had.
-pub(super) fn exchange(texts: Texts) -> anyhow::Result<Texts> {
-    let mut before = Texts::new();
-    for (path, text) in texts {
-        before.insert(path.clone(), fs::read_to_string(&path)?);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+/// Lets the tests of the copy find the kazoo that is installed for the workspace.
+fn link_peers(builds: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(builds).with_context(|| format!("cannot create {}", builds.display()))?;
+    #[cfg(unix)]
+    match std::os::unix::fs::symlink(target().join("kazoo"), builds.join("kazoo")) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
     }
-    Ok(before)
+    Ok(())
 }
 
-/// Makes the files of a copy like those of the workspace. Files that are alike are left, so that
-/// cargo does not build them again.
-fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Makes the files of a copy like those of the workspace, but for those that have one of these
+/// texts. Files that are alike are left, so that cargo does not build them again.
+fn copy_tree(from: &Path, to: &Path, texts: &Texts) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     let files = tree(from)?;
     for file in tree(to)?.iter().filter(|file| !files.contains(file)) {
@@ -88,13 +76,20 @@ fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
     }
     for file in files {
         let (source, copy) = (from.join(&file), to.join(&file));
-        let text = fs::read(&source);
-        let text = text.with_context(|| format!("cannot read {}", source.display()))?;
+        let text = match texts.get(&file) {
+            Some(text) => text.clone().into_bytes(),
+            None => {
+                let text = fs::read(&source);
+                text.with_context(|| format!("cannot read {}", source.display()))?
+            }
+        };
         if fs::read(&copy).is_ok_and(|before| before == text) {
             continue;
         }
         fs::create_dir_all(copy.parent().unwrap_or(to))?;
-        fs::copy(&source, &copy).with_context(|| format!("cannot copy {}", source.display()))?;
+        fs::copy(&source, &copy)
+            .and_then(|_| fs::write(&copy, text))
+            .with_context(|| format!("cannot copy {}", source.display()))?;
     }
     Ok(())
 }
@@ -135,12 +130,12 @@ mod tests {
         write(from.join("a/same.rs"), "same");
         write(from.join("a/other.rs"), "other");
         write(from.join("target/built"), "built");
-        copy_tree(&from, &to).expect("it is copied");
+        copy_tree(&from, &to, &Texts::new()).expect("it is copied");
         let written = |file: &str| fs::metadata(to.join(file)).and_then(|it| it.modified());
         let before = written("a/same.rs").expect("it is copied");
         write(to.join("a/other.rs"), "a mistake");
         write(to.join("a/stale.rs"), "stale");
-        copy_tree(&from, &to).expect("it is copied");
+        copy_tree(&from, &to, &Texts::new()).expect("it is copied");
         assert_eq!(
             fs::read(to.join("a/other.rs")).expect("it is copied"),
             b"other"

@@ -1,7 +1,7 @@
 //! The known mistakes of `tests/schedules/mutants.toml`, and how each changes the sources.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,12 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 use super::source::Source;
+
+/// Files, from the directory of the workspace, and their texts.
+pub(crate) type Texts = BTreeMap<PathBuf, String>;
+
+/// The variable of the environment that names the mutant which a process runs.
+pub(crate) const VARIABLE: &str = "ZOOKEEPER_RECIPES_MUTANT";
 
 /// A known mistake, and what finds it.
 #[derive(Debug, Deserialize)]
@@ -77,7 +83,13 @@ impl Sources {
     }
 }
 
-/// One change of one file.
+/// The place of a change, and the text that comes there.
+type Change = (Range<usize>, String);
+
+/// The changes of a file, by the bytes of the body that each is in, and by the mutant.
+type Bodies<'m> = BTreeMap<(usize, usize), BTreeMap<&'m str, Vec<Change>>>;
+
+/// One change of one file, as it is written down.
 #[derive(Debug, Clone, Copy)]
 struct Edit<'m> {
     file: &'m str,
@@ -120,25 +132,101 @@ pub(crate) fn read(workspace: &Path) -> anyhow::Result<Vec<Mutant>> {
     Ok(file.mutant)
 }
 
+/// The files that these mutants change, with the texts of the workspace that has all of them.
+/// [`VARIABLE`] chooses the mutant at run time.
+///
+/// The call fails if some changes have not exactly one place, which must be in the body of a
+/// function, or if a result cannot be parsed. The error names each.
+pub(crate) fn switched(mutants: &[Mutant], workspace: &Path) -> anyhow::Result<Texts> {
+    let mut sources = Sources::of(workspace);
+    let mut files: BTreeMap<&str, Bodies<'_>> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for mutant in mutants {
+        for edit in mutant.edits() {
+            match sources.read(edit.file).and_then(|it| edit.change(it)) {
+                Ok((body, change)) => {
+                    let bodies = files.entry(edit.file).or_default();
+                    let changes = bodies.entry((body.start, body.end)).or_default();
+                    changes.entry(&mutant.name).or_default().push(change);
+                }
+                Err(error) => {
+                    let (name, file) = (&mutant.name, edit.file);
+                    errors.push(format!("mutant {name} does not apply to {file}: {error:#}"));
+                }
+            }
+        }
+    }
+    let mut texts = Texts::new();
+    for (file, bodies) in files {
+        match sources.read(file).and_then(|it| with_switches(it, bodies)) {
+            Ok(text) => {
+                texts.insert(file.into(), text);
+            }
+            Err(error) => errors.push(format!("{file}: {error:#}")),
+        }
+    }
+    ensure!(errors.is_empty(), "{}", errors.join("\n"));
+    Ok(texts)
+}
+
+/// The text of a file in which each of these bodies has each of its mutants beside it.
+fn with_switches(source: &Source, bodies: Bodies<'_>) -> anyhow::Result<String> {
+    let mut switches = Vec::new();
+    for ((start, end), mutants) in bodies {
+        let mut switch = String::from("{\n");
+        for (name, changes) in mutants {
+            let body = changed(source, &(start..end), changes);
+            let body = body.with_context(|| format!("mutant {name}"))?;
+            switch += &format!("if {} {body} else ", is_chosen(name));
+        }
+        switch += &format!("{}\n}}", &source.text[start..end]);
+        switches.push((start..end, switch));
+    }
+    replaced(source, &(0..source.text.len()), switches)
+}
+
+/// An expression that is true in a process that runs this mutant.
+fn is_chosen(name: &str) -> String {
+    format!(
+        "{{ static IS: ::std::sync::OnceLock<bool> = ::std::sync::OnceLock::new(); \
+         *IS.get_or_init(|| ::std::env::var_os({VARIABLE:?}).is_some_and(|it| it == {name:?})) }}"
+    )
+}
+
+/// The text of a body with these changes.
+fn changed(source: &Source, body: &Range<usize>, changes: Vec<Change>) -> anyhow::Result<String> {
+    let text = replaced(source, body, changes)?;
+    syn::parse_str::<syn::Block>(&text).context("the result is no Rust")?;
+    Ok(text)
+}
+
+/// The text of these bytes with these changes, none of which sees another one.
+fn replaced(
+    source: &Source,
+    within: &Range<usize>,
+    mut changes: Vec<Change>,
+) -> anyhow::Result<String> {
+    changes.sort_by_key(|(place, _)| place.start);
+    let mut text = String::new();
+    let mut from = within.start;
+    for (place, replace) in changes {
+        ensure!(
+            from <= place.start,
+            "two changes meet in line {}",
+            source.line(place.start)
+        );
+        text.push_str(&source.text[from..place.start]);
+        text.push_str(&replace);
+        from = place.end;
+    }
+    text.push_str(&source.text[from..within.end]);
+    Ok(text)
+}
+
 impl Mutant {
-    /// The files that the mistake changes, and their texts with it.
-    ///
-    /// The call fails if a change has not exactly one place, or if its result cannot be parsed.
-    pub(crate) fn texts(&self, sources: &mut Sources) -> anyhow::Result<BTreeMap<PathBuf, String>> {
-        let mut files: BTreeMap<&str, Vec<Edit<'_>>> = BTreeMap::new();
-        for edit in self.edits() {
-            files.entry(edit.file).or_default().push(edit);
-        }
-        let mut texts = BTreeMap::new();
-        for (file, edits) in files {
-            let text = sources
-                .read(file)
-                .and_then(|source| changed(source, &edits));
-            let text =
-                text.with_context(|| format!("mutant {} does not apply to {file}", self.name));
-            texts.insert(sources.workspace.join(file), text?);
-        }
-        Ok(texts)
+    /// The files that it changes, from the directory of the workspace.
+    pub(crate) fn files(&self) -> BTreeSet<&str> {
+        self.edits().map(|edit| edit.file).collect()
     }
 
     fn edits(&self) -> impl Iterator<Item = Edit<'_>> {
@@ -158,33 +246,17 @@ impl Mutant {
     }
 }
 
-/// The text of a file with these changes, none of which sees another one.
-fn changed(source: &Source, edits: &[Edit<'_>]) -> anyhow::Result<String> {
-    let text = source.text.as_str();
-    let mut changes = Vec::new();
-    for edit in edits {
-        let place = edit.place(source)?;
-        changes.push(edit.change(text, place));
-    }
-    changes.sort_by_key(|(place, _)| place.start);
-    let mut changed = String::new();
-    let mut from = 0;
-    for (place, replace) in changes {
-        ensure!(
-            from <= place.start,
-            "two changes meet in line {}",
-            source.line(place.start)
-        );
-        changed.push_str(&text[from..place.start]);
-        changed.push_str(&replace);
-        from = place.end;
-    }
-    changed.push_str(&text[from..]);
-    syn::parse_file(&changed).context("the result is no Rust")?;
-    Ok(changed)
-}
-
 impl Edit<'_> {
+    /// The body that it changes, and what changes.
+    fn change(&self, source: &Source) -> anyhow::Result<(Range<usize>, Change)> {
+        let place = self.place(source)?;
+        let body = source.body(&place).with_context(|| {
+            let find = self.find;
+            format!("{find:?} is in no body that can be chosen at run time")
+        })?;
+        Ok((body, self.replacement(&source.text, place)))
+    }
+
     /// The only place of the text that this change replaces.
     fn place(&self, source: &Source) -> anyhow::Result<Range<usize>> {
         let Edit { function, find, .. } = self;
@@ -209,7 +281,7 @@ impl Edit<'_> {
     ///
     /// The lines after the first are indented as the line that the place begins in. If nothing
     /// comes, and the place takes whole lines, the lines go.
-    fn change(&self, text: &str, place: Range<usize>) -> (Range<usize>, String) {
+    fn replacement(&self, text: &str, place: Range<usize>) -> Change {
         let line = text[..place.start].rfind('\n').map_or(0, |at| at + 1);
         let before = &text[line..place.start];
         let end = text[place.end..].find('\n');
@@ -262,7 +334,11 @@ fn log() {}
             replace,
         };
         let source = Source::new(TEXT.to_owned()).expect("it is Rust");
-        changed(&source, &[edit]).map_err(|error| format!("{error:#}"))
+        let text = edit.change(&source).and_then(|(body, change)| {
+            let mutant = changed(&source, &body, vec![change])?;
+            replaced(&source, &(0..TEXT.len()), vec![(body, mutant)])
+        });
+        text.map_err(|error| format!("{error:#}"))
     }
 
     #[test]
@@ -285,8 +361,28 @@ fn log() {}
         let lines = "impl Lock {\n    fn release(&mut self) {\n";
         let expected = TEXT.replace(&format!("{lines}        log();\n"), lines);
         assert_eq!(text, Ok(expected));
-        let text = change("log", "log()", "log<T>()");
-        assert_eq!(text, Ok(TEXT.replace("fn log()", "fn log<T>()")));
+        let text = change("Grant::release", "end(now)", "end()");
+        assert_eq!(text, Ok(TEXT.replace(".end(now);", ".end();")));
+    }
+
+    #[test]
+    fn mutants_of_a_function_stand_beside_its_body() {
+        let source = Source::new("fn log() { a(); b() }".to_owned()).expect("it is Rust");
+        let bodies = [(9, 21)].into_iter().map(|body| {
+            let early = ("early", vec![(11..15, String::new())]);
+            let late = ("late", vec![(16..19, "c()".to_owned())]);
+            (body, BTreeMap::from([early, late]))
+        });
+        let text = with_switches(&source, bodies.collect()).expect("it applies");
+        let (early, late) = (is_chosen("early"), is_chosen("late"));
+        assert_eq!(
+            text,
+            format!(
+                "fn log() {{\nif {early} {{  b() }} else if {late} {{ a(); c() }} else \
+                 {{ a(); b() }}\n}}"
+            )
+        );
+        syn::parse_file(&text).expect("it is Rust");
     }
 
     #[test]
@@ -313,8 +409,13 @@ fn log() {}
     }
 
     #[test]
-    fn change_must_leave_rust() {
-        let error = change("log", "{}", "{").expect_err("it is no Rust");
+    fn change_must_leave_rust_in_a_body() {
+        let error = change("Lock::release", "log()", "{").expect_err("it is no Rust");
         assert!(error.starts_with("the result is no Rust"), "{error}");
+        let error = change("Lock::release", "&mut self", "&self").expect_err("it is no body");
+        assert!(
+            error.ends_with("is in no body that can be chosen at run time"),
+            "{error}"
+        );
     }
 }

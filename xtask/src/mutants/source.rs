@@ -8,7 +8,10 @@ use anyhow::{Context, bail};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Ident, ImplItem, Item, ItemImpl, ItemMod, ItemTrait, TraitItem, Type};
+use syn::{
+    Block, Ident, ImplItem, Item, ItemImpl, ItemMod, ItemTrait, ReturnType, Signature, TraitItem,
+    Type,
+};
 
 /// A source file as its tokens and its named items. Comments are no tokens.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(crate) struct Source {
     /// The bytes of each token, in order.
     tokens: Vec<Range<usize>>,
     items: Vec<Named>,
+    /// The bytes of the body of each function that may have two bodies, the outer ones first.
+    bodies: Vec<Range<usize>>,
 }
 
 /// An item with its name.
@@ -42,12 +47,14 @@ impl Source {
             text,
             tokens: Vec::new(),
             items: Vec::new(),
+            bodies: Vec::new(),
         };
         source.push_tokens(stream.clone());
         let file: syn::File = syn::parse2(stream).context("it is no Rust")?;
         let mut items = Items::default();
         items.visit_file(&file);
         source.items = items.found;
+        source.bodies = items.bodies;
         Ok(source)
     }
 
@@ -122,6 +129,15 @@ impl Source {
         ends.iter().filter_map(place).collect()
     }
 
+    /// The bytes of the body of the outermost function that has this place, with its braces.
+    ///
+    /// `None` if no function has the place in its body, or if the function can have one body only:
+    /// a constant function, or one that returns an `impl Trait`.
+    pub(crate) fn body(&self, place: &Range<usize>) -> Option<Range<usize>> {
+        let has_place = |body: &&Range<usize>| body.start < place.start && place.end < body.end;
+        self.bodies.iter().find(has_place).cloned()
+    }
+
     /// The line in these bytes that is most like `find`, for an error.
     pub(crate) fn nearest_line(&self, within: &Range<usize>, find: &str) -> String {
         let first = self.line(within.start);
@@ -178,6 +194,7 @@ fn list(items: Vec<&Named>) -> String {
 struct Items {
     path: Vec<String>,
     found: Vec<Named>,
+    bodies: Vec<Range<usize>>,
 }
 
 impl Items {
@@ -185,6 +202,16 @@ impl Items {
         self.path.push(name);
         visit(self);
         self.path.pop();
+    }
+
+    fn add_body(&mut self, signature: &Signature, body: &Block) {
+        let returns_impl = match &signature.output {
+            ReturnType::Type(_, of) => matches!(**of, Type::ImplTrait(_)),
+            ReturnType::Default => false,
+        };
+        if signature.constness.is_none() && !returns_impl {
+            self.bodies.push(body.span().byte_range());
+        }
     }
 
     /// Adds an item, and what is inside it.
@@ -204,7 +231,10 @@ impl<'s> Visit<'s> for Items {
         let name = match item {
             Item::Const(item) => &item.ident,
             Item::Enum(item) => &item.ident,
-            Item::Fn(item) => &item.sig.ident,
+            Item::Fn(item) => {
+                self.add_body(&item.sig, &item.block);
+                &item.sig.ident
+            }
             Item::Static(item) => &item.ident,
             Item::Struct(item) => &item.ident,
             Item::Type(item) => &item.ident,
@@ -216,7 +246,10 @@ impl<'s> Visit<'s> for Items {
     fn visit_impl_item(&mut self, item: &'s ImplItem) {
         let name = match item {
             ImplItem::Const(item) => &item.ident,
-            ImplItem::Fn(item) => &item.sig.ident,
+            ImplItem::Fn(item) => {
+                self.add_body(&item.sig, &item.block);
+                &item.sig.ident
+            }
             _ => return,
         };
         self.add(name, item, |items| visit::visit_impl_item(items, item));
@@ -224,6 +257,9 @@ impl<'s> Visit<'s> for Items {
 
     fn visit_trait_item(&mut self, item: &'s TraitItem) {
         if let TraitItem::Fn(function) = item {
+            if let Some(body) = &function.default {
+                self.add_body(&function.sig, body);
+            }
             let name = &function.sig.ident;
             self.add(name, item, |items| visit::visit_trait_item(items, item));
         }

@@ -22,7 +22,7 @@ const COMPUTE: [&str; 2] = ["models", "schedules"];
 
 /// What cargo says of a target that it has built.
 #[derive(Debug, Deserialize)]
-struct Artifact {
+pub(crate) struct Artifact {
     package_id: String,
     manifest_path: PathBuf,
     target: Named,
@@ -71,7 +71,7 @@ pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
 }
 
 /// The targets that a call of cargo has built, in its order.
-fn built_by(command: &mut Command) -> anyhow::Result<Vec<Artifact>> {
+pub(crate) fn built_by(command: &mut Command) -> anyhow::Result<Vec<Artifact>> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.context("cannot run cargo")?;
     if !output.status.success() {
@@ -86,21 +86,60 @@ fn built_by(command: &mut Command) -> anyhow::Result<Vec<Artifact>> {
         .collect()
 }
 
+impl Artifact {
+    /// The name of its package.
+    pub(crate) fn package(&self) -> &str {
+        let (path, id) = self
+            .package_id
+            .split_once('#')
+            .unwrap_or(("", &self.package_id));
+        match id.split_once('@') {
+            Some((name, _)) => name,
+            None => path.rsplit('/').next().unwrap_or_default(),
+        }
+    }
+
+    /// The name of the integration test. `None` for tests inside a library or a program.
+    pub(crate) fn integration_test(&self) -> Option<&str> {
+        let is_integration = self.target.kind.iter().any(|kind| kind == "test");
+        is_integration.then_some(self.target.name.as_str())
+    }
+
+    /// True if it is the library's own tests.
+    pub(crate) fn is_library(&self) -> bool {
+        self.target.kind.iter().any(|kind| kind == "lib")
+    }
+
+    pub(crate) fn is_test(&self) -> bool {
+        self.profile.test && self.executable.is_some()
+    }
+
+    /// Runs its tests, in the directory that cargo runs them in.
+    pub(crate) fn command(&self, lowest_priority: bool) -> Command {
+        let executable = self.executable.as_deref().unwrap_or(Path::new(""));
+        let mut command = match lowest_priority {
+            true => of_lowest_priority(executable),
+            false => Command::new(executable),
+        };
+        command.current_dir(self.directory());
+        command
+    }
+
+    fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new(""))
+    }
+}
+
 /// The program of a target; `None` if it is no test.
 fn program(artifact: Artifact) -> Option<Program> {
-    let executable = artifact.executable.filter(|_| artifact.profile.test)?;
-    let directory = artifact.manifest_path.parent()?;
-    let package = directory.file_name()?.to_string_lossy().into_owned();
-    let mut command = match COMPUTE.contains(&package.as_str()) {
-        true => of_lowest_priority(executable),
-        false => Command::new(executable),
-    };
-    // Cargo runs a test in this directory.
-    command.current_dir(directory);
+    if !artifact.is_test() {
+        return None;
+    }
+    let directory = artifact.directory().file_name()?.to_string_lossy();
     Some(Program {
-        name: format!("{package}: {}", artifact.target.name),
-        command,
-        takes_filters: artifact.target.kind.iter().any(|kind| kind == "test"),
+        name: format!("{directory}: {}", artifact.target.name),
+        command: artifact.command(COMPUTE.contains(&&*directory)),
+        takes_filters: artifact.integration_test().is_some(),
     })
 }
 
