@@ -81,7 +81,7 @@ pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
         .join("simulate")
         .with_extension(EXE_EXTENSION);
     // The tests run the seeds before. So few that the tests keep their time on two cores.
-    InBackground::begin(Command::new(program).args(["--first", "60", "--seeds", "190"]))
+    InBackground::begin(Command::new(program).args(["--first", "60", "--seeds", "120"]))
 }
 
 /// The command that runs the seeds, optimised: a seed takes a tenth of the time.

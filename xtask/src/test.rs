@@ -21,8 +21,9 @@ const THREADS: &str = "4";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// The modules of tests on Apache's server that the embedded server answers in the same way.
-const AT_NIGHT: &str = "apache_at_night::";
+/// The modules of tests that the gate leaves to the night: on Apache's server, what the embedded
+/// server answers in the same way, and the longest searches.
+const AT_NIGHT: &str = "at_night::";
 
 /// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
@@ -41,7 +42,8 @@ const NEEDS_STORES: &str = "zookeeper-recipes-examples";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// Also runs on Apache's server what the other runs test on the embedded server only.
+    /// Also runs what the gate leaves to the night: on Apache's server, what the other runs test on
+    /// the embedded server only, and the longest searches.
     #[arg(long)]
     all_servers: bool,
 

@@ -22,16 +22,6 @@ fn no_fault_at_any_step_breaks_the_lock() {
 }
 
 #[test]
-fn no_fault_at_any_step_breaks_the_lock_that_watches_its_parent() {
-    nothing_breaks("lock-parent");
-}
-
-#[test]
-fn no_fault_at_any_step_breaks_the_lock_that_polls() {
-    nothing_breaks("lock-poll");
-}
-
-#[test]
 fn no_fault_at_any_step_breaks_the_lock_of_one_znode() {
     nothing_breaks("lock-single-node");
 }
@@ -49,4 +39,19 @@ fn no_fault_at_any_step_breaks_the_semaphore() {
 #[test]
 fn no_fault_at_any_step_breaks_the_election() {
     nothing_breaks("election");
+}
+
+/// They differ from the lock in what a waiter does only.
+mod at_night {
+    use super::*;
+
+    #[test]
+    fn no_fault_at_any_step_breaks_the_lock_that_watches_its_parent() {
+        nothing_breaks("lock-parent");
+    }
+
+    #[test]
+    fn no_fault_at_any_step_breaks_the_lock_that_polls() {
+        nothing_breaks("lock-poll");
+    }
 }

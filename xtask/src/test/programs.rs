@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::cargo::{cargo, of_lowest_priority, target};
 
-/// How many programs run at the same time. Half of the time they wait for their servers.
-const AT_A_TIME: usize = 2;
+/// How many programs run at the same time. Two thirds of the time they wait for their servers.
+const AT_A_TIME: usize = 3;
 
 /// The directories of the packages whose tests only compute. Their time is simulated, and the real
 /// time is that of the other tests.
