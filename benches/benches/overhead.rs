@@ -1,8 +1,7 @@
 //! The time that the recipes add to the requests that they send.
 //!
-//! An uncontended acquire and release is measured against the same requests alone, in turns, so
-//! that other load on the machine hits all alike. Each round begins with another work than the
-//! round before. The ratios are taken within a round; the medians are those of all rounds.
+//! An uncontended acquire and release is measured beside the same requests alone, which are the
+//! first row of each table. The ratios are taken within a round; the medians are those of all rounds.
 
 use zookeeper_recipes_benches::{Overhead, Testbed, comparisons, measures};
 
@@ -15,8 +14,8 @@ fn main() {
         false => (0, 1, 1),
     };
     let testbed = Testbed::start();
-    for works in comparisons(&testbed) {
-        let overheads = Overhead::measure(&testbed, &works, warm_up, rounds, times);
+    for mut works in comparisons(&testbed) {
+        let overheads = Overhead::measure(&mut works, warm_up, rounds, times);
         if measures() {
             println!("\n{}", Overhead::table(&overheads).to_markdown());
         }

@@ -2,28 +2,26 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cargo xtask bench herd`, `queue`, `peers`, `network`, `embedded`, `memory`, `sessions`, `assignment` | measures, and writes a report |
+//! | `cargo xtask bench herd`, `peers`, `sessions`, `assignment` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
 //! | `cargo bench -p zookeeper-recipes-benches` | runs `overhead` and `processor` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
 //!
 //! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
-//! request waits for a disk or a network, so that the cost of the client itself shows. Only the
-//! bench of the network has a network, and an ensemble with disks. Only the bench of the sessions
-//! has another ensemble. Client and server share the machine's processors: read the figures of one
-//! run as ratios to each other.
+//! request waits for a disk or a network, so that the cost of the client itself shows. Only
+//! `peers --round-trip` and `peers --servers` have a network and disks, and `sessions` has an
+//! ensemble of three servers. Client and server share the machine's processors: read the figures
+//! of one run as ratios to each other.
 
 mod bare;
 pub mod measure;
 pub mod member;
-pub mod namespace;
 #[cfg(unix)]
 pub mod open_files;
 mod overhead;
 pub mod passing;
 pub mod process;
 pub mod progress;
-mod raw;
 pub mod report;
 mod spread;
 mod testbed;
@@ -31,15 +29,13 @@ mod threads;
 mod uncontended;
 pub mod way;
 pub mod wire;
-mod work;
 
-pub use bare::{BareSocket, connection_turns};
-pub use overhead::Overhead;
+pub use bare::{connection_turns, socket_turns};
+pub use overhead::{Overhead, Work, turn};
 pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
 pub use threads::Threads;
 pub use uncontended::comparisons;
-pub use work::{Work, turn};
 
 /// Whether this is a bench that measures, and not a test of one.
 pub fn measures() -> bool {

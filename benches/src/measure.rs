@@ -27,7 +27,8 @@ pub struct Sweep {
     pub sizes: Vec<usize>,
     /// The kinds of locks and the ways to wait.
     pub pairs: Vec<(Subject, Way)>,
-    /// The contenders share sessions if there are more contenders than this.
+    /// If there are more contenders than this, they share sessions, and only the exclusive lock is
+    /// measured, by the ways that wake one waiter.
     pub most_sessions: usize,
     /// Whether the server is kept busy before anything is measured.
     pub warms_up: bool,
@@ -119,7 +120,8 @@ impl Sweep {
     pub async fn run(&self, testbed: &Testbed) -> anyhow::Result<Vec<Row>> {
         let direct = testbed.server().connect_string();
         let wire = Wire::to(testbed.server()).await?;
-        let mut progress = Progress::of(1 + 2 * self.sizes.len() * self.pairs.len());
+        let steps = self.sizes.iter().map(|size| self.pairs_of(*size).count());
+        let mut progress = Progress::of(1 + 2 * steps.sum::<usize>());
         let observing = Member::connect(&direct, 1).await?.remove(0);
         let mut field = Field {
             testbed,
@@ -136,7 +138,7 @@ impl Sweep {
             let sessions = contenders.min(self.most_sessions);
             let mut times = Vec::new();
             let members = Member::connect(&direct, sessions).await?;
-            for &(subject, way) in &self.pairs {
+            for (subject, way) in self.pairs_of(contenders) {
                 progress.step(format!(
                     "{subject}, {way:?}, {contenders} contenders, timed"
                 ));
@@ -146,7 +148,7 @@ impl Sweep {
             Member::close(members).await;
 
             let members = Member::connect(&wire.connect_string(), sessions).await?;
-            for (&(subject, way), times) in self.pairs.iter().zip(times) {
+            for ((subject, way), times) in self.pairs_of(contenders).zip(times) {
                 progress.step(format!(
                     "{subject}, {way:?}, {contenders} contenders, counted"
                 ));
@@ -165,6 +167,14 @@ impl Sweep {
         Member::close(vec![observing]).await;
         progress.finish();
         Ok(rows)
+    }
+
+    fn pairs_of(&self, contenders: usize) -> impl Iterator<Item = (Subject, Way)> {
+        let all = contenders <= self.most_sessions;
+        let pairs = self.pairs.iter().copied();
+        pairs.filter(move |(subject, way)| {
+            all || (*subject == Subject::Lock && way.wakes == Wakes::WhomItConcerns)
+        })
     }
 }
 

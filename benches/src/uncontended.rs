@@ -3,110 +3,132 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use zookeeper_recipes_core::{Acl, AuthId, NodePath, Permission, Session};
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_core::{Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
-use crate::raw::{Raw, Reads};
+use crate::overhead::{Work, turn};
 use crate::testbed::Testbed;
-use crate::work::{Work, turn};
+
+/// A name as long as a contender's.
+pub(crate) const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+
+/// Data as long as the identity that the owner of a single node writes.
+const IDENTITY: &[u8] = b"_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
 
 const GOOD_PATH: &str = "a path of our own making";
+const ANSWERED: &str = "the server does what it is asked";
+
+/// What a contender reads together with its create.
+#[derive(Clone, Copy)]
+enum Reads {
+    /// Nothing: it comes back to an empty queue.
+    Nothing,
+    /// The queue, as a newcomer does.
+    Queue,
+    /// The data of the directory, as a contender for permits does.
+    Data,
+}
 
 /// The recipes, in groups that send the same requests.
 ///
-/// The first two works of each group are these requests alone: by `zookeeper-client` itself, and
-/// through the interface that the recipes use.
-pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
+/// The first work of each group is these requests alone, by `zookeeper-client`.
+pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work<'_>>> {
     let session = &testbed.session();
+    let client = testbed.client();
     let path = || testbed.directory();
-    let server = testbed.runtime().block_on(async {
-        let path = NodePath::new(&path()).expect(GOOD_PATH);
-        session.server(&path).await.expect("the session is open")
-    });
-    let acl = vec![Acl::new(Permission::ALL, AuthId::anyone())];
-    let senders = [
-        ("client", Raw::Client(testbed.client())),
-        ("session", Raw::Session(server, acl)),
-    ];
-    let directory = |data: &str| -> Arc<str> {
-        let directory = path();
+    let requests = |name: &str, data: &str, reads: Reads| {
+        let (client, directory) = (client.clone(), path());
         testbed.make(&directory, data.as_bytes());
-        directory.into()
+        Work::in_tasks(testbed, name, move || {
+            let (client, directory) = (client.clone(), directory.clone());
+            async move { queue(&client, &directory, reads).await }
+        })
     };
-    let group = |requests: &str, data: &str, reads: Reads, recipes: Vec<Work>| {
-        let raw = senders.iter().map(|(by, raw)| {
-            let given = (raw.clone(), directory(data));
-            Work::new(
-                format!("{requests}: by {by}"),
-                given,
-                move |(raw, directory)| async move { raw.turn(&directory, reads).await },
-            )
-        });
-        raw.chain(recipes).collect()
+    let single_node = {
+        let (client, path) = (client.clone(), path());
+        Work::in_tasks(testbed, "create, delete", move || {
+            let (client, path) = (client.clone(), path.clone());
+            async move { single_node(&client, &path).await }
+        })
     };
+    let lock = ExclusiveLock::new(session, path()).expect(GOOD_PATH);
+    let read = RwLock::new(session, path()).expect(GOOD_PATH);
+    let write = RwLock::new(session, path()).expect(GOOD_PATH);
+    let election = LeaderElection::new(session, path(), "node-7").expect(GOOD_PATH);
     let semaphore = Semaphore::new(session, path(), 5).expect(GOOD_PATH);
-    let semaphore = Work::of_recipe("semaphore", semaphore);
     let single = SingleNodeLock::new(session, path()).expect(GOOD_PATH);
-    let singles = senders.iter().map(|(by, raw)| {
-        Work::new(
-            format!("create, delete: by {by}"),
-            (raw.clone(), path()),
-            |(raw, path)| async move { raw.single_node(&path).await },
-        )
-    });
+    let mut newcomers = vec![requests("create + list, delete", "", Reads::Queue)];
+    newcomers.extend(made_anew(testbed, session));
     vec![
-        group(
-            "create + list, delete",
-            "",
-            Reads::Queue,
-            made_anew(session, directory(""), path()),
-        ),
-        group(
-            "sequential create, delete",
-            "",
-            Reads::Nothing,
-            queues(testbed, session),
-        ),
-        group("create + get, delete", "5", Reads::Data, vec![semaphore]),
-        singles
-            .chain([Work::of_recipe("single-node lock", single)])
-            .collect(),
+        newcomers,
+        vec![
+            requests("sequential create, delete", "", Reads::Nothing),
+            recipe(testbed, "exclusive lock", lock),
+            recipe(testbed, "read lock", read.read().clone()),
+            recipe(testbed, "write lock", write.write().clone()),
+            recipe(testbed, "leadership", election),
+        ],
+        vec![
+            requests("create + get, delete", "5", Reads::Data),
+            recipe(testbed, "semaphore", semaphore),
+        ],
+        vec![single_node, recipe(testbed, "single-node lock", single)],
     ]
+}
+
+/// Acquires and releases a recipe that no other contender wants.
+fn recipe<'a>(testbed: &'a Testbed, name: &str, recipe: impl Recipe + 'static) -> Work<'a> {
+    let recipe = Arc::new(recipe);
+    Work::in_tasks(testbed, name, move || {
+        let recipe = recipe.clone();
+        async move { turn(&*recipe).await }
+    })
 }
 
 /// Locks that are made for one turn: at the same path, and at a new one each time.
-fn made_anew(session: &Session, directory: Arc<str>, new: String) -> Vec<Work> {
-    let again = Work::new(
-        "exclusive lock, made anew each time".to_owned(),
-        (session.clone(), directory),
-        |(session, directory)| async move {
-            turn(&ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH)).await;
-        },
-    );
-    let first_use = Work::new(
-        "exclusive lock, first use of a path".to_owned(),
-        (session.clone(), new, Arc::<AtomicU64>::default()),
-        |(session, directory, used)| async move {
-            let path = format!("{directory}/{}", used.fetch_add(1, Ordering::Relaxed));
-            turn(&ExclusiveLock::new(&session, path).expect(GOOD_PATH)).await;
-        },
-    );
-    vec![again, first_use]
+fn made_anew<'a>(testbed: &'a Testbed, session: &Session) -> [Work<'a>; 2] {
+    let (same, new) = (testbed.directory(), testbed.directory());
+    testbed.make(&same, b"");
+    let of = session.clone();
+    let once = move |path: String| {
+        let lock = ExclusiveLock::new(&of, path).expect(GOOD_PATH);
+        async move { turn(&lock).await }
+    };
+    let used = Arc::<AtomicU64>::default();
+    let again = once.clone();
+    let again = move || again(same.clone());
+    let first_use = move || once(format!("{new}/{}", used.fetch_add(1, Ordering::Relaxed)));
+    [
+        Work::in_tasks(testbed, "exclusive lock, made anew each time", again),
+        Work::in_tasks(testbed, "exclusive lock, first use of a path", first_use),
+    ]
 }
 
-/// The recipes that only create and delete.
-fn queues(testbed: &Testbed, session: &Session) -> Vec<Work> {
-    let lock = ExclusiveLock::new(session, testbed.directory()).expect(GOOD_PATH);
-    let read = RwLock::new(session, testbed.directory()).expect(GOOD_PATH);
-    let write = RwLock::new(session, testbed.directory()).expect(GOOD_PATH);
-    let election = LeaderElection::new(session, testbed.directory(), "node-7").expect(GOOD_PATH);
-    vec![
-        Work::of_recipe("exclusive lock", lock),
-        Work::of_recipe("read lock", read.read().clone()),
-        Work::of_recipe("write lock", write.write().clone()),
-        Work::of_recipe("leadership", election),
-    ]
+/// Creates a contender in a queue and reads, together; then deletes the contender.
+async fn queue(client: &Client, directory: &str, reads: Reads) {
+    let path = format!("{directory}/{CONTENDER}");
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let create = client.create(&path, b"", &options);
+    let read = async {
+        match reads {
+            Reads::Nothing => {}
+            Reads::Queue => drop(client.list_children(directory).await.expect(ANSWERED)),
+            Reads::Data => drop(client.get_data(directory).await.expect(ANSWERED)),
+        }
+    };
+    let (created, ()) = tokio::join!(create, read);
+    let path = format!("{path}{}", created.expect(ANSWERED).1);
+    client.delete(&path, None).await.expect(ANSWERED);
+}
+
+/// Creates the znode of a lock without a queue, then deletes it.
+async fn single_node(client: &Client, path: &str) {
+    let options = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let created = client.create(path, IDENTITY, &options).await;
+    created.expect(ANSWERED);
+    client.delete(path, None).await.expect(ANSWERED);
 }

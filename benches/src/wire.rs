@@ -1,26 +1,28 @@
-//! The traffic between sessions and their server, counted on the wire.
+//! The traffic between sessions and their servers, counted on the wire.
 
 use std::io;
 use std::ops::AddAssign;
+use std::time::Duration;
 
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 
-/// A proxy that counts the traffic between a server and the clients that connect through it.
+/// Proxies that count the traffic between servers and the clients that connect through them.
 #[derive(Debug)]
 pub struct Wire {
-    proxy: Proxy,
+    proxies: Vec<Proxy>,
 }
 
-/// The counts at one moment.
+/// The counts at one moment, of each proxy.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    counters: Counters,
+    counters: Vec<Counters>,
 }
 
 /// The traffic between two readings: requests, their replies, notifications.
 ///
-/// The pings and probes that a session sends by itself, as time passes, are not counted.
+/// The pings and probes that a session sends by itself, as time passes, are not counted, but for
+/// the round trip of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests.
@@ -33,6 +35,8 @@ pub struct Traffic {
     pub bytes: u64,
     /// The part of the bytes that are lists of children, and requests for them.
     pub list_bytes: u64,
+    /// How often a client has sent something after an answer, on the same connection.
+    pub round_trips: u64,
 }
 
 /// The requests that a session sends by itself: pings, and a sync as its probe.
@@ -54,19 +58,37 @@ impl Wire {
     ///
     /// If no port can be listened on.
     pub async fn to(server: &Server) -> io::Result<Wire> {
-        let proxy = Proxy::start(server.connect_string()).await?;
-        Ok(Wire { proxy })
+        Wire::to_all([server]).await
+    }
+
+    /// Starts a proxy for each of these servers.
+    ///
+    /// # Errors
+    ///
+    /// If no port can be listened on.
+    pub async fn to_all(servers: impl IntoIterator<Item = &Server>) -> io::Result<Wire> {
+        let mut proxies = Vec::new();
+        for server in servers {
+            proxies.push(Proxy::start(server.connect_string()).await?);
+        }
+        Ok(Wire { proxies })
+    }
+
+    /// From now on, the wire has this round trip.
+    pub fn set_round_trip(&self, round_trip: Duration) {
+        self.proxies.iter().for_each(|it| it.delay(round_trip / 2));
     }
 
     /// The connect string for clients.
     pub fn connect_string(&self) -> String {
-        self.proxy.connect_string()
+        let addresses: Vec<String> = self.proxies.iter().map(Proxy::connect_string).collect();
+        addresses.join(",")
     }
 
     /// The counts up to now.
     pub fn read(&self) -> Reading {
         Reading {
-            counters: self.proxy.counters(),
+            counters: self.proxies.iter().map(Proxy::counters).collect(),
         }
     }
 }
@@ -74,7 +96,16 @@ impl Wire {
 impl Reading {
     /// The traffic from this reading until a later one.
     pub fn until(&self, later: &Reading) -> Traffic {
-        let passed = later.counters.since(&self.counters);
+        let mut traffic = Traffic::default();
+        for (earlier, later) in self.counters.iter().zip(&later.counters) {
+            traffic += Traffic::of(&later.since(earlier));
+        }
+        traffic
+    }
+}
+
+impl Traffic {
+    fn of(passed: &Counters) -> Traffic {
         let mut requests = passed.requests();
         let mut bytes = passed.bytes_to_server() + passed.bytes_to_client();
         for operation in SENT_BY_ITSELF {
@@ -91,6 +122,7 @@ impl Reading {
             notifications: passed.notifications(),
             bytes,
             list_bytes: lists.request_bytes + lists.reply_bytes,
+            round_trips: passed.round_trips(),
         }
     }
 }
@@ -102,5 +134,6 @@ impl AddAssign for Traffic {
         self.notifications += other.notifications;
         self.bytes += other.bytes;
         self.list_bytes += other.list_bytes;
+        self.round_trips += other.round_trips;
     }
 }

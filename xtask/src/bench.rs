@@ -7,24 +7,13 @@ use crate::install;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
-    /// The cost of a release by each way to wait, as the number of contenders grows.
+    /// The cost of a release by each way to wait, and of entering a queue, as the queue grows.
     #[command(disable_help_flag = true)]
     Herd(Arguments),
-    /// The cost of entering and leaving a queue, as the queue grows.
-    #[command(disable_help_flag = true)]
-    Queue(Arguments),
-    /// The time of each operation at the embedded server, compared to Apache's server.
-    #[command(disable_help_flag = true)]
-    Embedded(Arguments),
-    /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`.
+    /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`. With
+    /// `--round-trip` over a network that has one.
     #[command(disable_help_flag = true)]
     Peers(Arguments),
-    /// The same over a network with a round trip, without leaving the machine. Wants Linux and root.
-    #[command(disable_help_flag = true)]
-    Network(Arguments),
-    /// The memory of an idle lock, of a hold and of a waiter, beside Curator's and kazoo's.
-    #[command(disable_help_flag = true)]
-    Memory(Arguments),
     /// The handoffs of many sessions in an ensemble, and the death of a member, beside Curator's.
     #[command(disable_help_flag = true)]
     Sessions(Arguments),
@@ -54,59 +43,33 @@ impl Arguments {
 }
 
 impl Bench {
-    /// The program, its first argument, and those that the user gives.
-    fn program(&self) -> (&str, Option<&str>, &Arguments) {
+    /// The program, and the arguments that the user gives.
+    fn program(&self) -> (&str, &Arguments) {
         match self {
-            Bench::Herd(arguments) => ("herd", None, arguments),
-            Bench::Queue(arguments) => ("queue", None, arguments),
-            Bench::Embedded(arguments) => ("embedded", None, arguments),
-            Bench::Peers(arguments) => ("peers", None, arguments),
-            Bench::Network(arguments) => ("peers", Some("network"), arguments),
-            Bench::Memory(arguments) => ("memory", None, arguments),
-            Bench::Sessions(arguments) => ("sessions", None, arguments),
-            Bench::Assignment(arguments) => ("assignment", None, arguments),
+            Bench::Herd(arguments) => ("herd", arguments),
+            Bench::Peers(arguments) => ("peers", arguments),
+            Bench::Sessions(arguments) => ("sessions", arguments),
+            Bench::Assignment(arguments) => ("assignment", arguments),
         }
-    }
-
-    fn asks_for_help(&self) -> bool {
-        let (_, _, arguments) = self.program();
-        arguments.ask_for_help()
-    }
-
-    fn measures_peers(&self) -> bool {
-        !matches!(self, Bench::Herd(_) | Bench::Queue(_) | Bench::Embedded(_))
     }
 }
 
 /// Installs the server and the libraries that the bench needs, and runs the bench, optimised.
-///
-/// Without the right to make a network, the bench that wants one is not run.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
-    if bench.asks_for_help() {
-        return run_command(&mut optimised(bench));
+    let (program, arguments) = bench.program();
+    if !arguments.ask_for_help() {
+        install::run()?;
+        if program != "herd" {
+            install::run_peers();
+        }
     }
-    if matches!(bench, Bench::Network(_)) && !is_root_on_linux() {
-        println!("bench network wants Linux and root. It was not run.");
-        return Ok(());
-    }
-    install::run()?;
-    if bench.measures_peers() {
-        install::run_peers();
-    }
-    run_command(&mut optimised(bench))
+    run_command(&mut command(program, &["--release"], arguments))
 }
 
 /// Whether this process may make networks.
 pub(crate) fn is_root_on_linux() -> bool {
     let status = std::fs::read_to_string("/proc/self/status");
     status.is_ok_and(|status| status.contains("\nUid:\t0\t"))
-}
-
-fn optimised(bench: &Bench) -> Command {
-    let (program, first, arguments) = bench.program();
-    let first = first.into_iter().map(str::to_owned);
-    let words = first.chain(arguments.words.iter().cloned()).collect();
-    command(program, &["--release"], &Arguments { words })
 }
 
 /// Installs a server if the demo starts one, and becomes the demo.
@@ -171,15 +134,13 @@ mod tests {
     fn arguments_reach_the_bench() {
         let words = ["bench", "herd", "--help", "--contenders", "2,10"];
         let bench = CommandLine::parse_from(words).bench;
-        assert!(bench.asks_for_help());
+        let (program, arguments) = bench.program();
+        assert!(arguments.ask_for_help());
         assert_eq!(
-            crate::cargo::line(&optimised(&bench)),
+            crate::cargo::line(&command(program, &["--release"], arguments)),
             "cargo run --quiet --locked --release --package zookeeper-recipes-benches --bin herd -- \
              --help --contenders 2,10"
         );
-        let words = ["bench", "network", "--quick"];
-        let line = crate::cargo::line(&optimised(&CommandLine::parse_from(words).bench));
-        assert!(line.ends_with("--bin peers -- network --quick"), "{line}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! kazoo's `SetPartitioner` at the same work. Each worker is a process.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,8 +35,7 @@ pub(crate) async fn measure(
     size: Size,
     times: Times,
 ) -> anyhow::Result<Vec<Phase>> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/kazoo_partitioner.py");
-    let program = match Program::with_kazoo(&source, &target()) {
+    let program = match Program::kazoo(&target()) {
         Ok(program) => program,
         Err(missing @ ProgramError::Missing { .. }) => {
             eprintln!("{missing}");
@@ -51,8 +49,8 @@ pub(crate) async fn measure(
     let start = async |number: usize| {
         let mut command = program.command();
         command.arg(wire.connect_string());
+        command.args([&*times.session_timeout.as_millis().to_string(), "partition"]);
         command.args([size.partitions.to_string(), number.to_string()]);
-        command.arg(times.session_timeout.as_millis().to_string());
         Worker::start(command, number, ownership.clone()).await
     };
     let mut workers = Vec::new();
@@ -102,7 +100,7 @@ impl Worker {
         let answers = child.stdout.take().context("no standard output")?;
         let mut answers = BufReader::new(answers).lines();
         match timeout(PATIENCE, answers.next_line()).await {
-            Ok(Ok(Some(line))) if line == "ready" => {}
+            Ok(Ok(Some(line))) if line.starts_with("ready ") => {}
             other => bail!("kazoo is not ready: {other:?}"),
         }
         tokio::spawn(follow(answers, number, ownership));

@@ -4,7 +4,7 @@
 //! `cargo xtask bench assignment` installs what it needs and runs it.
 //!
 //! Each worker of ours has a session, a thread and a runtime of its own. Each of kazoo's is a
-//! process (`python/kazoo_partitioner.py`).
+//! process.
 
 mod allocations;
 mod kazoo;

@@ -1,15 +1,15 @@
 //! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
-use zookeeper_recipes_benches::measure::Row;
+use zookeeper_recipes_benches::measure::{Cost, Costs, Row, Times};
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Way};
 
 const ABOUT: &str = "\
-Contenders queue for one lock, each with a session and a connection of its own. A holder releases; \
-the next contender holds; the earlier holder goes to the end of the queue. The next holder \
-releases when all others wait and nothing is under way. So each release is measured alone, with \
-the queue as long as the table says.";
+Contenders queue for one lock, each with a session and a connection of its own; more than 1,000 share \
+sessions. A holder releases; the next contender holds; the earlier holder goes to the end of the queue. \
+The next holder releases when all others wait and nothing is under way. So each release is measured \
+alone, with the queue as long as the table says.";
 
 const ABOUT_SHARED: &str = "\
 One contender in ten is a writer (at least one), the others are readers, queued in random order. \
@@ -44,9 +44,9 @@ pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
             };
             report.plot(&format!("{name}-{}", picture.name), &plot)?;
         }
-        report.table(&format!("{name}-release"), &releases(&rows));
+        report.table(&format!("{name}-release"), &table(&rows, &RELEASE));
         report.paragraph("The cost of going to the end of the queue after the release:");
-        report.table(&format!("{name}-join"), &joins(&rows));
+        report.table(&format!("{name}-join"), &table(&rows, &JOIN));
     }
     Ok(report)
 }
@@ -58,8 +58,11 @@ fn legend() -> String {
          * **notifications, requests, bytes**: all of them, counted on the wire by a proxy, from \
          the call of release until each contender waits or holds; pings, the sessions' probes and \
          TCP's headers are not counted. This is a run of its own: times are taken without a proxy.\n\
-         * **handoff**: from the call of release until the next one holds; p99 where at least 100 \
-         handoffs were timed, p99.9 where 1,000 were.\n\
+         * **without lists**: the bytes that are no list of the queue. Only a list may grow with the \
+         queue. **a list alone** is the median time of one.\n\
+         * **time of a release**: from the call of release until the next one holds. **Of going to the \
+         end**: from the call of acquire until the contender waits behind all others, its watches \
+         set. p99 where at least 100 were timed, p99.9 where 1,000 were.\n\
          * **poll** looks every {POLL_INTERVAL:?}. A release comes at a random moment of that \
          interval, and requests are counted until the next contender holds. While a contender \
          holds, they all continue to look."
@@ -108,53 +111,49 @@ fn series(rows: &[&Row], figure: fn(&Row) -> f64) -> Vec<Series> {
     Way::ALL.iter().map(of_way).collect()
 }
 
-fn releases(rows: &[&Row]) -> Table {
-    let each = |row: &&Row, sum| Cell::Figure(per_release(row, sum));
-    Table::of(
-        rows.iter().copied(),
-        &[
-            ("way to wait", &|row| row.way.name.into()),
-            ("contenders", &|row| row.contenders.into()),
-            ("woken", &|row| each(row, row.costs.of_releases.notified)),
-            ("notifications", &|row| {
-                each(row, row.costs.of_releases.traffic.notifications)
-            }),
-            ("requests", &|row| {
-                each(row, row.costs.of_releases.traffic.requests)
-            }),
-            ("bytes", &|row| {
-                each(row, row.costs.of_releases.traffic.bytes)
-            }),
-            ("releases counted", &|row| row.costs.releases.into()),
-            ("handoff p50 [ms]", &|row| {
-                percentile(&row.times.handoffs, 0.5, 1)
-            }),
-            ("p99 [ms]", &|row| {
-                percentile(&row.times.handoffs, 0.99, 100)
-            }),
-            ("p99.9 [ms]", &|row| {
-                percentile(&row.times.handoffs, 0.999, 1_000)
-            }),
-            ("handoffs timed", &|row| row.times.handoffs.len().into()),
-        ],
-    )
+/// One of the two steps of a turn.
+struct Step {
+    cost: fn(&Costs) -> Cost,
+    times: fn(&Times) -> &Histogram<u64>,
 }
 
-fn joins(rows: &[&Row]) -> Table {
-    let each = |row: &&Row, sum| Cell::Figure(per_release(row, sum));
+const RELEASE: Step = Step {
+    cost: |costs| costs.of_releases,
+    times: |times| &times.handoffs,
+};
+
+const JOIN: Step = Step {
+    cost: |costs| costs.of_joins,
+    times: |times| &times.joins,
+};
+
+fn table(rows: &[&Row], step: &Step) -> Table {
+    let each = |row: &Row, count: fn(Cost) -> u64| {
+        Cell::Figure(per_release(row, count((step.cost)(&row.costs))))
+    };
+    let time = |row: &Row, quantile, least| percentile((step.times)(&row.times), quantile, least);
     Table::of(
         rows.iter().copied(),
         &[
             ("way to wait", &|row| row.way.name.into()),
             ("contenders", &|row| row.contenders.into()),
-            ("woken", &|row| each(row, row.costs.of_joins.notified)),
+            ("woken", &|row| each(row, |cost| cost.notified)),
             ("notifications", &|row| {
-                each(row, row.costs.of_joins.traffic.notifications)
+                each(row, |cost| cost.traffic.notifications)
             }),
-            ("requests", &|row| {
-                each(row, row.costs.of_joins.traffic.requests)
+            ("requests", &|row| each(row, |cost| cost.traffic.requests)),
+            ("bytes", &|row| each(row, |cost| cost.traffic.bytes)),
+            ("without lists", &|row| {
+                each(row, |cost| cost.traffic.bytes - cost.traffic.list_bytes)
             }),
-            ("bytes", &|row| each(row, row.costs.of_joins.traffic.bytes)),
+            ("counted", &|row| row.costs.releases.into()),
+            ("p50 [ms]", &|row| time(row, 0.5, 1)),
+            ("p99 [ms]", &|row| time(row, 0.99, 100)),
+            ("p99.9 [ms]", &|row| time(row, 0.999, 1_000)),
+            ("a list alone [ms]", &|row| {
+                percentile(&row.times.lists, 0.5, 1)
+            }),
+            ("timed", &|row| (step.times)(&row.times).len().into()),
         ],
     )
 }
@@ -163,10 +162,10 @@ fn per_release(row: &Row, sum: u64) -> f64 {
     sum as f64 / row.costs.releases.max(1) as f64
 }
 
-/// A percentile in milliseconds; nothing if there are fewer than `least` handoffs.
-fn percentile(handoffs: &Histogram<u64>, quantile: f64, least: u64) -> Cell {
-    let percentile = || milliseconds(handoffs.value_at_quantile(quantile));
-    (handoffs.len() >= least).then(percentile).into()
+/// A percentile in milliseconds; nothing if fewer than `least` were timed.
+fn percentile(times: &Histogram<u64>, quantile: f64, least: u64) -> Cell {
+    let percentile = || milliseconds(times.value_at_quantile(quantile));
+    (times.len() >= least).then(percentile).into()
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {

@@ -15,16 +15,21 @@ use zookeeper_recipes_benches::way::{Subject, Way};
 
 use crate::findings::report;
 
+/// How many sessions there are at most.
+const SESSIONS: usize = 1_000;
+
 /// What a release costs, by each way to wait, as the number of contenders grows.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench herd")]
 struct Arguments {
-    /// How many contenders, each with a session of its own: several numbers, with commas between.
+    /// How many contenders: several numbers, with commas between. Each contender has a session of
+    /// its own. More than 1,000 share 1,000 sessions, and only the ways to wait that wake one
+    /// waiter are measured.
     #[arg(
         long,
         value_delimiter = ',',
-        default_values_t = [2, 10, 50, 100, 500, 1_000],
-        value_parser = clap::value_parser!(u16).range(2..=5_000),
+        default_values_t = [2, 10, 50, 100, 500, 1_000, 10_000],
+        value_parser = clap::value_parser!(u16).range(2..=10_000),
     )]
     contenders: Vec<u16>,
 
@@ -36,7 +41,7 @@ struct Arguments {
     #[arg(long, default_value_t = 4)]
     seconds: u64,
 
-    /// Only to see that it works: 2 and 5 contenders, few releases.
+    /// Only to see that it works: 2 and 5 contenders, and 20 in 5 sessions; few releases.
     #[arg(long, conflicts_with_all = ["contenders", "handoffs", "seconds"])]
     quick: bool,
 
@@ -47,7 +52,7 @@ struct Arguments {
 impl Arguments {
     fn sizes(&self) -> Vec<usize> {
         match self.quick {
-            true => vec![2, 5],
+            true => vec![2, 5, 20],
             false => self.contenders.iter().copied().map(usize::from).collect(),
         }
     }
@@ -77,9 +82,10 @@ impl Arguments {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let sizes = arguments.sizes();
-    // Each contender has a connection, and a counted connection passes both ends of the proxy.
-    let contenders = sizes.iter().copied().max().unwrap_or(0);
-    allow_open_files(3 * contenders as u64 + 200)?;
+    let most_sessions = if arguments.quick { 5 } else { SESSIONS };
+    // Each session has a connection, and a counted connection passes both ends of the proxy.
+    let sessions = sizes.iter().copied().max().unwrap_or(0).min(most_sessions);
+    allow_open_files(3 * sessions as u64 + 200)?;
     let pairs = [Subject::Lock, Subject::RwLock].into_iter();
     let pairs = pairs.flat_map(|subject| {
         let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
@@ -88,7 +94,7 @@ fn main() -> anyhow::Result<()> {
     let sweep = Sweep {
         sizes,
         pairs: pairs.collect(),
-        most_sessions: usize::MAX,
+        most_sessions,
         warms_up: !arguments.quick,
         timing: arguments.timing(),
         counting: arguments.counting(),

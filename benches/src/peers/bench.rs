@@ -6,16 +6,15 @@ use anyhow::{Context, bail};
 use tokio::time::timeout;
 use zookeeper_recipes_benches::process::processor_time;
 use zookeeper_recipes_benches::progress::Progress;
-use zookeeper_recipes_benches::report::Machine;
+use zookeeper_recipes_benches::report::{Machine, target};
 use zookeeper_recipes_benches::wire::Wire;
 use zookeeper_recipes_benches::{Overhead, Testbed, comparisons};
 use zookeeper_recipes_interop::ProgramError;
-use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::driver::{Done, Driver, PATIENCE};
 use crate::memory::memory_of_a_waiter;
 use crate::peer::Peer;
-use crate::place::Place;
 use crate::plan::{Options, Plan};
 use crate::processor::Cost;
 use crate::row::{Measure, Row};
@@ -34,59 +33,71 @@ const LONGEST_ROUND: Duration = Duration::from_secs(30);
 /// If a library fails at its work, or the report cannot be written. A library that this machine
 /// lacks is no error: the report says so.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let plan = options.plan(&Plan::OF_PEERS)?;
-    let testbed = Testbed::start();
-    let machine = testbed
-        .runtime()
-        .block_on(Machine::with(testbed.server()))?;
-    let mut bench = testbed.runtime().block_on(async {
-        let steps = 2 * plan.rows.len() + 2;
-        let place = Place::loopback(&testbed);
-        let mut bench = Bench::start(&testbed, &plan, place, steps).await?;
+    let plan = options.plan()?;
+    let servers = match plan.servers {
+        1 => ServerOptions::new(),
+        _ => ServerOptions::new().data_on_disk(target()),
+    };
+    let testbed = Testbed::of(plan.servers, servers);
+    let (machine, mut bench) = testbed.runtime().block_on(async {
+        let machine = Machine::with(testbed.server()).await?;
+        let mut bench = Bench::start(&testbed, &plan).await?;
         bench.warm_up().await?;
-        bench.measure("").await?;
+        bench.measure().await?;
         bench.end().await?;
         bench.count().await?;
-        anyhow::Ok(bench)
+        anyhow::Ok((machine, bench))
     })?;
-    if plan.rows.contains(&Row::Lock) {
+    let mut machine = machine.of_an_ensemble(plan.servers);
+    if plan.is_near() && plan.rows.contains(&Row::Lock) {
         bench.beside_requests();
+    }
+    if !plan.round_trip.is_zero() {
+        let round_trip = plan.round_trip;
+        machine = machine.over(format!("clients over a proxy that adds {round_trip:?}"));
     }
     bench.progress.finish();
     summarise(&bench.summary, machine)?.write(&options.destination)
 }
 
 /// The libraries at work, and what was measured.
-pub(crate) struct Bench<'p> {
+struct Bench<'p> {
     testbed: &'p Testbed,
     plan: &'p Plan,
-    place: Place,
+    wire: Wire,
     drivers: Vec<(Peer, Driver)>,
-    pub(crate) summary: Summary<'p>,
-    pub(crate) progress: Progress,
+    summary: Summary<'p>,
+    progress: Progress,
 }
 
 impl Bench<'_> {
     /// Starts each library in a process of its own.
-    pub(crate) async fn start<'p>(
-        testbed: &'p Testbed,
-        plan: &'p Plan,
-        place: Place,
-        steps: usize,
-    ) -> anyhow::Result<Bench<'p>> {
+    async fn start<'p>(testbed: &'p Testbed, plan: &'p Plan) -> anyhow::Result<Bench<'p>> {
+        let ensemble = testbed.ensemble();
+        let leader = ensemble.leader().await?;
+        let serving = ensemble.members().iter().enumerate();
+        // A session with the leader would be faster than the sessions of others.
+        let serving = serving.filter(|(place, _)| plan.servers == 1 || *place != leader);
+        let serving: Vec<&Server> = serving.map(|(_, server)| server).collect();
+        let wire = Wire::to_all(serving.iter().copied()).await?;
+        let addresses: Vec<String> = serving.iter().map(|it| it.connect_string()).collect();
+        let connect_string = match plan.round_trip.is_zero() {
+            true => addresses.join(","),
+            false => wire.connect_string(),
+        };
         let mut bench = Bench {
             testbed,
             plan,
-            place,
+            wire,
             drivers: Vec::new(),
             summary: Summary::of(plan),
-            progress: Progress::of(steps),
+            progress: Progress::of(2 * plan.rows.len() + 2),
         };
-        for peer in plan.peers {
-            let peer = *peer;
-            match Driver::start(peer, &bench.place).await {
+        for peer in Peer::ALL {
+            match Driver::start(peer, &connect_string).await {
                 Ok(driver) => {
-                    bench.summary.versions.push((peer, driver.version.clone()));
+                    let version = driver.version().to_owned();
+                    bench.summary.versions.push((peer, version));
                     bench.drivers.push((peer, driver));
                 }
                 Err(error) => match error.downcast_ref::<ProgramError>() {
@@ -100,8 +111,9 @@ impl Bench<'_> {
         Ok(bench)
     }
 
-    /// Lets each library do each work for a while, so that Java compiles the code in use.
-    pub(crate) async fn warm_up(&mut self) -> anyhow::Result<()> {
+    /// Lets each library do each work for a while, so that Java compiles the code in use. There is no
+    /// round trip yet, so that there are turns enough.
+    async fn warm_up(&mut self) -> anyhow::Result<()> {
         let mut turns: Vec<u64> = vec![0; self.drivers.len()];
         for row in &self.plan.rows {
             self.progress.step(format!("warm-up: {}", row.title()));
@@ -128,9 +140,10 @@ impl Bench<'_> {
     }
 
     /// Measures each row in rounds. Each round begins with another peer than the round before.
-    pub(crate) async fn measure(&mut self, over: &str) -> anyhow::Result<()> {
+    async fn measure(&mut self) -> anyhow::Result<()> {
+        self.wire.set_round_trip(self.plan.round_trip);
         for row in &self.plan.rows {
-            self.progress.step(format!("{over}{}", row.title()));
+            self.progress.step(row.title());
             let rounds = match row.measure() {
                 Measure::Turns { .. } | Measure::Readers { .. } => self.plan.rounds,
                 // Each round takes a new process, and is much like the others.
@@ -152,7 +165,7 @@ impl Bench<'_> {
     }
 
     /// Ends the libraries.
-    pub(crate) async fn end(&mut self) -> anyhow::Result<()> {
+    async fn end(&mut self) -> anyhow::Result<()> {
         for (_, driver) in self.drivers.drain(..) {
             driver.end().await?;
         }
@@ -162,13 +175,9 @@ impl Bench<'_> {
     /// Counts what passes on the wire, for each library in a new process.
     async fn count(&mut self) -> anyhow::Result<()> {
         self.progress.step("what passes on the wire".to_owned());
-        let wire = Wire::to(self.testbed.server()).await?;
-        let place = Place {
-            connect_string: wire.connect_string(),
-            ..self.place.clone()
-        };
+        let wire = &self.wire;
         for (peer, _) in &self.summary.versions {
-            let mut driver = Driver::start(*peer, &place).await?;
+            let mut driver = Driver::start(*peer, &wire.connect_string()).await?;
             for row in self.plan.rows.iter().filter(|row| peer.has(**row)) {
                 let path = format!("{}-counted", path(*peer, *row));
                 if row.measure() == Measure::Memory {
@@ -194,10 +203,9 @@ impl Bench<'_> {
         self.progress
             .step("beside the same requests alone".to_owned());
         let (rounds, times) = self.plan.beside_requests;
-        let warm_up = 10 * times;
-        for works in comparisons(self.testbed) {
-            let overheads = Overhead::measure(self.testbed, &works, warm_up, rounds, times);
-            self.summary.beside_requests.extend(overheads);
+        for mut works in comparisons(self.testbed) {
+            let overheads = Overhead::measure(&mut works, 10 * times, rounds, times);
+            self.summary.beside_requests.push(overheads);
         }
     }
 
@@ -217,7 +225,7 @@ impl Bench<'_> {
             let servers = servers.iter().map(|server| processor_time(*server));
             Some((processor_time(client?)?, servers.sum::<Option<Duration>>()?))
         };
-        let (passed, before) = (self.place.passed(), times());
+        let before = times();
         let done = work(self.testbed, driver, row, path, time).await?;
         let figure = done.times as f64 / done.took.as_secs_f64();
         if let (Some((client, server)), Some((client_then, server_then))) = (times(), before) {
@@ -225,7 +233,6 @@ impl Bench<'_> {
                 turns: done.all_times,
                 client: client.saturating_sub(client_then),
                 server: server.saturating_sub(server_then),
-                passed: self.place.passed() - passed,
                 measured: done.times,
                 switches: done.switches,
                 each: done.each,

@@ -1,30 +1,18 @@
-//! A conversation with a library at work.
+//! A library at work.
 
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use anyhow::Context;
 use zookeeper_recipes_benches::SESSION_TIMEOUT;
 
 use crate::peer::Peer;
-use crate::place::Place;
 
 /// How much longer than the work itself an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A process in which a library is at work. Dropping the driver ends the process.
 #[derive(Debug)]
-pub(crate) struct Driver {
-    peer: Peer,
-    child: Child,
-    orders: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-    /// The library's name and version.
-    pub(crate) version: String,
-}
+pub(crate) struct Driver(zookeeper_recipes_interop::Peer);
 
 /// The result of an order: the turns, and how long they took.
 #[derive(Clone, Debug)]
@@ -41,32 +29,22 @@ pub(crate) struct Done {
 
 impl Driver {
     /// Starts the process, and waits until it is ready.
-    pub(crate) async fn start(peer: Peer, place: &Place) -> anyhow::Result<Driver> {
-        let command = place.command(peer.command()?);
-        let mut child = Command::from(command)
-            .arg(&place.connect_string)
-            .arg(SESSION_TIMEOUT.as_millis().to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot start {}", peer.name()))?;
-        let orders = child.stdin.take().context("no standard input")?;
-        let answers = child.stdout.take().context("no standard output")?;
-        let mut driver = Driver {
-            peer,
-            child,
-            orders,
-            answers: BufReader::new(answers).lines(),
-            version: String::new(),
-        };
-        driver.version = driver.answer("ready ", PATIENCE).await?;
-        Ok(driver)
+    pub(crate) async fn start(peer: Peer, connect_string: &str) -> anyhow::Result<Driver> {
+        let mut command = peer.command()?;
+        command.arg(connect_string);
+        command.args([&*SESSION_TIMEOUT.as_millis().to_string(), "work"]);
+        let started = zookeeper_recipes_interop::Peer::start(peer.name(), command).await;
+        Ok(Driver(started?))
+    }
+
+    /// The library's name and version.
+    pub(crate) fn version(&self) -> &str {
+        self.0.version()
     }
 
     /// The id of the process.
     pub(crate) fn process_id(&self) -> Option<u32> {
-        self.child.id()
+        self.0.process_id()
     }
 
     /// Lets contenders take turns for this time.
@@ -77,10 +55,8 @@ impl Driver {
         size: usize,
         time: Duration,
     ) -> anyhow::Result<Done> {
-        let milliseconds = time.as_millis();
-        self.order(&format!("run {work} {path} {size} {milliseconds}"))
-            .await?;
-        self.done(time + PATIENCE).await
+        let order = format!("run {work} {path} {size} {}", time.as_millis());
+        done(&self.0.ask(&order, "done ", time + PATIENCE).await?)
     }
 
     /// Adds waiters behind the same holder.
@@ -90,75 +66,41 @@ impl Driver {
         path: &str,
         waiters: usize,
     ) -> anyhow::Result<()> {
-        self.order(&format!("queue {work} {path} {waiters}"))
-            .await?;
-        self.answer("queued", PATIENCE).await?;
-        Ok(())
+        let order = format!("queue {work} {path} {waiters}");
+        self.0.ask(&order, "queued", PATIENCE).await.map(drop)
     }
 
     /// Lets the holder release, and waits until all waiters have held.
     pub(crate) async fn release(&mut self) -> anyhow::Result<Done> {
-        self.order("release").await?;
-        self.done(PATIENCE).await
+        done(&self.0.ask("release", "done ", PATIENCE).await?)
     }
 
     /// How many bytes of a heap of fixed size are in use.
     pub(crate) async fn heap_in_use(&mut self) -> anyhow::Result<u64> {
-        self.order("memory").await?;
-        let answer = self.answer("memory ", PATIENCE).await?;
-        answer
-            .parse()
-            .with_context(|| format!("{}: {answer:?}", self.peer.name()))
+        let answer = self.0.ask("memory", "memory ", PATIENCE).await?;
+        answer.parse().with_context(|| format!("{answer:?}"))
     }
 
     /// Lets the process close its sessions and end.
-    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
-        drop(self.orders);
-        let status = timeout(PATIENCE, self.child.wait()).await;
-        let status = status.with_context(|| format!("{} does not end", self.peer.name()))??;
-        if !status.success() {
-            bail!("{} failed at its end ({status})", self.peer.name());
-        }
-        Ok(())
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        self.0.end(PATIENCE).await
     }
+}
 
-    async fn order(&mut self, line: &str) -> anyhow::Result<()> {
-        self.orders
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .with_context(|| format!("{} has ended before: {line}", self.peer.name()))
-    }
-
-    async fn done(&mut self, patience: Duration) -> anyhow::Result<Done> {
-        let answer = self.answer("done ", patience).await?;
-        let done = || {
-            let mut words = answer.split(' ');
-            let mut number = || words.next()?.parse().ok();
-            Some(Done {
-                took: Duration::from_nanos(number()?),
-                times: number()?,
-                all_times: number()?,
-                // A release has no more words.
-                switches: number().unwrap_or(0),
-                each: words.next().map_or(Vec::new(), |it| {
-                    it.split(',').flat_map(str::parse).collect()
-                }),
-            })
-        };
-        done().with_context(|| format!("{}: {answer:?}", self.peer.name()))
-    }
-
-    /// The rest of the next line, which must begin with this word.
-    async fn answer(&mut self, word: &str, patience: Duration) -> anyhow::Result<String> {
-        let name = self.peer.name();
-        let line = timeout(patience, self.answers.next_line())
-            .await
-            .with_context(|| format!("{name} has not answered within {patience:?}"))?
-            .with_context(|| format!("cannot read what {name} says"))?
-            .with_context(|| format!("{name} has failed, as it says above"))?;
-        match line.strip_prefix(word) {
-            Some(rest) => Ok(rest.to_owned()),
-            None => bail!("{name} says {line:?} instead of {word:?}"),
-        }
-    }
+fn done(answer: &str) -> anyhow::Result<Done> {
+    let done = || {
+        let mut words = answer.split(' ');
+        let mut number = || words.next()?.parse().ok();
+        Some(Done {
+            took: Duration::from_nanos(number()?),
+            times: number()?,
+            all_times: number()?,
+            // A release has no more words.
+            switches: number().unwrap_or(0),
+            each: words.next().map_or(Vec::new(), |it| {
+                it.split(',').flat_map(str::parse).collect()
+            }),
+        })
+    };
+    done().with_context(|| format!("{answer:?}"))
 }

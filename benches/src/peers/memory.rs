@@ -9,7 +9,6 @@ use zookeeper_recipes_benches::process::resident;
 
 use crate::driver::{Driver, PATIENCE};
 use crate::peer::Peer;
-use crate::place::Place;
 use crate::plan::Plan;
 
 /// The interval between two looks at the server's watches.
@@ -32,7 +31,7 @@ pub(crate) async fn memory_of_a_waiter(
     peer: Peer,
     path: &str,
 ) -> anyhow::Result<Option<f64>> {
-    let mut driver = Driver::start(peer, &Place::loopback(testbed)).await?;
+    let mut driver = Driver::start(peer, &testbed.server().connect_string()).await?;
     let mut sizes = Vec::new();
     let mut watches = 0;
     for more in plan.waiters {

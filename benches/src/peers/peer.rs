@@ -1,12 +1,12 @@
 //! The libraries that are compared.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use zookeeper_recipes_interop::{Program, ProgramError};
+use zookeeper_recipes_interop::Program;
 
 use crate::row::Row;
 use zookeeper_recipes_benches::report::target;
@@ -77,26 +77,19 @@ impl Peer {
         }
     }
 
-    /// The program in which the library works. The caller adds connect string and session timeout.
+    /// The program in which the library works. The caller adds connect string, session timeout and
+    /// role.
     ///
     /// # Errors
     ///
-    /// [`ProgramError::Missing`] if the machine lacks the library.
+    /// [`ProgramError::Missing`](zookeeper_recipes_interop::ProgramError::Missing) if the machine
+    /// lacks the library.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
-        let of_package = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let program = |program: Result<Program, ProgramError>| Ok(program?.command());
         match self {
             Peer::Ours => itself(Rust::Ours),
             Peer::Client => itself(Rust::Client),
-            Peer::Curator => program(Program::with_curator(
-                &of_package("java/CuratorPeer.java"),
-                &target(),
-                &JAVA_OPTIONS,
-            )),
-            Peer::Kazoo => program(Program::with_kazoo(
-                &of_package("python/kazoo_peer.py"),
-                &target(),
-            )),
+            Peer::Curator => Ok(Program::curator(&target(), &JAVA_OPTIONS)?.command()),
+            Peer::Kazoo => Ok(Program::kazoo(&target())?.command()),
         }
     }
 }
@@ -106,7 +99,7 @@ fn itself(library: Rust) -> anyhow::Result<Command> {
     let program: PathBuf = env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
     let library = library.to_possible_value();
-    command.arg("work");
+    command.arg("be");
     command.args(library.as_ref().map(clap::builder::PossibleValue::get_name));
     Ok(command)
 }

@@ -5,17 +5,16 @@ use std::time::Duration;
 use anyhow::Context;
 use zookeeper_recipes_benches::report::Destination;
 
-use crate::peer::Peer;
-use crate::row::Row;
+use crate::row::{Measure, Row};
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How often each library is measured, in turns: 15 times, or 5 times over each network.
+    /// How often each library is measured, in turns: 15 times, or 5 times with a round trip.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// How long a measurement of turns takes: 0.5 seconds, or 2 seconds over a network.
+    /// How long a measurement of turns takes: 0.5 seconds, or 2 seconds with a round trip.
     #[arg(long)]
     seconds: Option<f64>,
 
@@ -26,6 +25,15 @@ pub(crate) struct Options {
     /// What to measure, instead of everything.
     #[arg(long, value_delimiter = ',', value_name = "ROW,...")]
     rows: Vec<Row>,
+
+    /// The round trip between the libraries and the servers, in milliseconds: a proxy delays all
+    /// that passes. Only rows of turns are measured.
+    #[arg(long, default_value_t = 0.0, value_name = "MS")]
+    round_trip: f64,
+
+    /// How many servers there are. Several have their data on disk, and serve by the followers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=7))]
+    servers: u8,
 
     /// One short round, which shows that the bench works. Its figures mean nothing.
     #[arg(long)]
@@ -38,8 +46,9 @@ pub(crate) struct Options {
 /// The rows to measure, how often, for how long, with how many contenders.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) peers: &'static [Peer],
     pub(crate) rows: Vec<Row>,
+    pub(crate) round_trip: Duration,
+    pub(crate) servers: usize,
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
     pub(crate) warm_up: Duration,
@@ -52,64 +61,47 @@ pub(crate) struct Plan {
     pub(crate) beside_requests: (usize, u64),
 }
 
-/// What a bench measures, unless the command line says something else.
-pub(crate) struct Scope {
-    peers: &'static [Peer],
-    rows: fn() -> &'static [Row],
-    rounds: u32,
-    seconds: f64,
-}
-
 impl Plan {
-    /// The scope of `bench peers`.
-    pub(crate) const OF_PEERS: Scope = Scope {
-        peers: &Peer::ALL,
-        rows: Row::all,
-        rounds: 15,
-        seconds: 0.5,
-    };
-
-    /// The scope of `bench network`.
-    pub(crate) const OF_A_NETWORK: Scope = Scope {
-        peers: &[Peer::Ours, Peer::Curator, Peer::Kazoo],
-        rows: || &Row::OF_A_NETWORK,
-        rounds: 5,
-        seconds: 2.0,
-    };
+    /// True if clients and server are next to each other: one server, no round trip.
+    pub(crate) fn is_near(&self) -> bool {
+        self.round_trip.is_zero() && self.servers == 1
+    }
 }
 
 impl Options {
-    pub(crate) fn plan(&self, scope: &Scope) -> anyhow::Result<Plan> {
+    pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
         let seconds = |seconds: f64| {
             Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} seconds"))
         };
-        let mut rows = match self.rows.as_slice() {
-            [] => (scope.rows)().to_vec(),
-            rows => rows.to_vec(),
+        let rows = match self.rows.as_slice() {
+            [] => Row::all(),
+            rows => rows,
         };
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(match self.quick {
-            true => Plan {
-                peers: scope.peers,
-                rows,
-                rounds: 1,
-                time: Duration::from_millis(200),
-                warm_up: Duration::from_millis(200),
-                releases: 1,
-                waiters: [20, 40],
-                beside_requests: (5, 10),
-            },
-            false => Plan {
-                peers: scope.peers,
-                rows,
-                rounds: usize::try_from(self.rounds.unwrap_or(scope.rounds))?,
-                time: seconds(self.seconds.unwrap_or(scope.seconds))?,
-                warm_up: seconds(self.warm_up)?,
-                releases: 5,
-                waiters: [100, 1000],
-                beside_requests: (100, 100),
-            },
-        })
+        let near = self.round_trip == 0.0;
+        let (rounds, time) = if near { (15, 0.5) } else { (5, 2.0) };
+        let short = |seconds: Duration| match self.quick {
+            true => Duration::from_millis(200),
+            false => seconds,
+        };
+        let sized = |quick, full| if self.quick { quick } else { full };
+        let mut plan = Plan {
+            rows: rows.to_vec(),
+            round_trip: seconds(self.round_trip / 1e3)?,
+            servers: usize::from(self.servers),
+            rounds: sized(1, usize::try_from(self.rounds.unwrap_or(rounds))?),
+            time: short(seconds(self.seconds.unwrap_or(time))?),
+            warm_up: short(seconds(self.warm_up)?),
+            releases: sized(1, 5),
+            waiters: if self.quick { [20, 40] } else { [100, 1000] },
+            beside_requests: if self.quick { (5, 10) } else { (100, 100) },
+        };
+        plan.rows.sort_unstable();
+        plan.rows.dedup();
+        if !plan.is_near() {
+            // The other works look at the watches of one server, and count what a proxy adds.
+            let is_turns = |row: &Row| matches!(row.measure(), Measure::Turns { .. });
+            plan.rows.retain(is_turns);
+        }
+        Ok(plan)
     }
 }

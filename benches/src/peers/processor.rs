@@ -1,12 +1,10 @@
-//! What turns cost: processor time, switches, packets.
+//! What turns cost: processor time, switches.
 //!
 //! Client and server share the processors with each other and with other processes. So the
 //! processor time says more about the cost of a turn than the time that the turn takes.
 
 use std::ops::AddAssign;
 use std::time::Duration;
-
-use crate::packets::Passed;
 
 /// The cost of some turns.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +14,6 @@ pub(crate) struct Cost {
     pub(crate) client: Duration,
     /// The processor time of the servers.
     pub(crate) server: Duration,
-    /// The packets between the library and the servers, if these were counted.
-    pub(crate) passed: Passed,
     /// The turns that were measured, which are fewer.
     pub(crate) measured: u64,
     /// The voluntary switches of the library's process, for those.
@@ -30,11 +26,6 @@ impl Cost {
     /// One of the times for one turn, in microseconds.
     pub(crate) fn of_a_turn(&self, time: Duration) -> Option<f64> {
         (self.turns > 0).then(|| time.as_secs_f64() * 1e6 / self.turns as f64)
-    }
-
-    /// A count for one turn.
-    pub(crate) fn for_a_turn(&self, count: u64) -> Option<f64> {
-        (self.turns > 0).then(|| count as f64 / self.turns as f64)
     }
 
     /// The voluntary switches for one turn.
@@ -58,7 +49,6 @@ impl AddAssign for Cost {
         self.turns += other.turns;
         self.client += other.client;
         self.server += other.server;
-        self.passed += other.passed;
         self.measured += other.measured;
         self.switches += other.switches;
         self.each.extend(other.each);

@@ -59,18 +59,6 @@ pub(crate) enum Measure {
 }
 
 impl Row {
-    /// The rows of the bench of the network.
-    pub(crate) const OF_A_NETWORK: [Row; 8] = [
-        Row::Lock,
-        Row::Fresh,
-        Row::Semaphore,
-        Row::Try,
-        Row::Contended2,
-        Row::Contended10,
-        Row::Contended100,
-        Row::Many,
-    ];
-
     /// All rows.
     pub(crate) fn all() -> &'static [Row] {
         Row::value_variants()

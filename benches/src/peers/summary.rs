@@ -22,12 +22,8 @@ pub(crate) struct Passed {
     pub(crate) turns: u64,
 }
 
-impl Passed {
-    /// The share of one turn in a count.
-    fn for_a_turn(&self, count: u64) -> f64 {
-        count as f64 / self.turns as f64
-    }
-}
+/// A work of a library.
+type Key = (Row, Peer);
 
 /// All figures, and how they were measured.
 #[derive(Debug)]
@@ -43,7 +39,7 @@ pub(crate) struct Summary<'p> {
     /// The traffic on the wire.
     pub(crate) passed: BTreeMap<(Row, Peer), Passed>,
     /// Uncontended acquisitions beside their requests alone.
-    pub(crate) beside_requests: Vec<Overhead>,
+    pub(crate) beside_requests: Vec<Vec<Overhead>>,
 }
 
 /// Writes the report.
@@ -53,7 +49,11 @@ pub(crate) struct Summary<'p> {
 /// If the picture cannot be drawn.
 pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Result<Report> {
     let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
-    let mut report = Report::new("peers", title, machine);
+    let name = match summary.plan.is_near() {
+        true => "peers",
+        false => "network",
+    };
+    let mut report = Report::new(name, title, machine);
     report.paragraph(&summary.participants());
 
     report.table("medians", &summary.medians());
@@ -68,62 +68,37 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     report.paragraph(&summary.losses());
 
     report.heading("What is to be reached");
-    report.table("targets", &summary.targets(Target::all()));
+    report.table("targets", &summary.targets());
 
     if !summary.beside_requests.is_empty() {
         report.heading("Beside the same requests alone");
         report.paragraph(
             "The time that the recipes add to the requests that they send: uncontended, on one \
-             connection, in turns. The first row of each kind is the requests by zookeeper-client \
-             itself, the second is the requests by the trait that the recipes call.",
+             connection, in turns. The first row of each kind is the requests alone, by \
+             zookeeper-client.",
         );
-        report.table("requests", &Overhead::table(&summary.beside_requests));
+        report.table(
+            "requests",
+            &Overhead::table(&summary.beside_requests.concat()),
+        );
     }
 
-    report.heading("What a turn costs the processors");
+    report.heading("What a turn costs");
     report.paragraph(
-        "Microseconds of processor time for a turn, of the library's process and of the server's, \
-         over all rounds. Other processes of the machine are not in it.",
+        "A turn is an acquisition and its release; a reader's turn includes its part of the \
+         writer's. The percentiles are of the time of whole turns, with the wait in the queue. The \
+         processor time is that of the library's process and of the servers' over all rounds, \
+         and switches are voluntary ones of all threads of the library's process. Requests, \
+         round trips, notifications and bytes are counted by a proxy, in a run of its own, \
+         over all turns from the first to the last. A round trip is a request after an \
+         answer, on the same connection.",
     );
-    report.table("processors", &summary.processors());
-
-    if !summary.passed.is_empty() {
-        report.heading("What passes on the wire");
-        report.paragraph(
-            "Requests and bytes for each turn, an acquisition and its release. A reader's turn \
-             includes its part of the writer's. Counted by a proxy, in a run of its own, over all \
-             turns from the first to the last.",
-        );
-        report.table("wire", &summary.wire());
-        report.data("wire-each", &summary.wire_each());
-    }
+    report.table("costs", &summary.costs());
 
     report.heading("How it is measured");
     report.paragraph(&summary.method());
     report.data("rounds", &summary.rounds());
     Ok(report)
-}
-
-/// A picture with a row for each work, and a mark in it for each series.
-pub(crate) fn picture<F: Fn(Row) -> Option<f64>>(
-    title: String,
-    right: &str,
-    rows: &[Row],
-    series: impl Iterator<Item = (String, F)>,
-) -> Plot {
-    let series = series.map(|(name, figure)| {
-        let points = (0..).zip(rows);
-        let points = points.filter_map(|(place, &row)| Some((figure(row)?, f64::from(place))));
-        let points = points.collect();
-        Series { name, points }
-    });
-    Plot {
-        title,
-        right: right.to_owned(),
-        rows: rows.iter().map(|row| row.title()).collect(),
-        series: series.collect(),
-        ..Plot::default()
-    }
 }
 
 /// A target, and what was measured.
@@ -149,7 +124,7 @@ impl<'p> Summary<'p> {
         }
     }
 
-    pub(crate) fn participants(&self) -> String {
+    fn participants(&self) -> String {
         let mut lines = String::new();
         for (peer, version) in &self.versions {
             // Writing to a String does not fail.
@@ -175,20 +150,30 @@ impl<'p> Summary<'p> {
     }
 
     /// The median of the ratios within each round.
-    pub(crate) fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
+    fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
         Some(self.figures.ratio(row, peer)?.median)
     }
 
     fn ratios(&self) -> Plot {
-        picture(
-            "How many times better ours is (medians; left of 1: worse)".to_owned(),
-            "ours to the other's",
-            &self.plan.rows,
-            Peer::others().map(|peer| {
-                let ratio = move |row| self.ratio(row, peer);
-                (peer.name().to_owned(), ratio)
-            }),
-        )
+        let rows = &self.plan.rows;
+        let series = Peer::others().map(|peer| {
+            let points = (0..).zip(rows);
+            let points = points.filter_map(|(place, &row)| {
+                let ratio = self.ratio(row, peer)?;
+                Some((ratio, f64::from(place)))
+            });
+            Series {
+                name: peer.name().to_owned(),
+                points: points.collect(),
+            }
+        });
+        Plot {
+            title: "How many times better ours is (medians; left of 1: worse)".to_owned(),
+            right: "ours to the other's".to_owned(),
+            rows: rows.iter().map(|row| row.title()).collect(),
+            series: series.collect(),
+            ..Plot::default()
+        }
     }
 
     fn losses(&self) -> String {
@@ -223,8 +208,9 @@ impl<'p> Summary<'p> {
         }
     }
 
-    pub(crate) fn targets(&self, targets: impl Iterator<Item = Target>) -> Table {
+    fn targets(&self) -> Table {
         let verdict = |reached| if reached { "reached" } else { "**missed**" };
+        let targets = Target::of(self.plan).into_iter();
         let targets = targets.filter(|target| self.plan.rows.contains(&target.row));
         let targets = targets.map(|target| Judged {
             work: target.row.title(),
@@ -232,14 +218,14 @@ impl<'p> Summary<'p> {
             bound: format!("at least {}", shown(target.ratio)),
             measured: target.judge(&self.figures),
         });
-        let recipes = self.beside_requests.iter().filter(|one| one.is_recipe);
+        let recipes = self.beside_requests.iter().flat_map(|works| &works[1..]);
         let requests = recipes.map(|overhead| Judged {
             work: format!("{}, uncontended: time", overhead.name),
             to: "the same raw requests",
             bound: format!("at most {}", shown(OVER_RAW_REQUESTS)),
             measured: Some((
-                overhead.to_client,
-                overhead.to_client.median <= OVER_RAW_REQUESTS,
+                overhead.to_first,
+                overhead.to_first.median <= OVER_RAW_REQUESTS,
             )),
         });
         let spread = |judged: &Judged, of: fn(Spread) -> f64| {
@@ -262,62 +248,38 @@ impl<'p> Summary<'p> {
         )
     }
 
-    /// Two figures of each library for each row. The table leaves out rows without any figure.
-    fn pairs(&self, names: [&str; 2], figure: impl Fn(usize, Row, Peer) -> Option<f64>) -> Table {
-        let columns = names.into_iter().flat_map(|name| {
-            let column = move |peer: Peer| format!("{name}: {}", peer.name());
-            Peer::ALL.map(column)
-        });
-        let rows = self.plan.rows.iter().filter_map(|&row| {
-            let figure = |place| Peer::ALL.map(|peer| figure(place, row, peer));
-            let figures = [figure(0), figure(1)].concat();
-            figures.iter().any(Option::is_some).then(|| {
-                let figures = figures.into_iter().map(Cell::from);
-                [Cell::from(row.title())]
-                    .into_iter()
-                    .chain(figures)
-                    .collect()
-            })
-        });
-        let columns = ["work".to_owned()].into_iter().chain(columns);
-        Table::new(columns.collect(), rows.collect())
-    }
-
-    fn processors(&self) -> Table {
-        self.pairs(["client", "server"], |place, row, peer| {
-            let cost = self.costs.get(&(row, peer))?;
-            cost.of_a_turn([cost.client, cost.server][place])
-        })
-    }
-
-    fn wire(&self) -> Table {
-        self.pairs(["requests", "bytes"], |place, row, peer| {
-            let passed = self.passed.get(&(row, peer))?;
-            let Traffic {
-                requests, bytes, ..
-            } = passed.traffic;
-            Some(passed.for_a_turn([requests, bytes][place]))
-        })
-    }
-
-    /// The traffic of each library, with the notifications and the bytes of lists.
-    fn wire_each(&self) -> Table {
+    /// A line for each work of each library.
+    fn costs(&self) -> Table {
+        let lines = self.plan.rows.iter();
+        let lines = lines.flat_map(|&row| Peer::ALL.map(|peer| (row, peer)));
+        let known = |key: &Key| self.costs.contains_key(key) || self.passed.contains_key(key);
+        let cost = |key: &Key, figure: fn(&Cost) -> Option<f64>| {
+            Cell::from(self.costs.get(key).and_then(figure))
+        };
+        let passed = |key: &Key, count: fn(Traffic) -> u64| {
+            let passed = self.passed.get(key);
+            Cell::from(passed.map(|it| count(it.traffic) as f64 / it.turns as f64))
+        };
         Table::of(
-            &self.passed,
+            lines.filter(known),
             &[
-                ("row", &|((row, _), _)| row.name().into()),
-                ("library", &|((_, peer), _)| peer.name().into()),
-                ("turns", &|(_, it)| it.turns.into()),
-                ("requests", &|(_, it)| {
-                    it.for_a_turn(it.traffic.requests).into()
+                ("work", &|(row, _)| row.title().into()),
+                ("library", &|(_, peer)| peer.name().into()),
+                ("p50 [ms]", &|key| cost(key, |it| it.percentile(0.5))),
+                ("p99 [ms]", &|key| cost(key, |it| it.percentile(0.99))),
+                ("p99.9 [ms]", &|key| cost(key, |it| it.percentile(0.999))),
+                ("client [µs]", &|key| {
+                    cost(key, |it| it.of_a_turn(it.client))
                 }),
-                ("notifications", &|(_, it)| {
-                    it.for_a_turn(it.traffic.notifications).into()
+                ("server [µs]", &|key| {
+                    cost(key, |it| it.of_a_turn(it.server))
                 }),
-                ("bytes", &|(_, it)| it.for_a_turn(it.traffic.bytes).into()),
-                ("bytes of lists", &|(_, it)| {
-                    it.for_a_turn(it.traffic.list_bytes).into()
-                }),
+                ("switches", &|key| cost(key, Cost::switches)),
+                ("requests", &|key| passed(key, |it| it.requests)),
+                ("round trips", &|key| passed(key, |it| it.round_trips)),
+                ("notifications", &|key| passed(key, |it| it.notifications)),
+                ("bytes", &|key| passed(key, |it| it.bytes)),
+                ("bytes of lists", &|key| passed(key, |it| it.list_bytes)),
             ],
         )
     }

@@ -1,7 +1,10 @@
 //! The targets: the ratios that must be reached.
 
+use std::time::Duration;
+
 use crate::figures::Figures;
 use crate::peer::Peer;
+use crate::plan::Plan;
 use crate::row::Row;
 use zookeeper_recipes_benches::Spread;
 
@@ -42,19 +45,19 @@ const CURATOR_OVER_A_NETWORK: [(Row, f64); 7] = [
 ];
 
 impl Target {
-    /// The targets over a network.
-    pub(crate) fn over_a_network() -> impl Iterator<Item = Target> {
-        let peer = Peer::Curator;
-        let targets = CURATOR_OVER_A_NETWORK.into_iter();
-        targets.map(move |(row, ratio)| Target { row, peer, ratio })
-    }
-
-    /// All targets.
-    pub(crate) fn all() -> impl Iterator<Item = Target> {
+    /// The targets of this plan. Those over a network are for one server and a round trip of 2 ms.
+    pub(crate) fn of(plan: &Plan) -> Vec<Target> {
         let of = |peer| move |(row, ratio)| Target { row, peer, ratio };
+        let curator = of(Peer::Curator);
+        if plan.round_trip == Duration::from_millis(2) && plan.servers == 1 {
+            return CURATOR_OVER_A_NETWORK.into_iter().map(curator).collect();
+        }
+        if !plan.is_near() {
+            return Vec::new();
+        }
         let kazoo = Row::all().iter().map(|row| (*row, KAZOO));
-        let curator = CURATOR.into_iter().map(of(Peer::Curator));
-        curator.chain(kazoo.map(of(Peer::Kazoo)))
+        let curator = CURATOR.into_iter().map(curator);
+        curator.chain(kazoo.map(of(Peer::Kazoo))).collect()
     }
 
     /// The measured ratio, and whether it reaches the target.

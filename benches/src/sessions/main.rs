@@ -14,7 +14,6 @@ mod plan;
 mod report;
 mod turns;
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -113,9 +112,8 @@ fn servers() -> ServerOptions {
 
 /// Ours, and Curator if the machine has it.
 fn libraries() -> anyhow::Result<Vec<Library>> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/CuratorFleet.java");
     let mut libraries = vec![Library::Ours];
-    match Program::with_curator(&source, &target(), &JAVA_OPTIONS) {
+    match Program::curator(&target(), &JAVA_OPTIONS) {
         Ok(program) => libraries.push(Library::Curator(program)),
         Err(missing @ ProgramError::Missing { .. }) => eprintln!("{missing}"),
         Err(broken) => return Err(broken.into()),

@@ -48,39 +48,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Contenders of Curator.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`with_curator`](Self::with_curator).
-    pub fn curators_contenders(target: &Path) -> Result<Program, ProgramError> {
-        // With these options Java starts soonest, and takes the least processor time.
-        let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
-        Program::with_curator(&source("java/Contender.java"), target, &options)
-    }
+    /// The options with which Java starts soonest, and takes the least processor time.
+    pub const QUICK_JAVA: [&str; 3] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
 
-    /// Contenders of kazoo.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`with_kazoo`](Self::with_kazoo).
-    pub fn kazoos_contenders(target: &Path) -> Result<Program, ProgramError> {
-        Program::with_kazoo(&source("python/contender.py"), target)
-    }
-
-    /// The program in Java whose source this is, with Apache Curator on its class path, in a
-    /// virtual machine with these options.
+    /// The program with Apache Curator, in a Java virtual machine with these options.
     ///
     /// It is compiled into the build directory, unless that has been done before.
     ///
     /// # Errors
     ///
     /// When there is no Curator or no Java compiler, or the program does not compile.
-    pub fn with_curator(
-        source: &Path,
-        target: &Path,
-        options: &[&str],
-    ) -> Result<Program, ProgramError> {
+    pub fn curator(target: &Path, options: &[&str]) -> Result<Program, ProgramError> {
         let class_path = match env::var_os(CURATOR_CLASSPATH) {
             Some(class_path) if !class_path.is_empty() => class_path,
             _ if Path::new(DEBIAN_CURATOR).exists() => {
@@ -99,15 +77,23 @@ impl Program {
             Some(home) if !home.is_empty() => Path::new(&home).join("bin").join(program),
             _ => PathBuf::from(program),
         };
-        let classes = compiled(&jdk("javac"), source, &class_path, target)?;
+        let classes = compiled(&jdk("javac"), &class_path, target)?;
         let class_path =
             env::join_paths([classes].into_iter().chain(env::split_paths(&class_path)))
                 .map_err(|error| ProgramError::Broken(error.to_string()))?;
-        let class = source.file_stem().unwrap_or_default();
         let mut words: Vec<OsString> = vec![jdk("java").into()];
         words.extend(options.iter().map(OsString::from));
-        words.extend(["-cp".into(), class_path, class.into()]);
+        words.extend(["-cp".into(), class_path, "Peer".into()]);
         Ok(Program { words })
+    }
+
+    /// The program with kazoo.
+    ///
+    /// # Errors
+    ///
+    /// When there is no kazoo.
+    pub fn kazoo(target: &Path) -> Result<Program, ProgramError> {
+        Program::with_kazoo(&source("python/peer.py"), target)
     }
 
     /// This program in Python, in the virtual environment with kazoo that is kept in the build
@@ -152,24 +138,16 @@ fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Compiles a program in Java with the sources beside it, unless that has been done, and says where
-/// to.
-fn compiled(
-    javac: &Path,
-    source: &Path,
-    class_path: &OsStr,
-    target: &Path,
-) -> Result<PathBuf, ProgramError> {
+/// Compiles the program in Java, unless that has been done, and says where to.
+fn compiled(javac: &Path, class_path: &OsStr, target: &Path) -> Result<PathBuf, ProgramError> {
     let broken = |what: &str, error: std::io::Error| {
-        ProgramError::Broken(format!("cannot compile {source:?}: {what}: {error}"))
+        ProgramError::Broken(format!("cannot compile the peer: {what}: {error}"))
     };
     let read = |error| broken("reading it", error);
-    let beside = source.parent().unwrap_or(Path::new("."));
     let mut sources = Vec::new();
-    for file in fs::read_dir(beside).map_err(read)? {
+    for file in fs::read_dir(source("java")).map_err(read)? {
         sources.push(file.map_err(read)?.path());
     }
-    sources.retain(|file| file.extension().is_some_and(|it| it == "java"));
     sources.sort();
     let mut hasher = DefaultHasher::new();
     class_path.hash(&mut hasher);
@@ -198,7 +176,7 @@ fn compiled(
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(ProgramError::Broken(format!(
-            "{source:?} does not compile with {class_path:?}: {said}"
+            "the peer does not compile with {class_path:?}: {said}"
         )));
     }
     // Another process may have been faster, and has compiled the same.

@@ -22,9 +22,10 @@ impl Task<'_> {
     pub fn arguments(&self, referee: &str, modes: &[(&str, usize)]) -> Vec<String> {
         let mut arguments = vec![
             self.connect_string.clone(),
+            self.session_timeout.as_millis().to_string(),
+            "contend".to_owned(),
             self.path.to_owned(),
             referee.to_owned(),
-            self.session_timeout.as_millis().to_string(),
             self.turns.to_string(),
             self.stay.as_millis().to_string(),
         ];

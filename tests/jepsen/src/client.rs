@@ -17,7 +17,8 @@
 //! right after the acquisition, and right before the look. A pause before the line makes the line
 //! late, and not the time in it.
 //!
-//! The client releases the lock after `write`. It ends at `stop`, and with its standard input.
+//! Clients of Curator and kazoo are their programs in the role `set`. A client releases the lock after
+//! `write`. It ends at `stop`, and with its standard input.
 
 use std::io::Write;
 use std::time::Duration;

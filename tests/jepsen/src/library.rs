@@ -1,6 +1,5 @@
 //! The libraries whose locks guard the set, and the processes of their clients.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,23 +26,24 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    fn command(self) -> anyhow::Result<Command> {
-        let source = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        Ok(match self {
+    /// The command of a client.
+    fn command(
+        self,
+        [connect, path]: [&str; 2],
+        session_timeout: Duration,
+    ) -> anyhow::Result<Command> {
+        let milliseconds = session_timeout.as_millis().to_string();
+        let mut command = match self {
             Library::Ours => {
                 let mut command = Command::new(std::env::current_exe()?);
-                command.arg("client");
-                command
+                command.args(["client", connect, path, &milliseconds]);
+                return Ok(command);
             }
-            Library::Curator => {
-                let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
-                Program::with_curator(&source("java/LockClient.java"), &target(), &options)?
-                    .command()
-            }
-            Library::Kazoo => {
-                Program::with_kazoo(&source("python/lock_client.py"), &target())?.command()
-            }
-        })
+            Library::Curator => Program::curator(&target(), &Program::QUICK_JAVA)?.command(),
+            Library::Kazoo => Program::kazoo(&target())?.command(),
+        };
+        command.args([connect, &milliseconds, "set", path]);
+        Ok(command)
     }
 }
 
@@ -62,18 +62,17 @@ impl Client {
         library: Library,
         network: ClientNetwork,
         clock: Option<WallClock>,
-        [connect, path]: [&str; 2],
+        place: [&str; 2],
         session_timeout: Duration,
         (arena, number): (&Arc<Arena>, usize),
     ) -> anyhow::Result<Client> {
-        let inner = library.command()?;
+        let inner = library.command(place, session_timeout)?;
         let entrance = network.entrance();
         let mut command = tokio::process::Command::new(&entrance[0]);
         command
             .args(&entrance[1..])
             .arg(inner.get_program())
             .args(inner.get_args());
-        command.args([connect, path, &session_timeout.as_millis().to_string()]);
         if let Some(clock) = &clock {
             command.envs(clock.variables());
         }

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::namespace::run;
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
-use zookeeper_recipes_benches::namespace::run;
 
 /// Where Debian keeps libfaketime, which gives a process a wall clock of its own.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";

@@ -7,6 +7,7 @@ mod faults;
 mod judgement;
 mod library;
 mod machine;
+mod namespace;
 mod network;
 mod report;
 
@@ -123,7 +124,7 @@ fn enter() -> anyhow::Result<()> {
 
 async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
     fastrand::seed(arguments.seed);
-    zookeeper_recipes_benches::namespace::run(&["ip", "link", "set", "lo", "up"])?;
+    namespace::run(&["ip", "link", "set", "lo", "up"])?;
     let (time, faults) = match arguments.quick {
         true => (Duration::from_secs(18), &Fault::QUICK[..]),
         false => (

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
+use crate::namespace::{Namespace, run};
 use anyhow::bail;
-use zookeeper_recipes_benches::namespace::{Namespace, run};
 
 /// No interface has this address, so that a packet to it is lost.
 const NOBODY: &str = "02:00:00:00:00:01";

@@ -25,6 +25,8 @@ pub struct Raw {
     sent: VecDeque<(i32, OpCode)>,
     /// The events that came before the last reply.
     pub events: Vec<WatcherEvent>,
+    /// True if each reply is encoded again, to see that all its bytes have a meaning.
+    checks: bool,
 }
 
 impl Raw {
@@ -72,7 +74,15 @@ impl Raw {
             next_xid: 0,
             sent: VecDeque::new(),
             events: Vec::new(),
+            checks: true,
         })
+    }
+
+    /// The same client, which does no more with a reply than to decode it.
+    #[must_use]
+    pub fn without_checks(mut self) -> Raw {
+        self.checks = false;
+        self
     }
 
     /// Sends a request without waiting for its reply, and returns its xid.
@@ -102,7 +112,7 @@ impl Raw {
             let frame = next_frame(&mut self.stream, &mut self.decoder)?;
             let header = ReplyHeader::peek(&frame).expect("a header");
             if header.xid == xid::NOTIFICATION {
-                let event = decoded_whole(&frame, OpCode::Notification);
+                let event = self.decoded(&frame, OpCode::Notification);
                 if let ReplyBody::Notification(event) = event.body {
                     self.events.push(event);
                 }
@@ -111,7 +121,7 @@ impl Raw {
             let place = self.sent.iter().position(|(xid, _)| *xid == header.xid);
             let place = place.expect("a reply to a request");
             let (_, opcode) = self.sent.remove(place).expect("it is there");
-            return Some(decoded_whole(&frame, opcode));
+            return Some(self.decoded(&frame, opcode));
         }
     }
 
@@ -145,6 +155,17 @@ impl Raw {
         std::mem::take(&mut self.events)
     }
 
+    /// Decodes a reply or an event. All its bytes have a meaning: encoded again, it is the same.
+    fn decoded(&self, frame: &[u8], opcode: OpCode) -> Reply {
+        let reply = Reply::decode(frame, opcode).expect("a reply");
+        if self.checks {
+            let mut again = Vec::new();
+            reply.encode_frame(&mut again);
+            assert_eq!(again[FRAME_HEADER..], *frame, "{opcode:?}: {reply:?}");
+        }
+        reply
+    }
+
     /// Whether the server closes the connection, whatever it sends before.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
@@ -153,15 +174,6 @@ impl Raw {
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }
-}
-
-/// Decodes a reply or an event. All its bytes have a meaning: encoded again, it is the same.
-fn decoded_whole(frame: &[u8], opcode: OpCode) -> Reply {
-    let reply = Reply::decode(frame, opcode).expect("a reply");
-    let mut again = Vec::new();
-    reply.encode_frame(&mut again);
-    assert_eq!(again[FRAME_HEADER..], *frame, "{opcode:?}: {reply:?}");
-    reply
 }
 
 fn next_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<Vec<u8>> {

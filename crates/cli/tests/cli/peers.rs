@@ -46,8 +46,8 @@ impl Shared {
     /// `None` if the machine lacks Curator or kazoo.
     pub(crate) async fn new(server: TestServer) -> Option<Shared> {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
-        let curator = unless_missing(Program::curators_contenders(&target));
-        let kazoo = unless_missing(Program::kazoos_contenders(&target));
+        let curator = unless_missing(Program::curator(&target, &Program::QUICK_JAVA));
+        let kazoo = unless_missing(Program::kazoo(&target));
         let missing = [&curator, &kazoo].into_iter();
         let missing: Vec<String> = missing
             .filter_map(|program| program.clone().err())

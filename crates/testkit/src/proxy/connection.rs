@@ -96,6 +96,8 @@ pub(super) struct Pending {
 pub(super) struct Conversation {
     pub(super) pending: VecDeque<Pending>,
     pub(super) last_zxid: i64,
+    /// True if the client has sent since the server has, pings left out.
+    pub(super) client_was_last: bool,
 }
 
 pub(super) struct Connection {

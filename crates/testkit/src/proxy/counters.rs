@@ -12,6 +12,7 @@ pub struct Counters {
     pub(super) connections: u64,
     pub(super) bytes_to_server: u64,
     pub(super) bytes_to_client: u64,
+    pub(super) round_trips: u64,
     pub(super) tallies: BTreeMap<Operation, Tally>,
 }
 
@@ -43,6 +44,14 @@ impl Counters {
     /// What servers have sent, in bytes.
     pub fn bytes_to_client(&self) -> u64 {
         self.bytes_to_client
+    }
+
+    /// How often clients have sent something when the server had sent last on that connection, or
+    /// nothing had passed on it. Pings and their answers are left out.
+    ///
+    /// Requests that a client sends together are one round trip.
+    pub fn round_trips(&self) -> u64 {
+        self.round_trips
     }
 
     /// The counts of this operation.
@@ -81,6 +90,7 @@ impl Counters {
             connections: self.connections.saturating_sub(earlier.connections),
             bytes_to_server: self.bytes_to_server.saturating_sub(earlier.bytes_to_server),
             bytes_to_client: self.bytes_to_client.saturating_sub(earlier.bytes_to_client),
+            round_trips: self.round_trips.saturating_sub(earlier.round_trips),
             tallies: tallies.collect(),
         }
     }

@@ -60,6 +60,7 @@ impl Connection {
         let (xid, zxid) = header?;
         let mut conversation = self.conversation();
         conversation.last_zxid = conversation.last_zxid.max(zxid);
+        conversation.client_was_last &= xid == xid::PING;
         if xid == xid::NOTIFICATION {
             state.counters.reply(Operation::Notification, bytes);
             return state.strike(&Request {

@@ -63,6 +63,12 @@ impl Connection {
             let strike = {
                 let mut state = self.shared.state();
                 state.counters.bytes_to_server += bytes.len() as u64;
+                let operation = request.as_ref().map(|request| request.operation);
+                if operation != Some(Operation::Ping) {
+                    let was_last =
+                        std::mem::replace(&mut self.conversation().client_was_last, true);
+                    state.counters.round_trips += u64::from(!was_last);
+                }
                 request
                     .as_ref()
                     .and_then(|request| state.request(request, bytes.len()))

@@ -239,7 +239,7 @@ async fn requests_replies_and_bytes_are_counted_per_operation() {
             "{operation}: {counters:?}"
         );
     }
-    assert_eq!(counters.requests(), 6);
+    assert_eq!((counters.requests(), counters.round_trips()), (6, 6));
     assert_eq!(counters.notifications(), 1);
     // Two lengths, the header (8), the path, a version, and the data.
     assert_eq!(

@@ -33,9 +33,12 @@ impl Arguments {
         let milliseconds = |word: String| anyhow::Ok(Duration::from_millis(word.parse()?));
         Ok(Arguments {
             connect_string: next("no connect string")?,
-            path: next("no path")?,
-            referee: next("no address of a referee")?,
             session_timeout: milliseconds(next("no session timeout")?)?,
+            path: match &*next("no role")? {
+                "contend" => next("no path")?,
+                role => bail!("no such role: {role}"),
+            },
+            referee: next("no address of a referee")?,
             turns: next("no number of turns")?.parse()?,
             stay: milliseconds(next("no time to stay")?)?,
             modes: words

@@ -20,11 +20,10 @@ impl Peer {
         static KAZOO: OnceLock<Result<Program, String>> = OnceLock::new();
         match self {
             Peer::Curator => {
-                CURATOR.get_or_init(|| unless_missing(Program::curators_contenders(&target())))
+                let program = || Program::curator(&target(), &Program::QUICK_JAVA);
+                CURATOR.get_or_init(|| unless_missing(program()))
             }
-            Peer::Kazoo => {
-                KAZOO.get_or_init(|| unless_missing(Program::kazoos_contenders(&target())))
-            }
+            Peer::Kazoo => KAZOO.get_or_init(|| unless_missing(Program::kazoo(&target()))),
         }
     }
 

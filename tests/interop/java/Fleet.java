@@ -13,8 +13,8 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.state.ConnectionState;
 
-/** A fleet of sessions of Apache Curator. The module `curator` of the bench `sessions` gives its orders. */
-final class CuratorFleet {
+/** The role `fleet`: many sessions, each with holds, and contenders that hand locks on. */
+final class Fleet {
     private static final int AT_A_TIME = 20;
     private static final long AFTER = TimeUnit.SECONDS.toNanos(10);
 
@@ -31,12 +31,12 @@ final class CuratorFleet {
     private volatile boolean stopped;
     private long died;
 
-    private CuratorFleet(String[] arguments) throws Exception {
-        connectString = arguments[0];
-        sessionTimeout = Integer.parseInt(arguments[1]);
-        int number = Integer.parseInt(arguments[2]);
-        locks = Integer.parseInt(arguments[3]);
-        int contendersOfOne = Integer.parseInt(arguments[4]);
+    Fleet(String connectString, int sessionTimeout, String[] arguments) throws Exception {
+        this.connectString = connectString;
+        this.sessionTimeout = sessionTimeout;
+        int number = Integer.parseInt(arguments[0]);
+        locks = Integer.parseInt(arguments[1]);
+        int contendersOfOne = Integer.parseInt(arguments[2]);
         ExecutorService opening = Executors.newFixedThreadPool(AT_A_TIME);
         List<Callable<CuratorFramework>> calls = new ArrayList<>();
         for (int session = 0; session < number; session++) {
@@ -52,34 +52,32 @@ final class CuratorFleet {
         }
     }
 
-    public static void main(String[] arguments) throws Exception {
-        CuratorFleet fleet = new CuratorFleet(arguments);
-        fleet.begin();
-        Curator.obey(fleet::obey);
-        Runtime.getRuntime().halt(0);
+    void work() throws Exception {
+        begin();
+        Peer.obey(order -> obey(order[0]));
     }
 
     private void obey(String order) throws Exception {
         switch (order) {
             case "take":
-                Curator.say("taken " + queues.stream().map(Queue::take).collect(Collectors.joining(",")));
+                Peer.say("taken " + queues.stream().map(Queue::take).collect(Collectors.joining(",")));
                 break;
             case "held":
-                Curator.say("held " + held());
+                Peer.say("held " + held());
                 break;
             case "died":
                 died();
-                Curator.say("noted");
+                Peer.say("noted");
                 break;
             case "outcome":
                 for (Thread thread : working) {
                     thread.join();
                 }
-                Curator.say("outcome " + figures(worksAfter) + ";" + figures(gaps()) + ";" + failures.sum());
+                Peer.say("outcome " + figures(worksAfter) + ";" + figures(gaps()) + ";" + failures.sum());
                 break;
             case "end":
                 end();
-                Curator.say("ended");
+                Peer.say("ended");
                 break;
             default:
                 throw new IllegalArgumentException(order);
@@ -87,13 +85,13 @@ final class CuratorFleet {
     }
 
     private CuratorFramework open(int number) throws Exception {
-        CuratorFramework session = Curator.session(connectString, sessionTimeout);
+        CuratorFramework session = Peer.session(connectString, sessionTimeout).build();
         session.getConnectionStateListenable().addListener((client, state) -> {
             if (state == ConnectionState.LOST) {
                 lost.incrementAndGet();
             }
         });
-        Curator.connect(session);
+        Peer.connect(session);
         for (int lock = 0; lock < locks; lock++) {
             new InterProcessMutex(session, "/held/" + number + "/" + lock).acquire();
         }
@@ -110,13 +108,11 @@ final class CuratorFleet {
             int which = place % queues.size();
             InterProcessMutex lock = new InterProcessMutex(sessions.get(place), "/handed-on/" + which);
             Queue queue = queues.get(which);
-            Thread thread = new Thread(() -> {
+            contenders.add(Peer.start(() -> {
                 while (!stopped) {
                     turn(lock, queue);
                 }
-            });
-            contenders.add(thread);
-            thread.start();
+            }));
         }
     }
 
@@ -135,9 +131,7 @@ final class CuratorFleet {
         queues.forEach(Queue::take);
         for (int number = 0; number < sessions.size(); number++) {
             InterProcessMutex lock = new InterProcessMutex(sessions.get(number), "/after/" + number);
-            Thread thread = new Thread(() -> worksAgain(lock));
-            working.add(thread);
-            thread.start();
+            working.add(Peer.start(() -> worksAgain(lock)));
         }
     }
 

@@ -19,8 +19,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 
-/** Apache Curator at work. The module `peers` of the Rust crate describes its orders. */
-final class CuratorPeer {
+/** The role `work`: contenders that take turns, and a queue behind a holder. */
+final class Worker {
     private static final int PERMITS = 5;
     private static final int SESSIONS_OF_WAITERS = 4;
 
@@ -34,25 +34,18 @@ final class CuratorPeer {
     private final Map<String, InterProcessMutex> holders = new HashMap<>();
     private Queue queue;
 
-    private CuratorPeer(String connectString, int sessionTimeout) {
+    Worker(String connectString, int sessionTimeout) {
         this.connectString = connectString;
         this.sessionTimeout = sessionTimeout;
     }
 
-    public static void main(String[] arguments) throws Exception {
-        // Any failure ends the process, and with it the measurement.
-        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {
-            failure.printStackTrace();
-            Runtime.getRuntime().halt(1);
-        });
-        CuratorPeer peer = new CuratorPeer(arguments[0], Integer.parseInt(arguments[1]));
-        Curator.obey(order -> peer.obey(order.split(" ")));
+    void work() throws Exception {
+        Peer.obey(this::obey);
         // A contender that still waits waits in vain.
-        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {});
-        for (CuratorFramework session : peer.sessions) {
+        Peer.endAtFailure((thread, failure) -> {});
+        for (CuratorFramework session : sessions) {
             session.close();
         }
-        Runtime.getRuntime().halt(0);
     }
 
     private void obey(String[] words) throws Exception {
@@ -65,14 +58,14 @@ final class CuratorPeer {
                     queue = new Queue(words[1], words[2]);
                 }
                 queue.add(Integer.parseInt(words[3]));
-                Curator.say("queued");
+                Peer.say("queued");
                 break;
             case "release":
-                Curator.say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
+                Peer.say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
                 queue = null;
                 break;
             case "memory":
-                Curator.say("memory " + heapInUse());
+                Peer.say("memory " + heapInUse());
                 break;
             default:
                 throw new IllegalArgumentException(String.join(" ", words));
@@ -81,9 +74,7 @@ final class CuratorPeer {
 
     private CuratorFramework session(int number) throws Exception {
         while (sessions.size() <= number) {
-            CuratorFramework session = Curator.session(connectString, sessionTimeout);
-            Curator.connect(session);
-            sessions.add(session);
+            sessions.add(Peer.connect(Peer.session(connectString, sessionTimeout).build()));
         }
         return sessions.get(number);
     }
@@ -171,7 +162,7 @@ final class CuratorPeer {
         List<Thread> threads = new ArrayList<>();
         ConcurrentLinkedQueue<String> times = new ConcurrentLinkedQueue<>();
         for (Turn turn : turns) {
-            Thread thread = new Thread(unlessItFails(() -> {
+            threads.add(Peer.start(() -> {
                 turn.take(begun::countDown);
                 while (!stopped.get()) {
                     long began = System.nanoTime();
@@ -181,8 +172,6 @@ final class CuratorPeer {
                     }
                 }
             }));
-            threads.add(thread);
-            thread.start();
         }
         begun.await();
         long switches = switches();
@@ -196,7 +185,7 @@ final class CuratorPeer {
         for (Thread thread : threads) {
             thread.join();
         }
-        Curator.say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()) + " " + switches
+        Peer.say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()) + " " + switches
                 + " " + String.join(",", times));
     }
 
@@ -215,20 +204,6 @@ final class CuratorPeer {
             }
         }
         return sum;
-    }
-
-    private interface Failing {
-        void run() throws Exception;
-    }
-
-    private static Runnable unlessItFails(Failing work) {
-        return () -> {
-            try {
-                work.run();
-            } catch (Exception failure) {
-                throw new IllegalStateException(failure);
-            }
-        };
     }
 
     private static long heapInUse() {
@@ -271,15 +246,13 @@ final class CuratorPeer {
             }
             holding = new CountDownLatch(waiters);
             for (InterProcessMutex lock : locks) {
-                Thread thread = new Thread(unlessItFails(() -> {
+                threads.add(Peer.start(() -> {
                     lock.acquire();
                     lastHeld.accumulateAndGet(System.nanoTime(), Math::max);
                     holding.countDown();
                     holding.await();
                     lock.release();
                 }));
-                threads.add(thread);
-                thread.start();
             }
         }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 /// A network namespace. The kernel removes it after the drop of this value, or after the end of
 /// this process.
 #[derive(Debug)]
-pub struct Namespace {
+pub(crate) struct Namespace {
     /// The process reads until its standard input ends.
     keeper: Child,
 }
@@ -19,7 +19,7 @@ impl Namespace {
     /// # Errors
     ///
     /// If the program `unshare` is missing, or this process may not make a namespace.
-    pub fn start() -> anyhow::Result<Namespace> {
+    pub(crate) fn start() -> anyhow::Result<Namespace> {
         let mut keeper = Command::new("unshare")
             .args(["--net", "cat"])
             .stdin(Stdio::piped())
@@ -36,12 +36,12 @@ impl Namespace {
     }
 
     /// The process that keeps the namespace.
-    pub fn process(&self) -> u32 {
+    pub(crate) fn process(&self) -> u32 {
         self.keeper.id()
     }
 
     /// The words before a command that make it run in the namespace.
-    pub fn entrance(&self) -> Vec<String> {
+    pub(crate) fn entrance(&self) -> Vec<String> {
         let namespace = format!("--net=/proc/{}/ns/net", self.process());
         vec!["nsenter".to_owned(), namespace]
     }
@@ -60,7 +60,7 @@ impl Drop for Namespace {
 /// # Errors
 ///
 /// If it fails. The command prints why.
-pub fn run(words: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(words[0]).args(&words[1..]).status();
     let line = words.join(" ");
     match status
