@@ -3,41 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
-use zookeeper_recipes_core::FencingToken;
-use zookeeper_recipes_testkit::history::History;
 
 use crate::owners::{Owned, Owners};
 
 /// More than any number of contenders that share.
 const EVERYTHING: u64 = 1_000;
 
-/// With whom a contender may be inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// With no other contender.
-    Exclusive,
-    /// With other contenders that share.
-    Shared,
-}
-
-/// A contender that has come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The contender's name.
-    pub name: String,
-    /// With whom it may be inside.
-    pub kind: Kind,
-    /// The znode that it holds.
-    pub znode: String,
-}
+/// The resource of contenders, whose lines name none.
+const QUEUE: &str = "the queue";
 
 /// What contenders have reported, and what was wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// All contenders that came in, in that order.
-    pub entries: Vec<Entry>,
-    /// The contenders that are inside now.
-    pub inside: Vec<Entry>,
+    /// The names of all contenders that came in, in that order.
+    pub entries: Vec<String>,
+    /// The names of the contenders that are inside now.
+    pub inside: Vec<String>,
     /// How many write locks have become read locks.
     pub downgrades: usize,
     /// The contenders that each contender has found inside when it came in.
@@ -56,25 +37,13 @@ pub struct Report {
     pub violations: Vec<String>,
 }
 
-/// A [`History`] of what contenders report by lines.
-#[derive(Debug)]
+/// Judges holds by the lines that report them.
+#[derive(Debug, Default)]
 pub(crate) struct Judge {
     report: Report,
-    history: History,
-    /// The number of each hold in the history, by the contender's name.
-    numbers: BTreeMap<String, u64>,
     owners: Owners,
-}
-
-impl Default for Judge {
-    fn default() -> Judge {
-        Judge {
-            report: Report::default(),
-            history: History::new(EVERYTHING),
-            numbers: BTreeMap::new(),
-            owners: Owners::default(),
-        }
-    }
+    /// The znodes of the contenders inside that exclude all others.
+    exclusive: BTreeMap<String, String>,
 }
 
 impl Judge {
@@ -91,21 +60,20 @@ impl Judge {
     pub(crate) fn hear(&mut self, line: &str) -> anyhow::Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match *words.as_slice() {
-            ["enter", name, kind, znode] => {
-                let kind = match kind {
-                    "exclusive" => Kind::Exclusive,
-                    "shared" => Kind::Shared,
-                    _ => bail!("neither exclusive nor shared: {line:?}"),
-                };
-                let name = name.to_owned();
-                let znode = znode.to_owned();
-                self.enter(Entry { name, kind, znode })?;
-            }
-            ["downgrade", name] => self.downgrade(name)?,
-            ["leave", name] => {
-                if !self.gone(name) {
-                    self.violated(format!("{name} left and was not inside"));
+            ["enter", name, kind, znode] => self.enter(name, kind, znode)?,
+            ["downgrade", name] => match self.exclusive.remove(name) {
+                Some(znode) => {
+                    self.report.downgrades += 1;
+                    self.owners.free(name, QUEUE);
+                    self.own(name, QUEUE, &znode, shared(&znode)?);
                 }
+                None => self.violated(format!("{name} downgraded what it did not hold")),
+            },
+            ["leave", name] => {
+                self.report.inside.retain(|inside| inside != name);
+                self.exclusive.remove(name);
+                let found = self.owners.free(name, QUEUE);
+                self.report.violations.extend(found);
             }
             ["sees", name, ref contenders @ ..] => {
                 let seen = self.report.seen.entry(name.to_owned()).or_default();
@@ -117,8 +85,7 @@ impl Judge {
                     weight: weight.parse()?,
                     capacity: capacity.parse()?,
                 };
-                let found = self.owners.own(worker, resource, owned);
-                self.report.violations.extend(found);
+                self.own(worker, resource, resource, owned);
                 *self.report.grants.entry(resource.to_owned()).or_default() += 1;
             }
             ["works", worker, resource, token] => {
@@ -132,69 +99,48 @@ impl Judge {
             }
             _ => bail!("not understood: {line:?}"),
         }
-        self.report.owners = self.owners.now();
-        self.report.lapsed = self.owners.lapsed();
+        self.change_owners(|_| {});
         Ok(())
     }
 
-    /// Notes that a contender is no longer inside. The call returns whether the contender was
-    /// inside.
-    pub(crate) fn gone(&mut self, name: &str) -> bool {
-        self.change_owners(|owners| owners.gone(name));
-        self.report.inside.retain(|entry| entry.name != name);
-        let number = self.numbers.remove(name);
-        number.map(|number| self.history.letting_go(number));
-        number.is_some()
-    }
-
-    /// Changes who owns the resources.
+    /// Changes who owns what.
     pub(crate) fn change_owners(&mut self, change: impl FnOnce(&mut Owners)) {
         change(&mut self.owners);
         self.report.owners = self.owners.now();
         self.report.lapsed = self.owners.lapsed();
     }
 
-    fn enter(&mut self, entry: Entry) -> anyhow::Result<()> {
-        let companions = self.report.companions.entry(entry.name.clone());
-        let inside = self.report.inside.iter().map(|other| other.name.clone());
+    /// Notes that the process of a contender or of a worker has ended.
+    pub(crate) fn gone(&mut self, name: &str) {
+        self.change_owners(|owners| owners.gone(name));
+        self.report.inside.retain(|inside| inside != name);
+        self.exclusive.remove(name);
+    }
+
+    fn enter(&mut self, name: &str, kind: &str, znode: &str) -> anyhow::Result<()> {
+        let mut owned = shared(znode)?;
+        match kind {
+            "exclusive" => owned.weight = EVERYTHING,
+            "shared" => {}
+            _ => bail!("neither exclusive nor shared: {kind:?}"),
+        }
+        let inside = self.report.inside.iter().cloned();
+        let companions = self.report.companions.entry(name.to_owned());
         companions.or_default().extend(inside);
-        self.hold(&entry)?;
-        self.report.entries.push(entry.clone());
-        self.report.inside.push(entry);
+        self.own(name, QUEUE, znode, owned);
+        if owned.weight == EVERYTHING {
+            self.exclusive.insert(name.to_owned(), znode.to_owned());
+        }
+        self.report.entries.push(name.to_owned());
+        self.report.inside.push(name.to_owned());
         Ok(())
     }
 
-    /// Reports a hold to the history.
-    fn hold(&mut self, entry: &Entry) -> anyhow::Result<()> {
-        let Entry { name, kind, znode } = entry;
-        let weight = match kind {
-            Kind::Exclusive => EVERYTHING,
-            Kind::Shared => 1,
-        };
-        let token = FencingToken::from(i64::from(sequence(znode)?));
-        let (number, found) = self.history.granted_elsewhere(name, weight, token, znode);
-        if self.numbers.insert(name.clone(), number).is_some() {
-            self.violated(format!("{name} came in, and was inside"));
-        }
+    fn own(&mut self, worker: &str, resource: &str, path: &str, owned: Owned) {
+        let found = self.owners.own(worker, resource, path, owned);
         if !found.is_empty() {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             self.violated(found.join("; "));
         }
-        Ok(())
-    }
-
-    fn downgrade(&mut self, name: &str) -> anyhow::Result<()> {
-        let mut inside = self.report.inside.iter_mut();
-        let Some(entry) = inside.find(|it| it.name == name && it.kind == Kind::Exclusive) else {
-            self.violated(format!("{name} downgraded what it did not hold"));
-            return Ok(());
-        };
-        entry.kind = Kind::Shared;
-        let entry = entry.clone();
-        self.report.downgrades += 1;
-        let number = self.numbers.remove(name);
-        number.map(|number| self.history.letting_go(number));
-        self.hold(&entry)
     }
 
     fn violated(&mut self, violation: String) {
@@ -202,13 +148,18 @@ impl Judge {
     }
 }
 
-/// The number at the end of a znode's name.
-fn sequence(znode: &str) -> anyhow::Result<i32> {
-    let digits = znode.len().saturating_sub(10);
-    znode
-        .get(digits..)
-        .and_then(|digits| digits.parse().ok())
-        .with_context(|| format!("no sequential znode: {znode:?}"))
+/// The hold of a contender that shares.
+///
+/// The number at the end of its znode's name is its token.
+fn shared(znode: &str) -> anyhow::Result<Owned> {
+    let digits = znode.get(znode.len().saturating_sub(10)..);
+    let sequence = digits.and_then(|digits| digits.parse::<i32>().ok());
+    let sequence = sequence.with_context(|| format!("no sequential znode: {znode:?}"))?;
+    Ok(Owned {
+        token: i64::from(sequence),
+        weight: 1,
+        capacity: EVERYTHING,
+    })
 }
 
 #[cfg(test)]
@@ -248,9 +199,9 @@ mod tests {
             ),
             ([writer, "downgrade a", "enter b shared r-0000000004"], None),
             ([writer, "downgrade a", next_writer], Some("held beside a")),
-            ([reader, reader, "leave a"], Some("was inside")),
+            ([reader, reader, "leave a"], Some("owns it again")),
             ([reader, "downgrade a", "leave a"], Some("did not hold")),
-            ([reader, "leave a", "leave a"], Some("was not inside")),
+            ([reader, "leave a", "leave a"], Some("did not own")),
         ] {
             let violations = violations(&lines);
             assert_eq!(

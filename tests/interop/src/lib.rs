@@ -97,7 +97,7 @@ mod referee;
 mod suite;
 mod task;
 
-pub use judge::{Entry, Kind, Report};
+pub use judge::Report;
 pub use peer::Peer;
 pub use program::{Program, ProgramError};
 pub use referee::{Conversation, Referee};

@@ -65,8 +65,14 @@ impl Owners {
         self.lapsed.keys().cloned().collect()
     }
 
-    /// A worker owns a resource from now on. Returns the broken promises.
-    pub(crate) fn own(&mut self, worker: &str, resource: &str, owned: Owned) -> Vec<String> {
+    /// A worker owns a resource from now on, by the znode of this path. Returns the broken promises.
+    pub(crate) fn own(
+        &mut self,
+        worker: &str,
+        resource: &str,
+        path: &str,
+        owned: Owned,
+    ) -> Vec<String> {
         let pair = (resource.to_owned(), worker.to_owned());
         let Owned {
             token,
@@ -82,7 +88,7 @@ impl Owners {
         let history = self.histories.entry(resource.to_owned());
         let history = history.or_insert_with(|| History::new(capacity));
         let fencing = FencingToken::from(token);
-        let (number, found) = history.granted_elsewhere(worker, weight, fencing, resource);
+        let (number, found) = history.granted_elsewhere(worker, weight, fencing, path);
         let mut found: Vec<String> = found.iter().map(ToString::to_string).collect();
         if self.owned.insert(pair, (number, token)).is_some() {
             found.push(format!("{worker} owned {resource}, and owns it again"));
@@ -188,15 +194,19 @@ mod tests {
     #[test]
     fn two_owners_and_older_tokens_are_found() {
         let mut owners = Owners::default();
-        assert_eq!(owners.own("a", "p", alone(5)), [""; 0]);
-        assert!(owners.own("b", "p", alone(7))[0].contains("b (p) held beside a (p)"));
+        assert_eq!(owners.own("a", "p", "p", alone(5)), [""; 0]);
+        assert!(owners.own("b", "p", "p", alone(7))[0].contains("b (p) held beside a (p)"));
         assert_eq!(owners.free("a", "p"), None);
         assert!(owners.free("a", "p").is_some(), "it is free");
         assert_eq!(owners.free("b", "p"), None);
-        assert!(owners.own("a", "p", alone(6))[0].contains("tokens grow"));
-        assert_eq!(owners.own("a", "q", alone(1)), [""; 0], "another partition");
+        assert!(owners.own("a", "p", "p", alone(6))[0].contains("tokens grow"));
+        assert_eq!(
+            owners.own("a", "q", "q", alone(1)),
+            [""; 0],
+            "another partition"
+        );
         owners.gone("a");
-        assert_eq!(owners.own("b", "p", alone(8)), [""; 0]);
+        assert_eq!(owners.own("b", "p", "p", alone(8)), [""; 0]);
         assert_eq!(owners.works("b", "p", 8), None);
         assert!(owners.works("b", "p", 7).is_some());
         assert!(owners.works("a", "q", 1).is_some());
@@ -205,11 +215,11 @@ mod tests {
     #[test]
     fn stopped_worker_owns_nothing_and_may_end_one_piece_of_work() {
         let mut owners = Owners::default();
-        owners.own("a", "p", alone(5));
+        owners.own("a", "p", "p", alone(5));
         owners.stopped("a");
-        assert_eq!(owners.own("b", "p", alone(7)), [""; 0]);
+        assert_eq!(owners.own("b", "p", "p", alone(7)), [""; 0]);
         // These lines were under way.
-        assert_eq!(owners.own("a", "q", alone(6)), [""; 0]);
+        assert_eq!(owners.own("a", "q", "q", alone(6)), [""; 0]);
         assert_eq!(owners.works("a", "p", 5), None);
         owners.continues("a");
         assert_eq!(owners.works("a", "p", 5), None, "it looked before the stop");
@@ -225,16 +235,16 @@ mod tests {
     fn stopped_worker_may_report_one_hold_from_before_the_stop() {
         let mut owners = Owners::default();
         owners.stopped("a");
-        owners.own("b", "p", alone(7));
+        owners.own("b", "p", "p", alone(7));
         owners.continues("a");
-        assert_eq!(owners.own("a", "p", alone(6)), [""; 0]);
+        assert_eq!(owners.own("a", "p", "p", alone(6)), [""; 0]);
         assert_eq!(owners.works("a", "p", 6), None, "it looked before the stop");
         assert!(owners.works("a", "p", 6).is_some());
         assert_eq!(owners.free("a", "p"), None);
-        assert!(owners.own("a", "p", alone(6))[0].contains("held beside"));
+        assert!(owners.own("a", "p", "p", alone(6))[0].contains("held beside"));
         owners.stopped("b");
         owners.continues("b");
-        assert!(owners.own("b", "p", alone(8))[0].contains("held beside"));
+        assert!(owners.own("b", "p", "p", alone(8))[0].contains("held beside"));
     }
 
     #[test]
@@ -246,10 +256,10 @@ mod tests {
             capacity: 5,
         };
         owners.stopped("a");
-        owners.own("b", "s", reader(7));
+        owners.own("b", "s", "s", reader(7));
         owners.continues("a");
-        owners.own("c", "s", reader(9));
-        assert_eq!(owners.own("a", "s", reader(8)), [""; 0]);
+        owners.own("c", "s", "s", reader(9));
+        assert_eq!(owners.own("a", "s", "s", reader(8)), [""; 0]);
         assert_eq!(owners.works("a", "s", 8), None);
         assert_eq!(owners.works("a", "s", 8), None);
     }
@@ -263,7 +273,7 @@ mod tests {
                 weight: 2,
                 capacity: 5,
             };
-            owners.own(worker, "s", owned).len()
+            owners.own(worker, "s", "s", owned).len()
         };
         assert_eq!([own("a", 1), own("b", 2), own("c", 3)], [0, 0, 1]);
     }

@@ -43,7 +43,7 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
     let inside = |language: Language| {
         until("the next one holds", &referee, move |report| {
             let mut inside = report.inside.iter();
-            inside.any(|entry| entry.name.starts_with(language.prefix()))
+            inside.any(|name| name.starts_with(language.prefix()))
         })
     };
 

@@ -66,7 +66,7 @@ impl Stage {
 
     async fn led_by(&self, id: &str) -> Report {
         until("it leads", &self.referee, |report| {
-            report.inside.iter().any(|entry| entry.name == id)
+            report.inside.iter().any(|name| name == id)
         })
         .await
     }
@@ -114,8 +114,7 @@ impl Candidate {
 fn leaders(report: &Report) -> Vec<&str> {
     assert_eq!(report.violations, [""; 0]);
     assert!(report.companions.values().all(|beside| beside.is_empty()));
-    let entries = report.entries.iter();
-    entries.map(|entry| &*entry.name).collect()
+    report.entries.iter().map(String::as_str).collect()
 }
 
 async fn latch_before_the_successor_leads_and_after_it_the_successor(server: TestServer) {

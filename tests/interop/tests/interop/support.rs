@@ -80,7 +80,7 @@ fn assert_mixed(report: &Report, language: Language) {
     let is_own = |name: &str| name.starts_with(language.prefix());
     let pairs = report.entries.windows(2);
     let changes: Vec<bool> = pairs
-        .map(|pair| (is_own(&pair[0].name), is_own(&pair[1].name)))
+        .map(|pair| (is_own(&pair[0]), is_own(&pair[1])))
         .filter(|(before, after)| before != after)
         .map(|(_, after)| after)
         .collect();
