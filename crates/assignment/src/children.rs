@@ -14,6 +14,22 @@ use crate::kept::Source;
 /// The data of each child, by its name.
 pub(crate) type Children = BTreeMap<String, Arc<[u8]>>;
 
+/// Reads the children of a directory, without watches.
+pub(crate) async fn read_children(
+    server: &dyn ServerSession,
+    directory: &NodePath,
+) -> Result<Children, ServerError> {
+    let names = server.list(directory.as_str()).await?;
+    if names.is_empty() {
+        return Ok(Children::new());
+    }
+    let path = |name: &String| format!("{directory}/{name}");
+    let paths: Vec<String> = names.iter().map(path).collect();
+    let nodes = names.into_iter().zip(server.get_each(&paths).await?);
+    let found = nodes.filter_map(|(name, node)| Some((name, node?.0.into())));
+    Ok(found.collect())
+}
+
 /// Children of a directory. Each change costs a read of what has changed.
 pub(crate) struct ChildrenOf {
     directory: NodePath,

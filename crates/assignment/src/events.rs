@@ -144,16 +144,6 @@ impl Reporter {
         report!(self, warn, "work does not end", partition, ?waited);
     }
 
-    pub(crate) fn not_warmed(&self, partition: &str, after: Duration) {
-        report!(
-            self,
-            warn,
-            "partition not warmed in time",
-            partition,
-            ?after
-        );
-    }
-
     pub(crate) fn not_acquired(&self, partition: &str, error: &Error) {
         match may_pass(error) {
             true => report!(self, debug, "acquiring the partition again", partition, %error),

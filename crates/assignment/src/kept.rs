@@ -1,17 +1,18 @@
 //! Values that are read from the server, and kept up to date by a task.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
+use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Backoff, NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_core::{Backoff, Error, NodePath, Refusal, ServerError, Session};
 
 use crate::events::TARGET;
 
 /// A value at the server, with its watches.
 pub(crate) trait Source: Send + 'static {
-    type Value: PartialEq + Send + Sync + 'static;
+    type Value: Send;
 
     /// The path that the value is read below.
     fn path(&self) -> &NodePath;
@@ -29,30 +30,57 @@ pub(crate) trait Source: Send + 'static {
     fn changed(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// The last known value. `None` until it was read once.
-pub(crate) type Kept<T> = watch::Receiver<Option<Arc<T>>>;
-
-/// Keeps a value up to date by a task that ends with the last receiver.
-pub(crate) fn keep<S: Source>(session: &Session, source: S) -> Kept<S::Value> {
-    let (sender, receiver) = watch::channel(None);
+/// Keeps what follows from a source up to date, by a task that ends with the last receiver. It has
+/// its default until the source was read. What changes within `interval` leads to one new value.
+pub(crate) fn keep<S: Source, T: Default + PartialEq + Send + Sync + 'static>(
+    session: &Session,
+    source: S,
+    interval: Duration,
+    mut follows: impl FnMut(S::Value) -> T + Send + 'static,
+) -> watch::Receiver<T> {
+    let (sender, receiver) = watch::channel(T::default());
     let ensemble = session.ensemble().clone();
     let session = session.clone();
     let task = async move {
+        let mut is_known = false;
+        let set = |value| {
+            let was_known = std::mem::replace(&mut is_known, true);
+            let value = follows(value);
+            sender.send_if_modified(|now| {
+                let is_new = !was_known || *now != value;
+                *now = value;
+                is_new
+            });
+        };
         tokio::select! {
             biased;
             () = sender.closed() => {}
-            () = keep_up_to_date(&sender, &session, source) => {}
+            () = keep_up_to_date(&session, source, interval, set) => {}
         }
     };
     tokio::spawn(ensemble.task(task.boxed()));
     receiver
 }
 
+/// Waits until a kept value was read once.
+pub(crate) async fn known<T>(
+    session: &Session,
+    path: &NodePath,
+    mut kept: watch::Receiver<T>,
+) -> Result<watch::Receiver<T>, Error> {
+    while kept.changed().await.is_err() {
+        // The session says why.
+        session.server(path).await?;
+    }
+    Ok(kept)
+}
+
 /// Returns when the session is closed.
 async fn keep_up_to_date<S: Source>(
-    sender: &watch::Sender<Option<Arc<S::Value>>>,
     session: &Session,
     mut source: S,
+    interval: Duration,
+    mut set: impl FnMut(S::Value),
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
@@ -70,15 +98,12 @@ async fn keep_up_to_date<S: Source>(
         drop(server);
         match read {
             Ok(value) => {
-                sender.send_if_modified(|kept| {
-                    let is_new = kept.as_deref() != Some(&value);
-                    if is_new {
-                        *kept = Some(Arc::new(value));
-                    }
-                    is_new
-                });
+                set(value);
                 backoff = Backoff::default();
                 source.changed().await;
+                if !interval.is_zero() {
+                    sleep(interval).await;
+                }
                 continue;
             }
             Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {

@@ -9,20 +9,24 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError, Session};
+use zookeeper_recipes_core::ensemble::Operation;
+use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError};
 use zookeeper_recipes_election::Term;
-use zookeeper_recipes_group::{Group, GroupState};
+use zookeeper_recipes_group::GroupState;
 use zookeeper_recipes_lock::ExclusiveLock;
 
-use crate::events::Reporter;
-use crate::kept_state::KeptState;
-use crate::layout::Layout;
-use crate::options::AssignmentOptions;
-use crate::partitions::Partitions;
+use crate::assignment::Assignment;
+use crate::children::{Children, read_children};
+use crate::kept::keep;
+use crate::next_plans::Next;
 use crate::patience::Late;
-use crate::planner::{Looked, Planner, State};
-use crate::plans::{self, NotRead, Plans};
-use crate::recorded::{self, Recorded};
+use crate::planner::Planner;
+use crate::plans::{self, Plans};
+use crate::recorded::Recorded;
+use crate::state::StateOf;
+
+/// The least time between two plans. What happens meanwhile leads to one plan.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// From this number of partitions on, the plans are computed on a thread of their own. For fewer,
 /// that takes less than a millisecond or two.
@@ -41,44 +45,27 @@ const REST: u32 = 4;
 /// The longest rest. If the process was paused during a look, the look has taken long, too.
 const LONGEST_REST: Duration = Duration::from_secs(5);
 
-/// What a worker needs to lead.
-#[derive(Clone, Debug)]
-pub(crate) struct Leader {
-    pub(crate) session: Session,
-    pub(crate) layout: Layout,
-    pub(crate) group: Group,
-    /// The partitions of this worker's own configuration.
-    pub(crate) partitions: Partitions,
-    pub(crate) options: AssignmentOptions,
-    pub(crate) reporter: Reporter,
-}
-
-/// What the leader watches.
-struct Watched {
-    workers: watch::Receiver<GroupState>,
-    /// What is owned, the orders, the drains and the pins.
-    state: KeptState<4>,
-}
+/// What is owned, the orders, the drains and the pins; and the record of the partitions.
+type Read = Arc<(Vec<Children>, Recorded)>;
 
 /// What a leader needs for a look at the state.
-#[derive(Default)]
 struct Desk {
+    workers: watch::Receiver<GroupState>,
+    state: watch::Receiver<Option<Read>>,
     planner: Planner,
     /// `None` if the plans must be read.
     plans: Option<Plans>,
     /// How long the last computation took.
     took: Duration,
     /// The record that could not be read at the last look.
-    unreadable: Option<Arc<Recorded>>,
+    unreadable: Option<Recorded>,
 }
 
 /// What must happen before the next look, and when.
-struct Next {
-    ends: Option<Instant>,
-    unsettled: bool,
+struct Wait {
     rest: Duration,
-    /// True if the next look needs no change.
-    at_once: bool,
+    /// When the next look is due without a change. `None` if it needs one.
+    ends: Option<Instant>,
 }
 
 /// Why a look at the state led to no plan.
@@ -89,15 +76,26 @@ enum NoPlan {
     Resign(Error),
 }
 
-impl Leader {
+impl Assignment {
     /// Plans until the leadership is lost. Returns if another worker should try.
     pub(crate) async fn lead(&self, term: Term) -> Result<(), Error> {
-        let mut watched = self.watch();
-        let mut desk = Desk::default();
+        let layout = &self.layout;
+        let directories = [&layout.owned, &layout.orders, &layout.drains, &layout.pins];
+        let state = StateOf::new(directories, &layout.partitions);
+        let mut desk = Desk {
+            workers: self.group.watch(),
+            state: keep(&self.session, state, Duration::ZERO, |it| {
+                Some(Arc::new(it))
+            }),
+            planner: Planner::default(),
+            plans: None,
+            took: Duration::ZERO,
+            unreadable: None,
+        };
         let mut backoff = Backoff::default();
         loop {
-            let next = match self.plan(&term, &mut watched, &mut desk).await {
-                Ok(next) => next,
+            let wait = match self.plan(&term, &mut desk).await {
+                Ok(wait) => wait,
                 Err(NoPlan::Again(error)) => {
                     self.reporter.planning_again(&error);
                     desk.plans = None;
@@ -110,57 +108,28 @@ impl Leader {
                 }
             };
             backoff = Backoff::default();
-            sleep(next.rest).await;
-            if next.at_once {
-                continue;
-            }
-            let ends = next.ends;
-            let until = ends.map(|end| end.saturating_duration_since(Instant::now()));
-            // Somebody may have deleted a plan that a worker has not read yet.
-            let recheck = self.session.timeout().filter(|_| next.unsettled);
-            let wait = [until, recheck].into_iter().flatten().min();
-            let changed = watched.changed();
-            let waited = match wait {
-                None => Ok(changed.await),
-                Some(wait) => timeout(wait, changed).await,
-            };
-            match waited {
+            sleep(wait.rest).await;
+            let left = wait
+                .ends
+                .map(|end| end.saturating_duration_since(Instant::now()));
+            match timeout(left.unwrap_or(Duration::MAX), desk.changed()).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
+                // Somebody may have deleted a plan that a worker has not read yet.
                 Err(_) => desk.plans = None,
             }
         }
     }
 
-    fn watch(&self) -> Watched {
-        let layout = &self.layout;
-        let directories = [&layout.owned, &layout.orders, &layout.drains, &layout.pins];
-        Watched {
-            workers: self.group.watch(),
-            state: KeptState::new(&self.session, directories, Some(&layout.partitions)),
-        }
-    }
-
     /// Looks at the state, and writes the plans that follow from it.
-    async fn plan(
-        &self,
-        term: &Term,
-        watched: &mut Watched,
-        desk: &mut Desk,
-    ) -> Result<Next, NoPlan> {
+    async fn plan(&self, term: &Term, desk: &mut Desk) -> Result<Wait, NoPlan> {
         if desk.plans.is_none() {
             desk.plans = Some(self.read().await?);
         }
-        let least = self.options.plan_interval;
-        let Some(looked) = self.look(watched, desk).await else {
-            return Ok(Next {
-                ends: None,
-                unsettled: false,
-                rest: least,
-                at_once: false,
-            });
+        let Some((operations, next)) = self.look(desk).await else {
+            let (rest, ends) = (INTERVAL, None);
+            return Ok(Wait { rest, ends });
         };
-        let (operations, looked) = (looked.operations, looked.next);
         let has_written = !operations.is_empty();
         let written = plans::write(term, operations).await;
         let took = written.map_err(|error| match error {
@@ -172,20 +141,27 @@ impl Leader {
             } => NoPlan::Again(error),
             error => NoPlan::Resign(error),
         })?;
-        let timeout = self.session.timeout().unwrap_or(Duration::MAX);
-        desk.planner.written(looked.deferred, took, timeout);
+        let session_timeout = self.session.timeout().unwrap_or(Duration::MAX);
+        let window = &mut desk.planner.window;
+        window.written(next.deferred, took, session_timeout);
         if has_written {
-            self.reporter.planned(&looked.moves, looked.deferred);
+            self.reporter.planned(&next.moves, next.deferred);
         }
-        for worker in &looked.back {
+        for worker in &next.back {
             self.reporter.back(worker);
         }
-        let has_blamed = self.blame(&looked.late, &mut desk.planner).await;
-        Ok(Next {
-            ends: looked.ends,
-            unsettled: looked.unsettled > 0,
-            rest: rest(least, desk.took, looked.deferred > 0 || has_blamed),
-            at_once: has_blamed,
+        let has_blamed = self.blame(&next.late, &mut desk.planner).await;
+        let now = Instant::now();
+        let again = (next.unsettled > 0).then(|| now.checked_add(session_timeout));
+        let at_once = has_blamed.then_some(now);
+        Ok(Wait {
+            rest: rest(desk.took, next.deferred > 0 || has_blamed),
+            ends: next
+                .ends
+                .into_iter()
+                .chain(again.flatten())
+                .chain(at_once)
+                .min(),
         })
     }
 
@@ -199,7 +175,7 @@ impl Leader {
                 continue;
             };
             has_blamed = true;
-            if let Some((worker, fault)) = planner.blame(late, &queue) {
+            if let Some((worker, fault)) = planner.patience.blame(late, &queue) {
                 self.reporter.set_aside(&worker, &late.partition, fault);
             }
         }
@@ -216,15 +192,24 @@ impl Leader {
 
     /// Computes the next plans, away from the thread of this task if that takes long. `None` if a
     /// part of the state is not known.
-    async fn look(&self, watched: &mut Watched, desk: &mut Desk) -> Option<Looked> {
-        self.report_record(watched, desk);
-        let state = watched.state()?;
+    async fn look(&self, desk: &mut Desk) -> Option<(Vec<Operation>, Next)> {
+        let members = desk.workers.borrow_and_update().clone();
+        let read = desk.state.borrow_and_update().clone()?;
+        let Recorded::Partitions(partitions) = read.1.clone() else {
+            self.report_record(&read.1, desk);
+            return None;
+        };
+        desk.unreadable = None;
+        let GroupState::Members(members) = members else {
+            return None;
+        };
         let mut plans = desk.plans.take()?;
         let mut planner = std::mem::take(&mut desk.planner);
         let (options, now) = (self.options.clone(), Instant::now());
-        let is_short = state.partitions.len() < MANY;
+        let is_short = partitions.len() < MANY;
         let look = move || {
-            let looked = planner.look(&state, &mut plans, &options, now);
+            let (children, plans_now) = (&read.0, &mut plans);
+            let looked = planner.look(&members, children, &partitions, plans_now, &options, now);
             (looked, planner, plans)
         };
         let (looked, planner, plans) = match is_short {
@@ -245,92 +230,51 @@ impl Leader {
     }
 
     /// Reports a record that cannot be read, once. The plans stay as they are meanwhile.
-    fn report_record(&self, watched: &mut Watched, desk: &mut Desk) {
-        let recorded = watched.state.record();
-        let Some(recorded) = recorded.filter(|it| matches!(**it, Recorded::Unreadable(..))) else {
-            desk.unreadable = None;
-            return;
-        };
-        if desk.unreadable.as_ref() != Some(&recorded) {
-            if let Recorded::Unreadable(path, problem) = &*recorded {
+    fn report_record(&self, recorded: &Recorded, desk: &mut Desk) {
+        if let Recorded::Unreadable(path, problem) = recorded {
+            if desk.unreadable.replace(recorded.clone()).as_ref() != Some(recorded) {
                 self.reporter.record_unreadable(path, problem);
             }
-            desk.unreadable = Some(recorded);
         }
     }
 
     async fn read(&self) -> Result<Plans, NoPlan> {
         let directory = &self.layout.plan;
-        let server = self
-            .session
-            .server(directory)
-            .await
-            .map_err(NoPlan::Resign)?;
-        let error = match Plans::read(&*server, directory).await {
-            Ok(plans) => return Ok(plans),
-            Err(NotRead::OtherVersion(path, problem)) => {
-                let unreadable = recorded::unreadable(&path, &problem);
-                return Err(NoPlan::Resign(unreadable));
-            }
-            Err(NotRead::Server(error)) => error,
+        let server = self.session.server(directory).await;
+        let server = server.map_err(NoPlan::Resign)?;
+        let error = match read_children(&*server, directory).await {
+            Ok(children) => return Plans::new(directory, &children).map_err(NoPlan::Resign),
+            Err(error) => error,
         };
         let is_missing = error.is(Refusal::NoNode);
         let is_refused = matches!(error, ServerError::Refused(_));
         let error = Error::at(directory.as_str(), server.id(), error);
         if is_missing {
-            self.begin_anew().await.map_err(NoPlan::Resign)?;
+            // The servers have lost their data since this worker has started.
+            self.begin().await.map_err(NoPlan::Resign)?;
         }
         Err(match is_refused && !is_missing {
             true => NoPlan::Resign(error),
             false => NoPlan::Again(error),
         })
     }
-
-    /// Creates the directories and records the partitions, if they have gone since this worker has
-    /// started: the servers have lost their data.
-    async fn begin_anew(&self) -> Result<(), Error> {
-        let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
-        layout.create(session, acl).await?;
-        recorded::open(session, &layout.partitions, &self.partitions, acl).await?;
-        Ok(())
-    }
 }
 
 /// How long the leader rests before its next look.
-fn rest(least: Duration, took: Duration, has_deferred: bool) -> Duration {
+fn rest(took: Duration, has_deferred: bool) -> Duration {
     match has_deferred {
-        true => least,
-        false => least.max((took * REST).min(LONGEST_REST)),
+        true => INTERVAL,
+        false => INTERVAL.max((took * REST).min(LONGEST_REST)),
     }
 }
 
-impl Watched {
-    /// The state now. `None` if a part of it is not known yet.
-    fn state(&mut self) -> Option<State> {
-        let workers = self.workers.borrow_and_update().clone();
-        let [owned, orders, drains, pins] = self.state.children()?;
-        let recorded = self.state.record()?;
-        let (GroupState::Members(members), Recorded::Partitions(partitions)) =
-            (workers, &*recorded)
-        else {
-            return None;
-        };
-        Some(State {
-            members,
-            owned,
-            orders,
-            drains,
-            pins,
-            partitions: partitions.clone(),
-        })
-    }
-
+impl Desk {
     /// Waits until a part of the state has changed. False if the session is closed.
     async fn changed(&mut self) -> bool {
         tokio::select! {
             biased;
             changed = self.workers.changed() => changed.is_ok(),
-            changed = self.state.changed() => changed,
+            changed = self.state.changed() => changed.is_ok(),
         }
     }
 }

@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::balance::{Candidate, Place, Target, target};
-use crate::patience::{Aside, Fault, LONGEST, Late, Patience, Progress, UnderWay};
+use crate::patience::{Aside, Fault, Late, Patience, Progress, UnderWay};
 use crate::pieces::Lines;
 use crate::plan::{Numbers, PlannedPartition, PlannedWorker};
-use crate::window::Window;
 
 /// The worker should own the partition.
 pub(crate) const OWN: &str = "own";
@@ -20,23 +19,29 @@ pub(crate) const GIVE: &str = "give";
 /// What the leader knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
+    pub(crate) input: Input,
+    /// The present plan of each worker.
+    pub(crate) plans: BTreeMap<String, WorkerPlan>,
+    /// Who owns each partition, and by which token.
+    pub(crate) owned: BTreeMap<String, (String, i64)>,
+    /// The token of each member.
+    pub(crate) tokens: BTreeMap<String, i64>,
+    pub(crate) max_moves: usize,
+    /// How long a move may take.
+    pub(crate) move_within: Duration,
+}
+
+/// What the target follows from, beside where the partitions are and who is set aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Input {
     pub(crate) partitions: Arc<BTreeMap<String, PlannedPartition>>,
     /// The members of the group.
     pub(crate) workers: BTreeMap<String, PlannedWorker>,
     /// The workers that have vanished and keep their partitions for a grace.
     pub(crate) awaited: BTreeSet<String>,
-    /// The present plan of each worker.
-    pub(crate) plans: BTreeMap<String, WorkerPlan>,
-    /// Who owns each partition, and by which token.
-    pub(crate) owned: BTreeMap<String, (String, i64)>,
     /// The worker that each pinned partition should be with.
     pub(crate) pins: BTreeMap<String, String>,
     pub(crate) frozen: bool,
-    pub(crate) max_moves: usize,
-    /// How long a move may take.
-    pub(crate) move_within: Duration,
-    /// The token of each member.
-    pub(crate) tokens: BTreeMap<String, i64>,
 }
 
 /// What the leader should write.
@@ -98,24 +103,14 @@ impl Reason {
     }
 }
 
-/// The target that a leader works towards. It stays until the input changes.
+/// The target that a leader works towards. It stays until what it follows from changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Goal {
     input: Input,
+    aside: BTreeMap<String, Aside>,
     target: Target,
     /// When each partition moves: the place in the order of the steps.
     turns: Vec<u32>,
-}
-
-/// What the target follows from, beside where the partitions are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Input {
-    partitions: Arc<BTreeMap<String, PlannedPartition>>,
-    workers: BTreeMap<String, PlannedWorker>,
-    awaited: BTreeSet<String>,
-    pins: BTreeMap<String, String>,
-    aside: BTreeMap<String, Aside>,
-    frozen: bool,
 }
 
 /// A partition, as a look at the state finds it. Workers are numbers.
@@ -130,7 +125,7 @@ struct Found {
 }
 
 /// A look at the state. The members of the group have the first numbers, and then the awaited.
-struct Look<'a> {
+pub(crate) struct Look<'a> {
     view: &'a View,
     workers: Vec<&'a str>,
     members: Place,
@@ -139,51 +134,15 @@ struct Look<'a> {
     aside: BTreeMap<Place, Fault>,
 }
 
-impl View {
-    /// The next plans. The same state, the same goal and the same patience give the same plans.
-    pub(crate) fn next(
-        &self,
-        goal: &mut Goal,
-        patience: &mut Patience,
-        window: &mut Window,
-        now: Instant,
-    ) -> Next {
-        let mut look = Look::new(self);
-        let moves = look.under_way();
-        let (ended, back) = patience.follow(&moves, &look.progress(), now);
-        let at_once = window.ended(ended, self.partitions.len(), self.max_moves);
-        let (late, late_at) = patience.late(&moves, self.move_within, now);
-        look.set_aside(patience);
-        goal.follow(&look, patience);
-        let next = look.next(goal, patience, at_once);
-        let begins = next.moves.iter();
-        let begun_at = patience.begin(begins.map(|it| (&*it.partition, &*it.to)), now);
-        let begun_at = begun_at.map(|at| at + self.move_within.min(LONGEST));
-        Next {
-            late,
-            ends: late_at.into_iter().chain(begun_at).min(),
-            back,
-            ..next
-        }
-    }
-}
-
 impl Goal {
-    /// Computes the target anew if the input has changed.
-    fn follow(&mut self, look: &Look<'_>, patience: &Patience) {
-        let view = look.view;
-        let input = Input {
-            partitions: view.partitions.clone(),
-            workers: view.workers.clone(),
-            awaited: view.awaited.clone(),
-            pins: view.pins.clone(),
-            aside: patience.aside().clone(),
-            frozen: view.frozen,
-        };
-        if self.input == input && !self.turns.is_empty() && !look.lacks_a_trial(&self.target) {
+    /// Computes the target anew if what it follows from has changed.
+    pub(crate) fn follow(&mut self, look: &Look<'_>, patience: &Patience) {
+        let is_same = self.input == look.view.input && self.aside == *patience.aside();
+        if is_same && !self.turns.is_empty() && !look.lacks_a_trial(&self.target) {
             return;
         }
-        self.input = input;
+        self.input = look.view.input.clone();
+        self.aside = patience.aside().clone();
         self.target = look.target();
         self.turns = vec![u32::MAX; look.found.len()];
         for (turn, step) in (0..).zip(&self.target.steps) {
@@ -193,15 +152,15 @@ impl Goal {
 }
 
 impl<'a> Look<'a> {
-    fn new(view: &'a View) -> Look<'a> {
+    pub(crate) fn new(view: &'a View) -> Look<'a> {
         // The numbers of the target are those of its input.
-        let mut workers: Vec<&str> = view.workers.keys().map(String::as_str).collect();
+        let mut workers: Vec<&str> = view.input.workers.keys().map(String::as_str).collect();
         let members = workers.len() as Place;
-        workers.extend(view.awaited.iter().map(String::as_str));
+        workers.extend(view.input.awaited.iter().map(String::as_str));
         let mut numbers = Numbers::new(workers.iter().copied());
-        let partitions = Numbers::new(view.partitions.keys().map(String::as_str));
+        let partitions = Numbers::new(view.input.partitions.keys().map(String::as_str));
         let mut found: Vec<Found> = Vec::new();
-        found.resize_with(view.partitions.len(), Found::default);
+        found.resize_with(view.input.partitions.len(), Found::default);
         let mut number = |worker: &'a str| {
             let number = numbers.add(worker);
             if number as usize == workers.len() {
@@ -242,7 +201,12 @@ impl<'a> Look<'a> {
     /// The worker that the partition is planned with, of those that are there or are awaited.
     fn present(&self, found: &Found) -> Option<Place> {
         let counts = |worker: &Place| {
-            self.is_there(*worker) || self.view.awaited.contains(self.workers[*worker as usize])
+            self.is_there(*worker)
+                || self
+                    .view
+                    .input
+                    .awaited
+                    .contains(self.workers[*worker as usize])
         };
         let owner = found.owner.map(|(worker, _)| worker);
         let owns = found.named.iter().filter(|(_, owns)| *owns);
@@ -260,8 +224,8 @@ impl<'a> Look<'a> {
     }
 
     /// The partitions that are planned with another member than owns them.
-    fn under_way(&self) -> Vec<UnderWay<'a>> {
-        let names = self.view.partitions.keys();
+    pub(crate) fn under_way(&self) -> Vec<UnderWay<'a>> {
+        let names = self.view.input.partitions.keys();
         let moves = names.zip(&self.found).filter_map(|(partition, found)| {
             let to = found.present.filter(|it| self.is_there(*it))?;
             let owner = found.owner.map(|(worker, _)| worker);
@@ -274,7 +238,7 @@ impl<'a> Look<'a> {
         moves.collect()
     }
 
-    fn progress(&self) -> BTreeMap<&'a str, Progress> {
+    pub(crate) fn progress(&self) -> BTreeMap<&'a str, Progress> {
         let member = |worker: &&'a str| {
             let member = self.view.tokens.get(*worker).copied();
             let progress = Progress {
@@ -294,18 +258,14 @@ impl<'a> Look<'a> {
     }
 
     /// Notes who is set aside. Nobody is, if nobody else may get partitions.
-    fn set_aside(&mut self, patience: &Patience) {
-        let aside = self
-            .view
-            .workers
-            .keys()
-            .zip(0..)
-            .filter_map(|(name, place)| {
-                let aside = patience.aside().get(name)?;
-                Some((place, aside.fault))
-            });
+    pub(crate) fn set_aside(&mut self, patience: &Patience) {
+        let names = self.view.input.workers.keys().zip(0..);
+        let aside = names.filter_map(|(name, place)| {
+            let aside = patience.aside().get(name)?;
+            Some((place, aside.fault))
+        });
         let aside: BTreeMap<Place, Fault> = aside.collect();
-        let mut workers = self.view.workers.values().zip(0..);
+        let mut workers = self.view.input.workers.values().zip(0..);
         if workers.any(|(worker, place)| !worker.drained && !aside.contains_key(&place)) {
             self.aside = aside;
         }
@@ -341,16 +301,16 @@ impl<'a> Look<'a> {
     /// Any partition, rather than that the worker is never tried. Preferably one that may stay.
     fn new_trial(&self, place: Place, trials: &BTreeMap<Place, u32>) -> Option<u32> {
         let worker = self.worker(place).filter(|worker| !worker.drained)?;
-        let about = self.view.partitions.iter();
+        let about = self.view.input.partitions.iter();
         let others = about.zip(&self.found).zip(0..);
         let settled = others.filter(|((_, found), number)| {
             let is_settled = found.present == found.owner.map(|(owner, _)| owner);
             let is_tried = trials.values().any(|it| it == number);
-            !self.view.frozen && is_settled && !is_tried && self.lends(found, place)
+            !self.view.input.frozen && is_settled && !is_tried && self.lends(found, place)
         });
         let (_, number) = settled.min_by_key(|(((name, about), _), _)| {
             let is_in_zone = about.zone.is_none() || about.zone == worker.zone;
-            match self.view.pins.get(*name) {
+            match self.view.input.pins.get(*name) {
                 Some(pin) => (*pin != self.workers[place as usize], false),
                 None => (!is_in_zone, true),
             }
@@ -382,7 +342,7 @@ impl<'a> Look<'a> {
     }
 
     fn worker(&self, place: Place) -> Option<&'a PlannedWorker> {
-        self.view.workers.get(self.workers[place as usize])
+        self.view.input.workers.get(self.workers[place as usize])
     }
 
     /// Where the balance takes a partition to be.
@@ -405,7 +365,7 @@ impl<'a> Look<'a> {
     /// stays with it.
     fn target(&self) -> Target {
         let mut zones = Numbers::default();
-        let workers = self.view.workers.values().zip(0..);
+        let workers = self.view.input.workers.values().zip(0..);
         let candidates = workers.map(|(worker, place)| Candidate {
             takes: !worker.drained && !self.aside.contains_key(&place),
             ..worker.candidate(&mut zones)
@@ -414,7 +374,7 @@ impl<'a> Look<'a> {
         let trials = self.trials();
         let members = Numbers::new(self.workers[..self.members as usize].iter().copied());
         let (mut items, mut numbers) = (Vec::new(), Vec::new());
-        for (number, (name, about)) in (0_u32..).zip(&*self.view.partitions) {
+        for (number, (name, about)) in (0_u32..).zip(&*self.view.input.partitions) {
             let Found { owner, present, .. } = &self.found[number as usize];
             if present.is_some_and(|it| !self.is_there(it)) {
                 continue;
@@ -423,12 +383,17 @@ impl<'a> Look<'a> {
             // that it has owned for the shortest time. So a worker that comes back gets what it had.
             let token = owner.filter(|(owner, _)| Some(*owner) == *present);
             let rank = token.map_or(u64::MAX, |(_, token)| token.unsigned_abs());
-            let pin = self.view.pins.get(name).and_then(|it| members.get(it));
+            let pin = self
+                .view
+                .input
+                .pins
+                .get(name)
+                .and_then(|it| members.get(it));
             let at = self.place(number, &trials);
             items.push(about.item(&mut zones, pin, at, rank));
             numbers.push(number);
         }
-        let target = target(&candidates, &items, self.view.frozen);
+        let target = target(&candidates, &items, self.view.input.frozen);
         let mut places: Vec<_> = self.found.iter().map(|found| found.present).collect();
         for (number, place) in numbers.iter().zip(target.places) {
             places[*number as usize] = place;
@@ -447,9 +412,9 @@ impl<'a> Look<'a> {
         found.present.is_some() && owner != found.present && (owner.is_some() || is_given)
     }
 
-    fn next(&self, goal: &Goal, patience: &Patience, at_once: usize) -> Next {
+    pub(crate) fn next(&self, goal: &Goal, patience: &Patience, at_once: usize) -> Next {
         let mut next = Next::default();
-        let names: Vec<&String> = self.view.partitions.keys().collect();
+        let names: Vec<&String> = self.view.input.partitions.keys().collect();
         for member in &self.workers[..self.members as usize] {
             let aside = patience.aside().get(*member);
             let note = aside.map(Aside::note).unwrap_or_default();
@@ -537,20 +502,12 @@ impl<'a> Look<'a> {
     }
 
     fn reason(&self, partition: &str, from: Option<&String>, to: &String) -> Reason {
-        let worker = from.and_then(|from| self.view.workers.get(from));
+        let worker = from.and_then(|from| self.view.input.workers.get(from));
         match worker {
-            _ if self.view.pins.get(partition) == Some(to) => Reason::Pinned,
+            _ if self.view.input.pins.get(partition) == Some(to) => Reason::Pinned,
             None => Reason::Unowned,
             Some(worker) if worker.drained => Reason::Drained,
             Some(_) => Reason::Balance,
         }
     }
 }
-
-#[cfg(test)]
-#[path = "../tests/unit/next_plans.rs"]
-mod tests;
-
-#[cfg(test)]
-#[path = "../tests/unit/sequences.rs"]
-mod sequences;

@@ -1,19 +1,25 @@
 //! What an operator asks of an assignment, and what an operator sees.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 use zookeeper_recipes_core::{
     Acl, AuthId, Backoff, Error, InvalidInput, NodePath, Permission, Session,
 };
 
+use crate::children::ChildrenOf;
+use crate::kept::{keep, known};
 use crate::layout::{FREEZE, Layout, create_directory};
 use crate::orders;
+use crate::owned::{Routing, owners};
 use crate::partitions::Partitions;
 use crate::recorded;
 use crate::retry::may_pass;
-use crate::routing::{Routing, watch_routing};
 use crate::status::{AssignmentStatus, read_status, watch_status};
 
-/// An operator of an assignment: a program that sees and directs the workers, and is none.
+/// A program that sees and directs the workers of an assignment, and need not be one.
+///
+/// # Orders
 ///
 /// Each order is a znode, and counts until it is taken back. The leader follows it as soon as it
 /// sees it. An order never gives a partition two owners.
@@ -35,23 +41,33 @@ use crate::status::{AssignmentStatus, read_status, watch_status};
 /// taken back does not come back. An order that a person writes with a shell is not guarded, and
 /// none is if somebody deletes `orders`.
 ///
+/// What follows holds for each method that gives an order or takes one back:
+///
+/// * Errors: [`Error::InvalidInput`] if the name of the worker or the partition is no segment of a
+///   path, or no partitions are recorded at the path, so that it is no assignment.
+///   [`Error::Refused`], for example without the permission to write `orders`. [`Error::NoSession`].
+/// * Cancel safety: if the future is dropped, the order may be given or not. It is not given after
+///   a later order.
+/// * Session loss: the call continues in the next session.
+///
 /// # Example
 ///
 /// ```
-/// use zookeeper_recipes_assignment::{AssignmentOperator, Session};
+/// use zookeeper_recipes_assignment::{AssignmentOperator, Partitions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
-/// # let queues = zookeeper_recipes_assignment::Partitions::numbered(64);
-/// # let worker = zookeeper_recipes_assignment::Assignment::new(&session, "/app/queues", queues.clone(), "worker-7")?;
-/// # worker.set_partitions(queues).await?;
 /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
+/// operator.set_partitions(Partitions::numbered(64)).await?;
 /// operator.drain("worker-7").await?;
 /// operator.freeze().await?;
 /// assert!(operator.status().await?.frozen);
+///
+/// let mut status = operator.watch_status().await?;
 /// operator.thaw().await?;
 /// operator.undrain("worker-7").await?;
+/// status.wait_for(|status| !status.frozen).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -79,106 +95,122 @@ impl AssignmentOperator {
         })
     }
 
-    /// The access control list of the orders, and of directories that are missing.
+    /// The access control list of the orders, of the recorded partitions, and of directories that
+    /// are missing.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> AssignmentOperator {
         self.acl = acl.into();
         self
     }
 
-    /// Moves all partitions of a worker to others, and gives it none. The worker need not be there.
+    /// Moves all partitions of a worker to others, and gives it none: an [order](Self#orders).
     ///
-    /// The worker keeps its partitions if all workers that are there are drained.
+    /// The worker need not be there. It keeps its partitions if all workers that are there are
+    /// drained.
+    pub async fn drain(&self, worker: &str) -> Result<(), Error> {
+        self.order(&self.layout.drains.join(worker)?, Some(b""))
+            .await
+    }
+
+    /// Takes [`drain`](Self::drain) back: an [order](Self#orders).
+    pub async fn undrain(&self, worker: &str) -> Result<(), Error> {
+        self.order(&self.layout.drains.join(worker)?, None).await
+    }
+
+    /// Moves a partition to a worker, and leaves it there: an [order](Self#orders).
+    ///
+    /// It counts while the worker is there and not drained. The partition and the worker need not be
+    /// there.
+    pub async fn pin(&self, partition: &str, worker: &str) -> Result<(), Error> {
+        self.layout.workers.join(worker)?;
+        let path = self.layout.pins.join(partition)?;
+        self.order(&path, Some(worker.as_bytes())).await
+    }
+
+    /// Takes [`pin`](Self::pin) back: an [order](Self#orders).
+    ///
+    /// The partition stays where it is, as long as that is balanced.
+    pub async fn unpin(&self, partition: &str) -> Result<(), Error> {
+        self.order(&self.layout.pins.join(partition)?, None).await
+    }
+
+    /// Moves no partition of a worker that is there, until [`thaw`](Self::thaw): an
+    /// [order](Self#orders).
+    ///
+    /// A partition whose worker leaves or dies gets another one all the same. A move that has begun
+    /// comes to its end.
+    pub async fn freeze(&self) -> Result<(), Error> {
+        self.order(&self.layout.orders.join(FREEZE)?, Some(b""))
+            .await
+    }
+
+    /// Takes [`freeze`](Self::freeze) back: an [order](Self#orders).
+    pub async fn thaw(&self) -> Result<(), Error> {
+        self.order(&self.layout.orders.join(FREEZE)?, None).await
+    }
+
+    /// Records partitions, also in place of others. The workers need not run.
+    ///
+    /// The leader plans the new partitions. The workers drain and release those that are not
+    /// recorded any more. A partition that remains stays with its owner, unless the balance asks for
+    /// a move.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a read and a transaction | 2 | 2 | 0 |
+    /// | a record longer than 32 KiB: its parts, and the deletion of the earlier ones | 2 more for each 32 KiB | 2 more | 0 |
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if the worker's id is no segment of a path, or no partitions are
-    /// recorded at the path, so that it is no assignment. [`Error::Refused`], for example without the
-    /// permission to write `orders`. [`Error::NoSession`].
+    /// [`Error::InvalidInput`] if there is a mistake in the partitions, or the record is of another
+    /// version. [`Error::Refused`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the order may be given or not. It is not given after a later order.
+    /// If the future is dropped, all of the record is replaced, or nothing.
     ///
     /// # Session loss
     ///
     /// The call continues in the next session.
-    pub async fn drain(&self, worker: &str) -> Result<(), Error> {
-        self.order(&self.layout.drains.join(worker)?, b"").await
-    }
-
-    /// Takes [`drain`](Self::drain) back.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`drain`](Self::drain).
-    pub async fn undrain(&self, worker: &str) -> Result<(), Error> {
-        self.take_back(&self.layout.drains.join(worker)?).await
-    }
-
-    /// Moves a partition to a worker, and leaves it there while the worker is there and not drained.
-    ///
-    /// The partition and the worker need not be there.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`drain`](Self::drain).
-    pub async fn pin(&self, partition: &str, worker: &str) -> Result<(), Error> {
-        self.layout.workers.join(worker)?;
-        let path = self.layout.pins.join(partition)?;
-        self.order(&path, worker.as_bytes()).await
-    }
-
-    /// Takes [`pin`](Self::pin) back. The partition stays where it is, as long as that is balanced.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`drain`](Self::drain).
-    pub async fn unpin(&self, partition: &str) -> Result<(), Error> {
-        self.take_back(&self.layout.pins.join(partition)?).await
-    }
-
-    /// Moves no partition of a worker that is there, until [`thaw`](Self::thaw).
-    ///
-    /// A partition whose worker leaves or dies gets another one all the same. A move that has begun
-    /// comes to its end.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`drain`](Self::drain).
-    pub async fn freeze(&self) -> Result<(), Error> {
-        self.order(&self.layout.orders.join(FREEZE)?, b"").await
-    }
-
-    /// Takes [`freeze`](Self::freeze) back.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`drain`](Self::drain).
-    pub async fn thaw(&self) -> Result<(), Error> {
-        self.take_back(&self.layout.orders.join(FREEZE)?).await
-    }
-
-    /// Records other partitions: see
-    /// [`Assignment::set_partitions`](crate::Assignment::set_partitions).
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`Assignment::set_partitions`](crate::Assignment::set_partitions).
     pub async fn set_partitions(&self, partitions: Partitions) -> Result<(), Error> {
         partitions.check()?;
         let path = &self.layout.partitions;
         create_directory(&self.session, path, &self.acl).await?;
-        recorded::replace(&self.session, path, &partitions, &self.acl).await
+        let recorded = recorded::record(&self.session, path, &partitions, &self.acl, true);
+        recorded.await.map(drop)
     }
 
-    /// Watches who owns each partition: see [`Assignment::routing`](crate::Assignment::routing).
+    /// Watches who owns each partition.
     ///
-    /// # Errors, cancel safety, session loss
+    /// Returns when a server has answered. A task keeps the value up to date, until the last receiver
+    /// is dropped or the session is closed. If no server answers, the value stays as it was.
     ///
-    /// Those of [`Assignment::routing`](crate::Assignment::routing).
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the first value: a `sync`, the names, what each worker owns | 2, and 1 for each worker | 3 | 1, and 1 for each worker |
+    /// | a worker comes or goes: the names | 1 more | 1 more | 0 |
+    /// | a worker owns other partitions: a read for each 4 KiB that changed | 1 or more | 1 more | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// The task continues in the next session.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
     pub async fn routing(&self) -> Result<watch::Receiver<Routing>, Error> {
-        watch_routing(&self.session, &self.layout.owned).await
+        let (session, directory) = (&self.session, &self.layout.owned);
+        let published = ChildrenOf::new(directory);
+        let kept = keep(session, published, Duration::ZERO, |it| owners(&it));
+        known(session, directory, kept).await
     }
 
     /// Reads who owns what, what moves, and what is ordered.
@@ -187,7 +219,7 @@ impl AssignmentOperator {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | names and data of the workers, the plans, what is owned, the orders; the partitions | 12, or more if the records are long | 12 | 0 |
+    /// | names and data of the workers, the plans, what is owned, the orders; the partitions | 13 at most, or more if the record of the partitions is long | 13 | 0 |
     ///
     /// # Errors
     ///
@@ -214,60 +246,20 @@ impl AssignmentOperator {
         }
     }
 
-    /// Watches what [`status`](Self::status) reads.
+    /// Watches what [`status`](Self::status) reads, as [`routing`](Self::routing) does.
     ///
-    /// Returns when a server has answered. A task keeps the value up to date, until the last receiver
-    /// is dropped or the session is closed. If no server answers, the value stays as it was. A record
-    /// that cannot be read counts as missing.
+    /// A record that cannot be read counts as missing. Errors, cancel safety, session loss and panics
+    /// are those of [`routing`](Self::routing).
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | the first value: a `sync` and the names of six directories, the partitions, and the data of each child | 14, and 1 for each child | 3 | 7, and 1 for each child |
+    /// | the first value: a `sync`, the names of six directories, the partitions, and the data of each child | 8, and 1 for each child | 4 | 7, and 1 for each child |
     /// | a change: the names, or the data of a child | 1 | 1 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The task continues in the next session.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use zookeeper_recipes_assignment::{AssignmentOperator, Session};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
-    /// # let queues = zookeeper_recipes_assignment::Partitions::numbered(64);
-    /// # let worker = zookeeper_recipes_assignment::Assignment::new(&session, "/app/queues", queues.clone(), "worker-7")?;
-    /// # worker.set_partitions(queues).await?;
-    /// let operator = AssignmentOperator::new(&session, "/app/queues")?;
-    /// let mut status = operator.watch_status().await?;
-    /// operator.freeze().await?;
-    /// status.wait_for(|status| status.frozen).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn watch_status(&self) -> Result<watch::Receiver<AssignmentStatus>, Error> {
         watch_status(&self.session, &self.layout).await
     }
 
-    async fn order(&self, path: &NodePath, data: &[u8]) -> Result<(), Error> {
-        orders::write(&self.session, &self.layout, &self.acl, path, Some(data)).await
-    }
-
-    async fn take_back(&self, path: &NodePath) -> Result<(), Error> {
-        orders::write(&self.session, &self.layout, &self.acl, path, None).await
+    async fn order(&self, path: &NodePath, data: Option<&[u8]>) -> Result<(), Error> {
+        orders::write(&self.session, &self.layout, &self.acl, path, data).await
     }
 }

@@ -17,7 +17,7 @@ const LONGEST_ADDRESS: usize = 1000;
 
 /// Options of an [`Assignment`](crate::Assignment).
 ///
-/// `max_moves`, `move_within`, `grace` and `plan_interval` are those of the worker that leads. Give all workers the
+/// `max_moves`, `move_within` and `grace` are those of the worker that leads. Give all workers the
 /// same.
 ///
 /// ```
@@ -39,11 +39,9 @@ pub struct AssignmentOptions {
     pub(crate) acl: Vec<Acl>,
     pub(crate) max_moves: usize,
     pub(crate) grace: Duration,
-    pub(crate) plan_interval: Duration,
     pub(crate) warm: Option<Warm>,
-    pub(crate) warm_at_most: Duration,
     pub(crate) move_within: Duration,
-    pub(crate) drain_at_most: Option<Duration>,
+    pub(crate) drain_at_most: Duration,
 }
 
 impl AssignmentOptions {
@@ -58,8 +56,7 @@ impl AssignmentOptions {
     /// | access control list | everyone may do everything |
     /// | max moves | 32, or a hundredth of the partitions if that is more |
     /// | grace | none |
-    /// | plan interval | 100 ms |
-    /// | warm | nothing, for at most 30 s |
+    /// | warm | nothing |
     /// | move within | 60 s |
     /// | drain at most | 10 s |
     pub fn new() -> AssignmentOptions {
@@ -71,11 +68,9 @@ impl AssignmentOptions {
             acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
             max_moves: usize::MAX,
             grace: Duration::ZERO,
-            plan_interval: Duration::from_millis(100),
             warm: None,
-            warm_at_most: Duration::from_secs(30),
             move_within: Duration::from_secs(60),
-            drain_at_most: Some(Duration::from_secs(10)),
+            drain_at_most: Duration::from_secs(10),
         }
     }
 
@@ -133,19 +128,12 @@ impl AssignmentOptions {
         self
     }
 
-    /// The least time between two plans. What happens meanwhile leads to one plan.
-    ///
-    /// The time is longer if a plan takes long to compute and no move waits for its turn: four times
-    /// as long as the computation, at most 5 s.
-    pub fn plan_interval(mut self, interval: Duration) -> AssignmentOptions {
-        self.plan_interval = interval;
-        self
-    }
-
     /// Runs this with the name of a partition before the worker queues for it.
     ///
     /// The present owner of the partition continues meanwhile, so a cache can be filled without a
-    /// gap in service. If nobody owns the partition, the gap lasts longer by this time.
+    /// gap in service. If nobody owns the partition, the gap lasts longer by this time. A hook that
+    /// has not ended within [`move_within`](Self::move_within) is dropped, and another worker gets
+    /// the partition.
     pub fn warm<F>(
         mut self,
         warm: impl Fn(String) -> F + Send + Sync + 'static,
@@ -154,12 +142,6 @@ impl AssignmentOptions {
         F: Future<Output = ()> + Send + 'static,
     {
         self.warm = Some(Arc::new(move |partition| warm(partition).boxed()));
-        self
-    }
-
-    /// After this time the future of [`warm`](Self::warm) is dropped, and the worker queues.
-    pub fn warm_at_most(mut self, limit: Duration) -> AssignmentOptions {
-        self.warm_at_most = limit;
         self
     }
 
@@ -172,8 +154,7 @@ impl AssignmentOptions {
     /// set aside: it gets no further partitions, and gives none, until it shows progress.
     ///
     /// A next owner that takes other partitions meanwhile has up to five times as long. The time
-    /// must be longer than [`warm_at_most`](Self::warm_at_most), if there is a hook, and
-    /// [`drain_at_most`](Self::drain_at_most), together.
+    /// must be longer than [`drain_at_most`](Self::drain_at_most), unless that is `Duration::MAX`.
     pub fn move_within(mut self, limit: Duration) -> AssignmentOptions {
         self.move_within = limit;
         self
@@ -181,16 +162,10 @@ impl AssignmentOptions {
 
     /// How long the work has from [`Partition::draining`](crate::Partition::draining) to its end.
     ///
-    /// After this time the work's future is dropped, and the partition is released.
+    /// After this time the work's future is dropped, and the partition is released. With
+    /// `Duration::MAX` work that ignores the drain keeps its partition, and an event warns.
     pub fn drain_at_most(mut self, limit: Duration) -> AssignmentOptions {
-        self.drain_at_most = Some(limit);
-        self
-    }
-
-    /// Waits for the work to end, however long it takes. Work that ignores
-    /// [`Partition::draining`](crate::Partition::draining) keeps its partition, and an event warns.
-    pub fn drain_without_limit(mut self) -> AssignmentOptions {
-        self.drain_at_most = None;
+        self.drain_at_most = limit;
         self
     }
 
@@ -206,13 +181,9 @@ impl AssignmentOptions {
             let problem = format!("is no line of at most {LONGEST_ADDRESS} bytes");
             return Err(InvalidInput::new("address", &*self.address, problem));
         }
-        let warm = self
-            .warm
-            .as_ref()
-            .map_or(Duration::ZERO, |_| self.warm_at_most);
-        let takes = warm.saturating_add(self.drain_at_most.unwrap_or_default());
-        if self.move_within <= takes {
-            let problem = format!("is not longer than a hook and a drain may take, {takes:?}");
+        let drain = self.drain_at_most;
+        if drain < Duration::MAX && self.move_within <= drain {
+            let problem = format!("is not longer than a drain may take, {drain:?}");
             let limit = format!("{:?}", self.move_within);
             return Err(InvalidInput::new("move within", limit, problem));
         }

@@ -11,9 +11,10 @@ use crate::pieces::{self, Lines, Piece, Unreadable};
 pub(crate) const PLAN: &str = "plan";
 
 /// The plan of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OwnPlan {
     /// There is none, or a piece of it is missing.
+    #[default]
     Missing,
     /// The path of a piece, and why it cannot be read.
     Unreadable(String, Unreadable),
@@ -22,17 +23,8 @@ pub(crate) enum OwnPlan {
 
 /// The znodes of the plan of a worker.
 pub(crate) struct PlanOf {
-    worker: String,
-    pieces: ChildrenOf,
-}
-
-impl PlanOf {
-    pub(crate) fn new(directory: &NodePath, worker: &str) -> PlanOf {
-        PlanOf {
-            worker: worker.to_owned(),
-            pieces: ChildrenOf::some(directory),
-        }
-    }
+    pub(crate) worker: String,
+    pub(crate) pieces: ChildrenOf,
 }
 
 impl Source for PlanOf {
@@ -48,30 +40,27 @@ impl Source for PlanOf {
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<OwnPlan, ServerError> {
         // The first piece says how many there are.
-        let mut of = 1;
-        loop {
-            let name = |index| pieces::name(&self.worker, index);
-            let found = self.pieces.read_these(server, (0..of).map(name)).await?;
-            let (mut plan, known) = (Lines::new(), of);
-            for name in (0..known).map(name) {
-                let Some(data) = found.get(&name) else {
-                    return Ok(OwnPlan::Missing);
-                };
-                match Piece::parse(PLAN, data) {
-                    Ok(piece) => {
-                        of = of.max(piece.of);
-                        plan.extend(piece.lines);
-                    }
-                    Err(problem) => {
-                        let path = format!("{}/{name}", self.pieces.path());
-                        return Ok(OwnPlan::Unreadable(path, problem));
-                    }
+        let (mut plan, mut of, mut index) = (Lines::new(), 1, 0);
+        while index < of {
+            let names = (index..of).map(|it| pieces::name(&self.worker, it));
+            let found = self.pieces.read_these(server, names).await?;
+            let name = pieces::name(&self.worker, index);
+            let Some(data) = found.get(&name) else {
+                return Ok(OwnPlan::Missing);
+            };
+            match Piece::parse(PLAN, data) {
+                Ok(piece) => {
+                    of = of.max(piece.of);
+                    plan.extend(piece.lines);
+                }
+                Err(problem) => {
+                    let path = format!("{}/{name}", self.pieces.path());
+                    return Ok(OwnPlan::Unreadable(path, problem));
                 }
             }
-            if of == known {
-                return Ok(OwnPlan::Plan(plan));
-            }
+            index += 1;
         }
+        Ok(OwnPlan::Plan(plan))
     }
 
     async fn changed(&mut self) {

@@ -25,8 +25,12 @@ pub struct Owner {
     pub since: SystemTime,
 }
 
-/// The longest word of a line: a sign, two numbers of 64 bits and the `@`.
-pub(crate) const LONGEST_WORD: usize = 41;
+/// The owner of each partition that is owned, by the partition's name.
+///
+/// It is what the workers have published. It may be old, and it is no proof: a worker that is shown
+/// may own the partition no longer. If a late request does harm, send the
+/// [`fencing_token`](Owner::fencing_token) with it, and let the worker compare.
+pub type Routing = BTreeMap<String, Owner>;
 
 /// The word of a line: the token, and since when in milliseconds since 1970.
 pub(crate) fn word(token: FencingToken, since: SystemTime) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use zookeeper_recipes_core::{Ended, FencingToken, GuardedTransaction, HoldView};
+use zookeeper_recipes_core::{FencingToken, HoldView};
 
 /// A partition that this worker owns, for the work on it. Cheap to clone.
 ///
@@ -46,22 +46,8 @@ impl Partition {
         self.hold.is_held()
     }
 
-    /// Resolves when the partition is released or lost: see [`HoldView::ended`].
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
-    pub async fn ended(&self) -> Ended {
-        self.hold.ended().await
-    }
-
-    /// Begins a write to ZooKeeper that the server refuses once the partition is not owned any more:
-    /// see [`HoldView::transaction`].
-    pub fn transaction(&self) -> GuardedTransaction {
-        self.hold.transaction()
-    }
-
-    /// The plain view of the hold of the partition's lock.
+    /// The view of the hold of the partition's lock: for its end, and for
+    /// [guarded writes](HoldView::transaction).
     pub fn view(&self) -> HoldView {
         self.hold.clone()
     }

@@ -37,8 +37,8 @@ pub(crate) struct Aside {
     pub(crate) fault: Fault,
     /// The partition of the move that was late.
     pub(crate) partition: String,
-    /// The member's token, and the newest hold of the worker, when it was set aside.
-    mark: Option<(i64, i64)>,
+    /// What was known of the worker when it was set aside.
+    mark: Option<Progress>,
 }
 
 /// A partition that is planned with another worker than owns it.
@@ -128,10 +128,10 @@ impl Patience {
             let Some(now) = members.get(&**worker) else {
                 return false;
             };
-            let (member, newest) = *aside.mark.get_or_insert((now.member, now.newest));
-            let has_ended = now.member != member
+            let mark = *aside.mark.get_or_insert(*now);
+            let has_ended = now.member != mark.member
                 || match aside.fault {
-                    Fault::TakesNone => now.newest > newest,
+                    Fault::TakesNone => now.newest > mark.newest,
                     Fault::GivesNone => !moves.iter().any(|each| {
                         each.partition == aside.partition && each.owner == Some(worker)
                     }),
@@ -204,7 +204,7 @@ impl Patience {
         let aside = Aside {
             fault,
             partition: late.partition.clone(),
-            mark: Some((progress.member, progress.newest)),
+            mark: Some(*progress),
         };
         self.aside.insert(worker.clone(), aside);
         Some((worker.clone(), fault))

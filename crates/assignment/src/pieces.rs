@@ -22,8 +22,7 @@ pub(crate) type Lines = BTreeMap<String, String>;
 /// The content of one znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The number of pieces of the record. That of the first piece counts: another piece may have
-    /// been written when there were fewer.
+    /// In the first piece the number of pieces of the record, and 0 in the others.
     pub(crate) of: usize,
     pub(crate) note: String,
     pub(crate) lines: Lines,
@@ -121,60 +120,60 @@ impl Piece {
 }
 
 /// The next pieces of a record. Each partition stays where it is, and the new ones fill the gaps.
-///
-/// `longest` is the number of bytes of a word, or more.
-pub(crate) fn arrange<N: Ord + AsRef<str>, W>(
-    old: &[BTreeMap<N, W>],
-    mut new: BTreeMap<N, W>,
-    longest: impl Fn(&W) -> usize,
-) -> Vec<BTreeMap<N, W>> {
-    let mut pieces = Vec::with_capacity(old.len().max(1));
-    for piece in old {
-        let stay = piece.keys().filter_map(|it| new.remove_entry(it));
-        pieces.push(BTreeMap::from_iter(stay));
-    }
-    let bytes = |partition: &N, word: &W| partition.as_ref().len() + longest(word) + 2;
-    let size = |piece: &BTreeMap<N, W>| piece.iter().map(|it| bytes(it.0, it.1)).sum();
-    let mut sizes: Vec<usize> = pieces.iter().map(size).collect();
-    let mut index = 0;
-    for (partition, word) in new {
-        let more = bytes(&partition, &word);
-        while sizes.get(index).is_some_and(|size| size + more > FULL) {
-            index += 1;
-        }
-        if index == pieces.len() {
-            pieces.push(BTreeMap::new());
-            sizes.push(0);
-        }
-        sizes[index] += more;
-        pieces[index].insert(partition, word);
-    }
+pub(crate) fn arrange<'a>(
+    old: impl IntoIterator<Item = &'a Piece>,
+    note: &str,
+    mut new: Lines,
+) -> Vec<Piece> {
+    let piece = |lines| Piece {
+        of: 0,
+        note: note.to_owned(),
+        lines,
+    };
+    let stay = |old: &Piece| {
+        let stay = old.lines.keys().filter_map(|it| new.remove_entry(it));
+        piece(stay.collect())
+    };
+    let mut pieces: Vec<Piece> = old.into_iter().map(stay).collect();
     if pieces.is_empty() {
-        pieces.push(BTreeMap::new());
+        pieces.push(piece(Lines::new()));
     }
+    let bytes = |(partition, word): (&String, &String)| partition.len() + word.len() + 2;
+    let size_of = |piece: &Piece| -> usize { piece.lines.iter().map(bytes).sum() };
+    let (mut index, mut size) = (0, size_of(&pieces[0]));
+    for (partition, word) in new {
+        let more = bytes((&partition, &word));
+        while size + more > FULL {
+            index += 1;
+            if index == pieces.len() {
+                pieces.push(piece(Lines::new()));
+            }
+            size = size_of(&pieces[index]);
+        }
+        size += more;
+        pieces[index].lines.insert(partition, word);
+    }
+    pieces[0].of = pieces.len();
     pieces
 }
 
-/// The records whose pieces are all there, by owner. The note is that of the first piece.
+/// The records whose pieces are all there, by owner.
 pub(crate) fn complete(
     pieces: impl IntoIterator<Item = (String, Piece)>,
-) -> BTreeMap<String, (String, Vec<Lines>)> {
+) -> BTreeMap<String, Vec<Piece>> {
     let mut found: BTreeMap<String, BTreeMap<usize, Piece>> = BTreeMap::new();
     for (name, piece) in pieces {
         if let Some((owner, index)) = parse_name(&name) {
-            found
-                .entry(owner.to_owned())
-                .or_default()
-                .insert(index, piece);
+            let pieces = found.entry(owner.to_owned()).or_default();
+            pieces.insert(index, piece);
         }
     }
-    let whole = found.into_iter().filter_map(|(owner, pieces)| {
-        let of = pieces.values().map(|piece| piece.of).max()?;
-        let note = pieces.get(&0)?.note.clone();
-        let is_complete = pieces.len() >= of && pieces.keys().copied().take(of).eq(0..of);
-        let lines = pieces.into_values().map(|piece| piece.lines).collect();
-        is_complete.then_some((owner, (note, lines)))
+    found.retain(|_, pieces| {
+        let of = pieces.get(&0).map_or(usize::MAX, |first| first.of);
+        pieces.len() >= of && pieces.keys().copied().take(of).eq(0..of)
     });
+    let whole = found.into_iter();
+    let whole = whole.map(|(owner, pieces)| (owner, pieces.into_values().collect()));
     whole.collect()
 }
 

@@ -11,56 +11,40 @@ use zookeeper_recipes_group::Member;
 use crate::children::Children;
 use crate::layout::FREEZE;
 use crate::member::MemberData;
-use crate::next_plans::{Goal, Next, OWN, View};
+use crate::next_plans::{Goal, Input, Look, Next, OWN, View};
 use crate::options::AssignmentOptions;
-use crate::owned::{self, Owner};
+use crate::owned;
 use crate::partitions::Partitions;
-use crate::patience::{Fault, LONGEST, Late, Patience};
+use crate::patience::{LONGEST, Patience};
 use crate::plans::Plans;
 use crate::window::Window;
 
-/// The state as the leader has read it last.
-#[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub(crate) members: Vec<Member>,
-    pub(crate) owned: Arc<Children>,
-    pub(crate) orders: Arc<Children>,
-    pub(crate) drains: Arc<Children>,
-    pub(crate) pins: Arc<Children>,
-    pub(crate) partitions: Partitions,
-}
-
 /// What a leader remembers from one look to the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Planner {
     goal: Goal,
     /// The workers that have vanished, and when their grace ends.
     gone: BTreeMap<String, Instant>,
-    patience: Patience,
-    window: Window,
+    pub(crate) patience: Patience,
+    pub(crate) window: Window,
     /// True if this leader has taken over what the one before it has noted.
     has_begun: bool,
 }
 
-/// What follows from a look at the state.
-#[derive(Debug, Default)]
-pub(crate) struct Looked {
-    /// The writes that make the plans the next ones.
-    pub(crate) operations: Vec<Operation>,
-    /// What the writes were made of. The plans are no longer in it.
-    pub(crate) next: Next,
-}
-
 impl Planner {
-    /// Computes the next plans, and takes them for written.
+    /// Computes the next plans, and the writes that make the plans those. Takes them for written.
+    ///
+    /// `children` are what is owned, the orders, the drains and the pins.
     pub(crate) fn look(
         &mut self,
-        state: &State,
+        members: &[Member],
+        children: &[Children],
+        partitions: &Partitions,
         plans: &mut Plans,
         options: &AssignmentOptions,
         now: Instant,
-    ) -> Looked {
-        let mut view = state.view();
+    ) -> (Vec<Operation>, Next) {
+        let mut view = view(members, children, partitions);
         view.plans = plans.all();
         view.max_moves = options.max_moves;
         view.move_within = options.move_within;
@@ -70,29 +54,32 @@ impl Planner {
             }
         }
         let grace_ends = self.await_the_gone(&mut view, options.grace, now);
-        let Planner {
-            goal,
-            patience,
-            window,
-            ..
-        } = self;
-        let mut next = view.next(goal, patience, window, now);
+        let mut next = self.next(&view, now);
         next.ends = next.ends.into_iter().chain(grace_ends).min();
-        let plans_next = std::mem::take(&mut next.plans);
-        Looked {
-            operations: plans.change(&options.acl, plans_next),
-            next,
+        let next_plans = std::mem::take(&mut next.plans);
+        (plans.change(&options.acl, next_plans), next)
+    }
+
+    /// The next plans. The same state and the same memory give the same plans.
+    fn next(&mut self, view: &View, now: Instant) -> Next {
+        let mut look = Look::new(view);
+        let moves = look.under_way();
+        let (ended, back) = self.patience.follow(&moves, &look.progress(), now);
+        let partitions = view.input.partitions.len();
+        let at_once = self.window.ended(ended, partitions, view.max_moves);
+        let (late, late_at) = self.patience.late(&moves, view.move_within, now);
+        look.set_aside(&self.patience);
+        self.goal.follow(&look, &self.patience);
+        let next = look.next(&self.goal, &self.patience, at_once);
+        let begins = next.moves.iter().map(|it| (&*it.partition, &*it.to));
+        let begun_at = self.patience.begin(begins, now);
+        let begun_at = begun_at.map(|at| at + view.move_within.min(LONGEST));
+        Next {
+            late,
+            ends: late_at.into_iter().chain(begun_at).min(),
+            back,
+            ..next
         }
-    }
-
-    /// Notes how many moves wait for their turn, and the longest time that a write of plans took.
-    pub(crate) fn written(&mut self, deferred: usize, took: Duration, timeout: Duration) {
-        self.window.written(deferred, took, timeout);
-    }
-
-    /// Sets the worker aside that holds up a late move, by the queue of the partition's lock.
-    pub(crate) fn blame(&mut self, late: &Late, queue: &[String]) -> Option<(String, Fault)> {
-        self.patience.blame(late, queue)
     }
 
     /// Notes the workers that have vanished, and lets them keep their partitions for the grace.
@@ -104,7 +91,7 @@ impl Planner {
         grace: Duration,
         now: Instant,
     ) -> Option<Instant> {
-        let has_left = |worker: &str| !view.workers.contains_key(worker);
+        let has_left = |worker: &str| !view.input.workers.contains_key(worker);
         let planned = view
             .plans
             .iter()
@@ -116,38 +103,45 @@ impl Planner {
             self.gone.entry(worker).or_insert(end);
         }
         let awaited = self.gone.iter().filter(|(_, end)| **end > now);
-        view.awaited = awaited.clone().map(|(worker, _)| worker.clone()).collect();
+        view.input.awaited = awaited.clone().map(|(worker, _)| worker.clone()).collect();
         awaited.map(|(_, end)| *end).min()
     }
 }
 
-impl State {
-    fn view(&self) -> View {
-        let workers = self.members.iter().map(|member| {
-            let is_drained = self.drains.contains_key(&member.name);
-            let planned = MemberData::parse(&member.data).planned(is_drained);
-            (member.name.clone(), planned)
-        });
-        let pin = |(partition, worker): (&String, &Arc<[u8]>)| {
-            let worker = String::from_utf8_lossy(worker).trim().to_owned();
-            (partition.clone(), worker)
-        };
-        let owners = owned::owners(&self.owned).into_iter();
-        let owner = |(partition, owner): (String, Owner)| {
-            (partition, (owner.worker, owner.fencing_token.get()))
-        };
-        let tokens = self
-            .members
-            .iter()
-            .map(|it| (it.name.clone(), it.token.get()));
-        View {
-            tokens: tokens.collect(),
-            partitions: self.partitions.planned().clone(),
-            workers: workers.collect(),
-            owned: owners.map(owner).collect(),
-            pins: self.pins.iter().map(pin).collect(),
-            frozen: self.orders.contains_key(FREEZE),
-            ..View::default()
-        }
+fn view(members: &[Member], children: &[Children], partitions: &Partitions) -> View {
+    let [owned, orders, drains, pins] = children else {
+        return View::default();
+    };
+    let worker = |member: &Member| {
+        let is_drained = drains.contains_key(&member.name);
+        let planned = MemberData::parse(&member.data).planned(is_drained);
+        (member.name.clone(), planned)
+    };
+    let pin = |(partition, worker): (&String, &Arc<[u8]>)| {
+        let worker = String::from_utf8_lossy(worker).trim().to_owned();
+        (partition.clone(), worker)
+    };
+    let token = |member: &Member| (member.name.clone(), member.token.get());
+    let owners = owned::owners(owned).into_iter();
+    let owned = owners.map(|(it, owner)| (it, (owner.worker, owner.fencing_token.get())));
+    View {
+        input: Input {
+            partitions: partitions.planned().clone(),
+            workers: members.iter().map(worker).collect(),
+            pins: pins.iter().map(pin).collect(),
+            frozen: orders.contains_key(FREEZE),
+            ..Input::default()
+        },
+        tokens: members.iter().map(token).collect(),
+        owned: owned.collect(),
+        ..View::default()
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/planner.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "../tests/unit/sequences.rs"]
+mod sequences;

@@ -4,7 +4,7 @@
 //! children whose names begin with the generation in the first line. One write of the data replaces
 //! the whole record. The write checks the children, so another writer cannot have deleted them.
 
-use futures_util::future::{FutureExt, join_all};
+use futures_util::future::join_all;
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{
     Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Operation, Refusal, ServerError,
@@ -24,64 +24,53 @@ const FULL: usize = 32 * 1024;
 const MOST_PARTS: usize = 2_000;
 
 /// What the record holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Recorded {
+    #[default]
     Nothing,
     /// The path of the part that cannot be read.
     Unreadable(String, Unreadable),
     Partitions(Partitions),
 }
 
-/// A record, with the version of its data and the names of its children.
-pub(crate) struct Record {
-    pub(crate) recorded: Recorded,
-    version: i32,
-    children: Vec<String>,
-}
-
-/// Reads the record, once. `None` if a part is missing: the record was replaced meanwhile, unless
-/// these are the data `again`.
+/// Reads the record of these data, and the names of its children.
+///
+/// `None` if a part is missing: the record was replaced meanwhile, unless these are the data `again`.
 async fn read_parts(
     server: &dyn ServerSession,
     path: &NodePath,
     data: &[u8],
-    version: i32,
     again: bool,
-) -> Result<Option<Record>, ServerError> {
-    let record = |recorded, children| {
-        Ok(Some(Record {
-            recorded,
-            version,
-            children,
-        }))
-    };
+) -> Result<Option<(Recorded, Vec<String>)>, ServerError> {
     if data.is_empty() {
-        return record(Recorded::Nothing, Vec::new());
+        return Ok(Some((Recorded::Nothing, Vec::new())));
     }
+    let unreadable = |problem| {
+        let unreadable = Recorded::Unreadable(path.to_string(), problem);
+        Ok(Some((unreadable, Vec::new())))
+    };
     let (first, lines) = match split_head(KIND, data) {
         Ok(split) => split,
-        Err(problem) => return record(Recorded::Unreadable(path.to_string(), problem), Vec::new()),
+        Err(problem) => return unreadable(problem),
     };
     let more = first.split_once(' ');
     let more = more.and_then(|(generation, more)| Some((generation, more.parse().ok()?)));
     let Some((generation, count)) = more.filter(|(_, count)| *count <= MOST_PARTS) else {
         let problem = "is no generation and number of parts".to_owned();
-        let problem = Unreadable::Line(1, problem);
-        return record(Recorded::Unreadable(path.to_string(), problem), Vec::new());
+        return unreadable(Unreadable::Line(1, problem));
     };
     let children: Vec<String> = (1..=count).map(|it| child(path, generation, it)).collect();
     let mut parts = vec![lines.to_owned()];
     if count > 0 {
         for (found, child) in server.get_each(&children).await?.into_iter().zip(&children) {
-            let Some((data, _)) = found else {
-                let problem = Unreadable::Line(1, format!("names a part that is missing: {child}"));
-                let unreadable = Recorded::Unreadable(path.to_string(), problem);
-                return match again {
-                    true => record(unreadable, Vec::new()),
-                    false => Ok(None),
-                };
-            };
-            parts.push(String::from_utf8_lossy(&data).into_owned());
+            match found {
+                Some((data, _)) => parts.push(String::from_utf8_lossy(&data).into_owned()),
+                None if again => {
+                    let problem = format!("names a part that is missing: {child}");
+                    return unreadable(Unreadable::Line(1, problem));
+                }
+                None => return Ok(None),
+            }
         }
     }
     let recorded = match Partitions::parse(&parts) {
@@ -89,24 +78,24 @@ async fn read_parts(
         Err((0, problem)) => Recorded::Unreadable(path.to_string(), problem),
         Err((part, problem)) => Recorded::Unreadable(children[part - 1].clone(), problem),
     };
-    record(recorded, children)
+    Ok(Some((recorded, children)))
 }
 
 fn child(path: &NodePath, generation: &str, index: usize) -> String {
     format!("{path}/{generation}-{index}")
 }
 
-/// Reads the record, once.
+/// Reads the record once, with the version of its data and the names of its children.
 pub(crate) async fn read(
     server: &dyn ServerSession,
     path: &NodePath,
-) -> Result<Record, ServerError> {
+) -> Result<(Recorded, i32, Vec<String>), ServerError> {
     let (mut backoff, mut before) = (Backoff::default(), None);
     loop {
         let (data, stat) = server.get(path.as_str()).await?;
         let again = before.replace(stat.mzxid) == Some(stat.mzxid);
-        if let Some(record) = read_parts(server, path, &data, stat.version, again).await? {
-            return Ok(record);
+        if let Some((recorded, children)) = read_parts(server, path, &data, again).await? {
+            return Ok((recorded, stat.version, children));
         }
         backoff.wait().await;
     }
@@ -117,7 +106,7 @@ async fn write(
     server: &dyn ServerSession,
     path: &NodePath,
     generation: &str,
-    over: &Record,
+    over: i32,
     partitions: &Partitions,
     acl: &[Acl],
 ) -> Result<(), Error> {
@@ -137,38 +126,15 @@ async fn write(
     let mut operations = vec![Operation::SetData {
         path: path.to_string(),
         data: data.into_bytes(),
-        version: Some(over.version),
+        version: Some(over),
     }];
     operations.extend(names.into_iter().map(Operation::check));
     let failed = |failure| Error::at_transaction(path.as_str(), session, failure, &operations);
-    server.transact(&operations).await.map_err(failed)?;
-    // The earlier record is not read any more. A child that remains does no harm.
-    join_all(over.children.iter().map(|child| server.delete(child))).await;
-    Ok(())
+    server.transact(&operations).await.map(drop).map_err(failed)
 }
 
-/// Takes the recorded partitions, or records these if none are recorded.
-pub(crate) async fn open(
-    session: &Session,
-    path: &NodePath,
-    partitions: &Partitions,
-    acl: &[Acl],
-) -> Result<Partitions, Error> {
-    record(session, path, partitions, acl, false).await
-}
-
-/// Records these partitions in place of the recorded ones.
-pub(crate) async fn replace(
-    session: &Session,
-    path: &NodePath,
-    partitions: &Partitions,
-    acl: &[Acl],
-) -> Result<(), Error> {
-    record(session, path, partitions, acl, true).await?;
-    Ok(())
-}
-
-async fn record(
+/// Records these partitions if none are recorded, or in place of others. Returns the recorded ones.
+pub(crate) async fn record(
     session: &Session,
     path: &NodePath,
     partitions: &Partitions,
@@ -180,30 +146,32 @@ async fn record(
         let server = session.server(path).await?;
         let recorded = async {
             let found = read(&*server, path).await;
-            let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
-            match &found.recorded {
-                Recorded::Unreadable(_, Unreadable::Version(_)) => Ok::<_, Error>(found.recorded),
-                Recorded::Unreadable(..) if !replaces => Ok(found.recorded),
-                // The same partitions are written again: an earlier request may be on its way.
-                Recorded::Partitions(_) if !replaces => Ok(found.recorded),
-                _ => {
-                    let generation = session.ensemble().identity().prefix();
-                    write(&*server, path, &generation, &found, partitions, acl).await?;
-                    Ok(Recorded::Partitions(partitions.clone()))
+            let (found, version, children) =
+                found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+            match found {
+                Recorded::Unreadable(at, problem)
+                    if !replaces || matches!(problem, Unreadable::Version(_)) =>
+                {
+                    return Err(unreadable(&at, &problem));
                 }
+                // The same partitions are written again: an earlier request may be on its way.
+                Recorded::Partitions(recorded) if !replaces => return Ok(recorded),
+                _ => {}
             }
+            let generation = session.ensemble().identity().prefix();
+            write(&*server, path, &generation, version, partitions, acl).await?;
+            // The earlier record is not read any more. A child that remains does no harm.
+            join_all(children.iter().map(|child| server.delete(child))).await;
+            Ok(partitions.clone())
         };
         match recorded.await {
-            Ok(Recorded::Partitions(partitions)) => return Ok(partitions),
-            Ok(Recorded::Unreadable(path, problem)) => return Err(unreadable(&path, &problem)),
-            Ok(Recorded::Nothing) => {}
             // Another process has replaced the record, and deleted a child.
             Err(Error::Refused {
                 refusal: Refusal::BadVersion | Refusal::NoNode,
                 ..
             }) => {}
             Err(error) if may_pass(&error) => {}
-            Err(error) => return Err(error),
+            recorded => return recorded,
         }
         drop(server);
         backoff.wait().await;
@@ -218,7 +186,9 @@ pub(crate) fn unreadable(path: &str, problem: &Unreadable) -> Error {
 /// The record, with a watch of its data.
 pub(crate) struct RecordAt {
     path: NodePath,
+    /// `None` if the record must be read.
     changed: Option<Watch>,
+    recorded: Recorded,
 }
 
 impl RecordAt {
@@ -226,6 +196,31 @@ impl RecordAt {
         RecordAt {
             path: path.clone(),
             changed: None,
+            recorded: Recorded::Nothing,
+        }
+    }
+
+    async fn read_again(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let mut before = None;
+        loop {
+            match server.get_and_watch(self.path.as_str()).await {
+                Ok((data, stat, changed)) => {
+                    let again = before.replace(stat.mzxid) == Some(stat.mzxid);
+                    let parts = read_parts(server, &self.path, &data, again);
+                    if let Some((recorded, _)) = parts.await? {
+                        (self.recorded, self.changed) = (recorded, Some(changed));
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.is(Refusal::NoNode) => {
+                    let (found, created) = server.exists_and_watch(self.path.as_str()).await?;
+                    if found.is_none() {
+                        (self.recorded, self.changed) = (Recorded::Nothing, Some(created));
+                        return Ok(());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 }
@@ -242,32 +237,16 @@ impl Source for RecordAt {
     }
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<Recorded, ServerError> {
-        let mut before = None;
-        loop {
-            match server.get_and_watch(self.path.as_str()).await {
-                Ok((data, stat, changed)) => {
-                    self.changed = Some(changed);
-                    let again = before.replace(stat.mzxid) == Some(stat.mzxid);
-                    let parts = read_parts(server, &self.path, &data, stat.version, again);
-                    if let Some(record) = parts.await? {
-                        return Ok(record.recorded);
-                    }
-                }
-                Err(error) if error.is(Refusal::NoNode) => {
-                    let (found, created) = server.exists_and_watch(self.path.as_str()).await?;
-                    if found.is_none() {
-                        self.changed = Some(created);
-                        return Ok(Recorded::Nothing);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+        if self.changed.is_none() {
+            self.read_again(server).await?;
         }
+        Ok(self.recorded.clone())
     }
 
     async fn changed(&mut self) {
         if let Some(changed) = &mut self.changed {
-            changed.map(drop).await;
+            changed.await;
+            self.changed = None;
         }
     }
 }

@@ -1,6 +1,5 @@
 //! A worker, from its start to its end.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
 use std::pin::pin;
@@ -18,14 +17,15 @@ use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, Stop
 use zookeeper_recipes_group::Membership;
 
 use crate::assignment::Assignment;
-use crate::kept::{Kept, keep};
+use crate::children::ChildrenOf;
+use crate::kept::{keep, known};
 use crate::layout::is_persistent;
-use crate::leader::Leader;
 use crate::next_plans::{GIVE, OWN};
 use crate::own_plan::{OwnPlan, PlanOf};
 use crate::partition::Partition;
+use crate::partitions::Partitions;
 use crate::pieces::{Lines, Unreadable};
-use crate::publisher::{Owned, Publisher};
+use crate::publisher::Publisher;
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::running::Running;
@@ -116,34 +116,22 @@ impl Assignment {
     ///
     /// # Example
     ///
-    /// In a spawned task, with work that needs more than the partition:
+    /// That of [`Assignment`]. Work that needs more than the partition captures it:
     ///
     /// ```
-    /// use std::sync::Arc;
-    /// use zookeeper_recipes_assignment::{Assignment, Partition};
-    /// # trait Store: Send + Sync {}
-    ///
-    /// struct Service {
-    ///     store: Arc<dyn Store>,
-    /// }
-    ///
-    /// impl Service {
-    ///     async fn consume(&self, owned: Partition) -> std::io::Result<()> {
-    ///         # let _ = &self.store;
-    ///         owned.draining().await;
-    ///         Ok(())
-    ///     }
-    /// }
-    ///
+    /// # use std::sync::Arc;
+    /// # use zookeeper_recipes_assignment::{Assignment, Partition};
+    /// # struct Service;
+    /// # impl Service {
+    /// #     async fn consume(&self, _: Partition) -> std::io::Result<()> { Ok(()) }
+    /// # }
     /// # async fn shutdown() {}
     /// # fn example(assignment: Assignment, service: Arc<Service>) {
-    /// tokio::spawn(async move {
-    ///     let work = move |owned| {
-    ///         let service = service.clone();
-    ///         async move { service.consume(owned).await }
-    ///     };
-    ///     assignment.run(shutdown(), work).await
-    /// });
+    /// let work = move |owned| {
+    ///     let service = service.clone();
+    ///     async move { service.consume(owned).await }
+    /// };
+    /// tokio::spawn(async move { assignment.run(shutdown(), work).await });
     /// # }
     /// ```
     pub async fn run<F, E>(
@@ -191,25 +179,28 @@ impl Assignment {
             started = self.start().boxed() => started?,
         };
         let (membership, mut plan) = started;
-        let (owns, owned) = watch::channel(Owned::new());
-        let worker = Arc::new(self.running_worker(owns, works));
-        let publisher = self.publisher();
+        let (owns, owned) = watch::channel(Lines::new());
+        let worker = Arc::new(Worker {
+            assignment: self.clone(),
+            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
+            owns,
+            entries: Arc::new(Semaphore::new(ENTRIES)),
+            works,
+        });
+        let publisher = Publisher(&self);
         let mut publish = publisher.run(owned).boxed();
         let (stop, stopped) = watch::channel(false);
-        let mut lead = self.lead(stopped).boxed();
-        let mut slots = Slots::new(
-            |ids| worker.clone().prepare(ids).boxed(),
-            |id, directive, prepared| worker.clone().keep(id, directive, prepared),
-        );
+        let mut campaign = self.campaign(stopped).boxed();
+        let mut slots = Slots::new(worker.clone());
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                ended = &mut lead => return ended,
+                ended = &mut campaign => return ended,
                 error = &mut publish => return Err(error),
                 error = slots.run() => return Err(error),
                 changed = plan.changed() => match changed {
-                    Ok(()) => self.follow(&mut plan, |planned| slots.follow(planned)),
+                    Ok(()) => self.follow(&plan.borrow_and_update(), &mut slots),
                     // The session is closed. The other futures return the error.
                     Err(_) => break,
                 },
@@ -218,7 +209,7 @@ impl Assignment {
         slots.all(self.parting().boxed().await);
         let leave = async {
             stop.send_replace(true);
-            lead.await?;
+            campaign.await?;
             // The leader learns of it now, and plans without this worker.
             match membership.leave().await {
                 Err(error @ Error::Refused { .. }) => Err(error),
@@ -237,39 +228,34 @@ impl Assignment {
         }
     }
 
-    fn running_worker(&self, owns: watch::Sender<Owned>, works: Works) -> Worker {
-        Worker {
-            session: self.session.clone(),
-            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
-            layout: self.layout.clone(),
-            id: self.id.clone(),
-            options: self.options.clone(),
-            reporter: self.reporter.clone(),
-            owns,
-            entries: Arc::new(Semaphore::new(ENTRIES)),
-            works,
-        }
-    }
-
     /// Joins the group, and begins to read the plan.
-    async fn start(&self) -> Result<(Membership, Kept<OwnPlan>), Error> {
-        let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
-        layout.create(session, acl).await?;
-        let recorded = recorded::open(session, &layout.partitions, &self.partitions, acl).await?;
+    async fn start(&self) -> Result<(Membership, watch::Receiver<OwnPlan>), Error> {
+        let (session, layout) = (&self.session, &self.layout);
+        let recorded = self.begin().await?;
         if recorded != self.partitions {
             self.reporter
                 .other_partitions(recorded.len(), self.partitions.len());
         }
-        let mut plan = keep(session, PlanOf::new(&layout.plan, &self.id));
-        let known = plan.wait_for(Option::is_some).await;
-        let known = known.ok().and_then(|known| known.clone());
+        let plan = PlanOf {
+            worker: self.id.to_string(),
+            pieces: ChildrenOf::some(&layout.plan),
+        };
+        let plan = keep(session, plan, Duration::ZERO, |plan| plan);
+        let mut plan = known(session, &layout.plan, plan).await?;
         // The leader writes over anything else.
-        if let Some(OwnPlan::Unreadable(path, problem @ Unreadable::Version(_))) = known.as_deref()
-        {
+        if let OwnPlan::Unreadable(path, problem @ Unreadable::Version(_)) = &*plan.borrow() {
             return Err(recorded::unreadable(path, problem));
         }
         plan.mark_changed();
         Ok((self.join().await?, plan))
+    }
+
+    /// Creates the missing directories, and records the partitions unless some are recorded. Returns
+    /// the recorded ones.
+    pub(crate) async fn begin(&self) -> Result<Partitions, Error> {
+        let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
+        layout.create(session, acl).await?;
+        recorded::record(session, &layout.partitions, &self.partitions, acl, false).await
     }
 
     /// Joins the group, until another try would not help.
@@ -340,40 +326,23 @@ impl Assignment {
         }
     }
 
-    fn publisher(&self) -> Publisher {
-        Publisher {
-            session: self.session.clone(),
-            directory: self.layout.owned.clone(),
-            worker: self.id.to_string(),
-            address: self.options.address.clone(),
-            acl: self.options.acl.clone(),
-        }
-    }
-
     /// Campaigns, and plans while this worker leads.
-    async fn lead(&self, mut stopped: watch::Receiver<bool>) -> Result<(), Error> {
+    async fn campaign(&self, mut stopped: watch::Receiver<bool>) -> Result<(), Error> {
         let options = ElectionOptions::new()
             .name(self.options.name.clone())
             .acl(self.options.acl.clone());
         let (session, path) = (&self.session, self.layout.leader.as_str());
         let election = LeaderElection::with_options(session, path, &*self.id, options)?
             .stop_work(StopWork::WhenLost);
-        let leader = Arc::new(Leader {
-            session: session.clone(),
-            layout: self.layout.clone(),
-            group: self.group.clone(),
-            partitions: self.partitions.clone(),
-            options: self.options.clone(),
-            reporter: self.reporter.clone(),
-        });
         let stop = async {
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        // The future owns the leader. The compiler cannot prove of a future that borrows from the
-        // closure that it is `Send`.
+        // The future owns the assignment. The compiler cannot prove of a future that borrows from
+        // the closure that it is `Send`.
+        let assignment = self.clone();
         let lead = move |term| {
-            let leader = leader.clone();
-            async move { leader.lead(term).await }
+            let assignment = assignment.clone();
+            async move { assignment.lead(term).await }
         };
         let ended = election.run(stop, lead).await;
         ended.map_err(|error| match error {
@@ -381,20 +350,15 @@ impl Assignment {
         })
     }
 
-    /// Reads the plan, and passes it on. A plan that is missing or cannot be read changes nothing.
-    fn follow(&self, plan: &mut Kept<OwnPlan>, follow: impl FnOnce(BTreeMap<Arc<str>, Directive>)) {
-        let plan = plan.borrow_and_update().clone();
-        match plan.as_deref() {
-            None => {}
-            Some(OwnPlan::Missing) => self.reporter.no_plan(),
-            Some(OwnPlan::Unreadable(path, problem)) => {
-                self.reporter.plan_unreadable(path, problem)
+    /// Follows the plan. One that is missing or cannot be read changes nothing.
+    fn follow(&self, plan: &OwnPlan, slots: &mut Slots) {
+        let lines = match plan {
+            OwnPlan::Missing => return self.reporter.no_plan(),
+            OwnPlan::Unreadable(path, problem) => {
+                return self.reporter.plan_unreadable(path, problem);
             }
-            Some(OwnPlan::Plan(lines)) => follow(self.directives(lines)),
-        }
-    }
-
-    fn directives(&self, lines: &Lines) -> BTreeMap<Arc<str>, Directive> {
+            OwnPlan::Plan(lines) => lines,
+        };
         let directive = |(partition, word): (&String, &String)| {
             let directive = match word.as_str() {
                 OWN => Directive::Own,
@@ -403,7 +367,7 @@ impl Assignment {
             };
             Some((Arc::from(partition.as_str()), directive))
         };
-        lines.iter().filter_map(directive).collect()
+        slots.follow(lines.iter().filter_map(directive).collect());
     }
 
     /// What this worker does with its partitions at its end.

@@ -1,39 +1,37 @@
-//! The partitions of a worker: a future for each, by what the plan says.
+//! The partitions of a worker: a task for each, by what the plan says.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_core::Error;
 
-use crate::ordered_futures::OrderedFutures;
-use crate::worker::{Directive, Prepared};
+use crate::task::Task;
+use crate::worker::{Directive, Prepared, Worker};
 
 /// From this number of partitions on that a plan adds, they are prepared together.
 const FEW: usize = 8;
 /// The most partitions that are prepared together.
 const MANY: usize = 128;
 
-/// The partitions of a worker. `prepare` makes a future for several new ones, `begin` that of one.
-pub(crate) struct Slots<P, B, F> {
-    prepare: P,
-    begin: B,
-    futures: OrderedFutures<F>,
+/// The partition of a task that has ended. `None` if the runtime has shut down.
+type Ended = Option<Result<Arc<str>, Error>>;
+
+/// The partitions of a worker. Dropped, all of them are released in the background.
+pub(crate) struct Slots {
+    worker: Arc<Worker>,
+    tasks: FuturesUnordered<BoxFuture<'static, Ended>>,
     directives: BTreeMap<Arc<str>, watch::Sender<Directive>>,
 }
 
-impl<P, B, F> Slots<P, B, F>
-where
-    P: Fn(Vec<Arc<str>>) -> BoxFuture<'static, ()>,
-    B: Fn(Arc<str>, watch::Receiver<Directive>, Prepared) -> F,
-    F: Future<Output = Result<Arc<str>, Error>>,
-{
-    pub(crate) fn new(prepare: P, begin: B) -> Slots<P, B, F> {
+impl Slots {
+    pub(crate) fn new(worker: Arc<Worker>) -> Slots {
         Slots {
-            prepare,
-            begin,
-            futures: OrderedFutures::new(),
+            worker,
+            tasks: FuturesUnordered::new(),
             directives: BTreeMap::new(),
         }
     }
@@ -41,10 +39,8 @@ where
     /// Follows a new plan. A partition that is not in it is released.
     pub(crate) fn follow(&mut self, planned: BTreeMap<Arc<str>, Directive>) {
         for (id, directive) in &self.directives {
-            set(
-                directive,
-                planned.get(id).copied().unwrap_or(Directive::Leave),
-            );
+            let now = planned.get(id).copied();
+            set(directive, now.unwrap_or(Directive::Leave));
         }
         let is_new = |it: &(Arc<str>, Directive)| {
             it.1 == Directive::Own && !self.directives.contains_key(&it.0)
@@ -52,7 +48,7 @@ where
         let new: Vec<Arc<str>> = planned.into_iter().filter(is_new).map(|it| it.0).collect();
         for ids in new.chunks(MANY) {
             let prepared = match ids.len() >= FEW {
-                true => (self.prepare)(ids.to_vec()),
+                true => self.worker.clone().prepare(ids.to_vec()).boxed(),
                 false => ready(()).boxed(),
             };
             let prepared = prepared.shared();
@@ -62,7 +58,7 @@ where
         }
     }
 
-    /// Gives all partitions the same directive, and begins no further one.
+    /// Gives all partitions the same directive, which is another one than to own.
     pub(crate) fn all(&mut self, directive: Directive) {
         for sender in self.directives.values() {
             set(sender, directive);
@@ -72,44 +68,40 @@ where
     fn start(&mut self, id: Arc<str>, prepared: Prepared) {
         let (sender, receiver) = watch::channel(Directive::Own);
         self.directives.insert(id.clone(), sender);
-        self.futures.push((self.begin)(id, receiver, prepared));
+        let session = &self.worker.assignment.session;
+        let kept = self.worker.clone().keep(id, receiver, prepared);
+        let mut task = Task::spawn(session.runtime(), &**session.ensemble(), kept);
+        self.tasks.push(async move { task.output().await }.boxed());
     }
 
-    /// Runs the futures. Returns once none is left; see [`run`](Self::run).
-    pub(crate) async fn run_to_the_end(&mut self) -> Result<(), Error> {
-        while let Some(ended) = self.futures.next().await {
-            self.ended(&ended?);
-        }
-        Ok(())
-    }
-
-    /// Runs the futures until the error of one.
+    /// Runs until the error of one, or until no partition is left.
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped, and the method called again.
-    pub(crate) async fn run(&mut self) -> Error {
-        loop {
-            match self.futures.next().await {
-                Some(Ok(id)) => self.ended(&id),
-                Some(Err(error)) => return error,
-                None => std::future::pending().await,
+    pub(crate) async fn run_to_the_end(&mut self) -> Result<(), Error> {
+        while let Some(ended) = self.tasks.next().await {
+            let Some(id) = ended.transpose()? else {
+                continue;
+            };
+            // A plan may have come since the task has looked at its directive.
+            let directive = self.directives.remove(&id);
+            if directive.is_some_and(|it| *it.borrow() == Directive::Own) {
+                self.start(id, ready(()).boxed().shared());
             }
         }
+        Ok(())
     }
 
-    /// A future has ended: its directive was another one than to own.
-    ///
-    /// No plan can have come since, because the future ends in the poll that looks at the directive.
-    fn ended(&mut self, id: &str) {
-        self.directives.remove(id);
+    /// Runs until the error of one. See [`run_to_the_end`](Self::run_to_the_end).
+    pub(crate) async fn run(&mut self) -> Error {
+        match self.run_to_the_end().await {
+            Err(error) => error,
+            Ok(()) => pending().await,
+        }
     }
 }
 
 fn set(sender: &watch::Sender<Directive>, directive: Directive) {
-    sender.send_if_modified(|now| {
-        let is_new = *now != directive;
-        *now = directive;
-        is_new
-    });
+    sender.send_if_modified(|now| std::mem::replace(now, directive) != directive);
 }

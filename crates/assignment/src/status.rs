@@ -1,28 +1,28 @@
 //! The state of an assignment at one moment, for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
 
-use crate::children::Children;
-use crate::kept_state::KeptState;
+use crate::children::{Children, read_children};
+use crate::kept::{keep, known};
 use crate::layout::{FREEZE, Layout};
 use crate::member::MemberData;
-use crate::next_plans::{OWN, WorkerPlan};
+use crate::next_plans::OWN;
 use crate::owned::{Owner, owners};
 use crate::plan::PlannedPartition;
-use crate::plans::{NotRead, Plans, plans_of};
+use crate::plans::Plans;
 use crate::recorded::{self, Recorded, unreadable};
+use crate::state::StateOf;
 
 /// What changes within this time leads to one new value of [`watch_status`].
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The state of an assignment, as [`status`](crate::AssignmentOperator::status) reads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssignmentStatus {
     /// The partitions, in the order of their names.
@@ -81,43 +81,40 @@ pub struct WorkerStatus {
     pub planned: usize,
 }
 
+/// The directories that a status is made of.
+fn directories(layout: &Layout) -> [&NodePath; 6] {
+    [
+        &layout.workers,
+        &layout.owned,
+        &layout.plan,
+        &layout.orders,
+        &layout.drains,
+        &layout.pins,
+    ]
+}
+
 /// Reads the state.
 pub(crate) async fn read_status(
     server: &dyn ServerSession,
     layout: &Layout,
 ) -> Result<AssignmentStatus, Error> {
     let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
-    let read = async |directory: &NodePath| read_children(server, directory).await.map_err(failed);
-    let members = read(&layout.workers).await?;
-    let owned = read(&layout.owned).await?;
-    let orders = read(&layout.orders).await?;
-    let drains = read(&layout.drains).await?;
-    let pins = read(&layout.pins).await?;
-    let partitions = match recorded::read(server, &layout.partitions).await {
-        Ok(record) => match record.recorded {
-            Recorded::Partitions(partitions) => partitions.planned().clone(),
-            Recorded::Nothing => Arc::default(),
-            Recorded::Unreadable(path, problem) => return Err(unreadable(&path, &problem)),
-        },
-        Err(error) if error.is(Refusal::NoNode) => Arc::default(),
-        Err(error) => return Err(failed(error)),
+    let mut children = Vec::new();
+    for directory in directories(layout) {
+        children.push(match read_children(server, directory).await {
+            Err(error) if error.is(Refusal::NoNode) => Children::new(),
+            read => read.map_err(failed)?,
+        });
+    }
+    let recorded = match recorded::read(server, &layout.partitions).await {
+        Err(error) if error.is(Refusal::NoNode) => Recorded::Nothing,
+        read => read.map_err(failed)?.0,
     };
-    let plans = match Plans::read(server, &layout.plan).await {
-        Ok(plans) => plans.all(),
-        Err(NotRead::Server(error)) if error.is(Refusal::NoNode) => BTreeMap::new(),
-        Err(NotRead::Server(error)) => return Err(failed(error)),
-        Err(NotRead::OtherVersion(path, problem)) => return Err(unreadable(&path, &problem)),
-    };
-    let parts = Parts {
-        members: &members,
-        owned: &owned,
-        orders: &orders,
-        drains: &drains,
-        pins: &pins,
-        partitions: &partitions,
-        plans: &plans,
-    };
-    Ok(parts.status())
+    if let Recorded::Unreadable(path, problem) = &recorded {
+        return Err(unreadable(path, problem));
+    }
+    let plans = Plans::new(&layout.plan, &children[2])?;
+    Ok(status(&children, &plans, &recorded))
 }
 
 /// Watches the state, by a task that ends with the last receiver.
@@ -125,112 +122,59 @@ pub(crate) async fn watch_status(
     session: &Session,
     layout: &Layout,
 ) -> Result<watch::Receiver<AssignmentStatus>, Error> {
-    let directories = [
-        &layout.workers,
-        &layout.owned,
-        &layout.plan,
-        &layout.orders,
-        &layout.drains,
-        &layout.pins,
-    ];
-    let state = KeptState::new(session, directories, Some(&layout.partitions));
-    let status = |state: &mut KeptState<6>| {
-        let [members, owned, plans, orders, drains, pins] = state.children()?;
-        let partitions = match &*state.record()? {
-            Recorded::Partitions(partitions) => partitions.planned().clone(),
-            Recorded::Nothing | Recorded::Unreadable(..) => Arc::default(),
-        };
-        let parts = Parts {
-            members: &members,
-            owned: &owned,
-            orders: &orders,
-            drains: &drains,
-            pins: &pins,
-            partitions: &partitions,
-            plans: &plans_of(&plans),
-        };
-        Some(parts.status())
+    let state = StateOf::new(directories(layout), &layout.partitions);
+    let plan = layout.plan.clone();
+    let kept = keep(session, state, INTERVAL, move |(children, recorded)| {
+        let plans = Plans::new(&plan, &children[2]).unwrap_or_else(|_| Plans::none(&plan));
+        status(&children, &plans, &recorded)
+    });
+    known(session, &layout.base, kept).await
+}
+
+/// The status, by the children of the [`directories`].
+fn status(children: &[Children], plans: &Plans, recorded: &Recorded) -> AssignmentStatus {
+    let [members, owned, _, orders, drains, pins] = children else {
+        return AssignmentStatus::default();
     };
-    state.watch(session, &layout.base, INTERVAL, status).await
-}
-
-/// The parts that a status is made of.
-struct Parts<'a> {
-    members: &'a Children,
-    owned: &'a Children,
-    orders: &'a Children,
-    drains: &'a Children,
-    pins: &'a Children,
-    partitions: &'a BTreeMap<String, PlannedPartition>,
-    plans: &'a BTreeMap<String, WorkerPlan>,
-}
-
-impl Parts<'_> {
-    fn status(self) -> AssignmentStatus {
-        let Parts {
-            members,
-            owned,
-            orders,
-            drains,
-            pins,
-            partitions,
-            plans,
-        } = self;
-        let owners = owners(owned);
-        let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
-        for (worker, plan) in plans {
-            let own = plan.lines.iter().filter(|(_, word)| *word == OWN);
-            planned.extend(own.map(|(partition, _)| (partition, worker)));
-        }
-        let text = |data: &[u8]| String::from_utf8_lossy(data).trim().to_owned();
-        let partition = |(id, partition): (&String, &PlannedPartition)| PartitionStatus {
-            id: id.clone(),
-            weight: partition.weight,
-            owner: owners.get(id).cloned(),
-            planned: planned.get(id).map(|worker| (*worker).clone()),
-            pinned: pins.get(id).map(|worker| text(worker)),
-        };
-        let pinned_to: BTreeSet<String> = pins.values().map(|worker| text(worker)).collect();
-        let known = members.keys().chain(plans.keys());
-        let ids: BTreeSet<&String> = known.chain(drains.keys()).chain(&pinned_to).collect();
-        let worker = |id: &String| {
-            let member = members.get(id);
-            let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());
-            WorkerStatus {
-                id: id.clone(),
-                is_there: member.is_some(),
-                address: data.address,
-                capacity: data.capacity,
-                zone: data.zone,
-                drained: drains.contains_key(id),
-                set_aside: plans.get(id).is_some_and(|plan| !plan.note.is_empty()),
-                owned: owners.values().filter(|owner| owner.worker == *id).count(),
-                planned: planned.values().filter(|worker| **worker == id).count(),
-            }
-        };
-        AssignmentStatus {
-            partitions: partitions.iter().map(partition).collect(),
-            workers: ids.into_iter().map(worker).collect(),
-            frozen: orders.contains_key(FREEZE),
-        }
+    let partitions = match recorded {
+        Recorded::Partitions(partitions) => partitions.planned().clone(),
+        Recorded::Nothing | Recorded::Unreadable(..) => Default::default(),
+    };
+    let (owners, plans) = (owners(owned), plans.all());
+    let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
+    for (worker, plan) in &plans {
+        let own = plan.lines.iter().filter(|(_, word)| *word == OWN);
+        planned.extend(own.map(|(partition, _)| (partition, worker)));
     }
-}
-
-/// The children of a directory, read once. Empty if there is no such directory.
-async fn read_children(
-    server: &dyn ServerSession,
-    directory: &NodePath,
-) -> Result<Children, ServerError> {
-    let names = match server.list(directory.as_str()).await {
-        Ok(names) if !names.is_empty() => names,
-        Ok(_) => return Ok(Children::new()),
-        Err(error) if error.is(Refusal::NoNode) => return Ok(Children::new()),
-        Err(error) => return Err(error),
+    let text = |data: &[u8]| String::from_utf8_lossy(data).trim().to_owned();
+    let partition = |(id, partition): (&String, &PlannedPartition)| PartitionStatus {
+        id: id.clone(),
+        weight: partition.weight,
+        owner: owners.get(id).cloned(),
+        planned: planned.get(id).map(|worker| (*worker).clone()),
+        pinned: pins.get(id).map(|worker| text(worker)),
     };
-    let path = |name: &String| format!("{directory}/{name}");
-    let paths: Vec<String> = names.iter().map(path).collect();
-    let nodes = server.get_each(&paths).await?;
-    let nodes = names.into_iter().zip(nodes);
-    let found = nodes.filter_map(|(name, node)| Some((name, node?.0.into())));
-    Ok(found.collect())
+    let pinned_to: BTreeSet<String> = pins.values().map(|worker| text(worker)).collect();
+    let known = members.keys().chain(plans.keys());
+    let ids: BTreeSet<&String> = known.chain(drains.keys()).chain(&pinned_to).collect();
+    let worker = |id: &String| {
+        let member = members.get(id);
+        let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());
+        WorkerStatus {
+            id: id.clone(),
+            is_there: member.is_some(),
+            address: data.address,
+            capacity: data.capacity,
+            zone: data.zone,
+            drained: drains.contains_key(id),
+            set_aside: plans.get(id).is_some_and(|plan| !plan.note.is_empty()),
+            owned: owners.values().filter(|owner| owner.worker == *id).count(),
+            planned: planned.values().filter(|worker| **worker == id).count(),
+        }
+    };
+    AssignmentStatus {
+        partitions: partitions.iter().map(partition).collect(),
+        workers: ids.into_iter().map(worker).collect(),
+        frozen: orders.contains_key(FREEZE),
+    }
 }

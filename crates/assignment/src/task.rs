@@ -31,7 +31,13 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    /// Waits for the output. `None` if the runtime of the task has shut down.
+    /// Has the runtime drop the work at its next `.await`.
+    pub(crate) fn stop(&self) {
+        self.handle.abort();
+    }
+
+    /// Waits for the output. `None` if the work was dropped: the task was stopped, or its runtime has
+    /// shut down.
     ///
     /// A panic of the work continues here. Once there was an output, the method must not be called
     /// again.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{Hold, LossReason};
 
@@ -27,14 +26,16 @@ pub(crate) enum WorkEnd {
     /// It has returned.
     Returned(Result<(), String>),
     Lost(LossReason),
-    /// It was told to end, and was dropped.
+    /// It was stopped, or its runtime has shut down.
     Dropped,
 }
 
 /// Work on one partition. If the value is dropped, so is the work, and then its hold.
 pub(crate) struct Job {
-    task: Task<(Hold, WorkEnd)>,
-    stop: Option<oneshot::Sender<()>>,
+    /// The task has the hold, too. So the partition is released only after the work is dropped,
+    /// though the work may block its thread.
+    hold: Arc<Hold>,
+    task: Task<WorkEnd>,
 }
 
 impl Works {
@@ -66,50 +67,41 @@ impl Works {
     }
 
     /// Begins the work on a partition, under its hold.
-    ///
-    /// The task has the hold. So the partition is released only after the work is dropped, though
-    /// the work may block its thread.
     pub(crate) fn begin(&self, hold: Hold, partition: Partition) -> Job {
-        let (stop, stopped) = oneshot::channel();
-        let begin = self.begin.clone();
+        let hold = Arc::new(hold);
+        let (begin, of_work) = (self.begin.clone(), hold.clone());
         let task = self.spawn(async move {
-            let end = tokio::select! {
-                biased;
-                // An error means that the job is dropped, and this future with it.
-                Ok(()) = stopped => WorkEnd::Dropped,
-                done = hold.run_until_lost(begin(partition)) => match done {
-                    Ok(result) => WorkEnd::Returned(result),
-                    Err(reason) => WorkEnd::Lost(reason),
-                },
-            };
-            (hold, end)
+            let done = of_work.run_until_lost(begin(partition)).await;
+            // Before the output, so that it is the last one then.
+            drop(of_work);
+            match done {
+                Ok(result) => WorkEnd::Returned(result),
+                Err(reason) => WorkEnd::Lost(reason),
+            }
         });
-        Job {
-            task,
-            stop: Some(stop),
-        }
+        Job { hold, task }
     }
 }
 
 impl Job {
-    /// Waits for the end of the work. Returns its hold, unless the runtime has shut down.
+    /// Waits for the end of the work.
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped, and the method called again.
-    pub(crate) async fn ended(&mut self) -> (Option<Hold>, WorkEnd) {
-        match self.task.output().await {
-            Some((hold, end)) => (Some(hold), end),
-            None => (None, WorkEnd::Dropped),
-        }
+    pub(crate) async fn ended(&mut self) -> WorkEnd {
+        self.task.output().await.unwrap_or(WorkEnd::Dropped)
     }
 
     /// Has the work dropped at its next `.await`.
     pub(crate) fn stop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // An error means that the work has ended.
-            let _ = stop.send(());
-        }
+        self.task.stop();
+    }
+
+    /// Takes the hold of work that has [ended](Self::ended).
+    pub(crate) fn into_hold(self) -> Option<Hold> {
+        drop(self.task);
+        Arc::into_inner(self.hold)
     }
 }
 

@@ -9,16 +9,15 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Backoff, Contender, CreateMode, Error, FencingToken, Hold, HoldView, NodePath, Session,
-    SessionState,
+    Backoff, Contender, CreateMode, Error, FencingToken, Hold, HoldView, NodePath, SessionState,
 };
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
-use crate::events::{Release, Reporter};
-use crate::layout::Layout;
-use crate::options::AssignmentOptions;
+use crate::assignment::Assignment;
+use crate::events::Release;
+use crate::owned;
 use crate::partition::Partition;
-use crate::publisher::{Own, Owns};
+use crate::pieces::Lines;
 use crate::sessions::Sessions;
 use crate::work::{Job, WorkEnd, Works};
 
@@ -51,13 +50,10 @@ pub(crate) enum Directive {
 /// What a worker needs to own partitions.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) session: Session,
+    pub(crate) assignment: Assignment,
     pub(crate) sessions: Sessions,
-    pub(crate) layout: Layout,
-    pub(crate) id: Arc<str>,
-    pub(crate) options: AssignmentOptions,
-    pub(crate) owns: Owns,
-    pub(crate) reporter: Reporter,
+    /// What it owns now, for the task that publishes it.
+    pub(crate) owns: watch::Sender<Lines>,
     /// A permit for each lock that the worker enters.
     pub(crate) entries: Arc<Semaphore>,
     pub(crate) works: Works,
@@ -68,10 +64,16 @@ impl Worker {
     ///
     /// Each lock would create its own by three more requests. It does if this fails.
     pub(crate) async fn prepare(self: Arc<Self>, ids: Vec<Arc<str>>) {
-        let Ok(server) = self.session.server(&self.layout.locks).await else {
+        let Assignment {
+            session,
+            layout,
+            options,
+            ..
+        } = &self.assignment;
+        let Ok(server) = session.server(&layout.locks).await else {
             return;
         };
-        let paths = ids.iter().map(|id| format!("{}/{id}", self.layout.locks));
+        let paths = ids.iter().map(|id| format!("{}/{id}", layout.locks));
         let paths: Vec<String> = paths.collect();
         let Ok(found) = server.get_each(&paths).await else {
             return;
@@ -79,7 +81,7 @@ impl Worker {
         let missing = paths.into_iter().zip(found).filter(|it| it.1.is_none());
         let create = |(path, _)| {
             let mode = CreateMode::Container;
-            Operation::create(path, b"", mode, &*self.options.acl)
+            Operation::create(path, b"", mode, &*options.acl)
         };
         let creates: Vec<Operation> = missing.map(create).collect();
         if !creates.is_empty() {
@@ -100,7 +102,7 @@ impl Worker {
         mut directive: watch::Receiver<Directive>,
         prepared: Prepared,
     ) -> Result<Arc<str>, Error> {
-        let Ok(path) = self.layout.locks.join(&id) else {
+        let Ok(path) = self.assignment.layout.locks.join(&id) else {
             // No partition has such a name, so it is never owned.
             until_not_owned(&mut directive).await;
             return Ok(id);
@@ -110,6 +112,7 @@ impl Worker {
             () = until_not_owned(&mut directive) => return Ok(id),
             () = prepared => {}
         }
+        let reporter = &self.assignment.reporter;
         let mut pause = SHORTEST_PAUSE;
         loop {
             let hold = tokio::select! {
@@ -120,20 +123,20 @@ impl Worker {
             let (token, began) = (hold.fencing_token(), Instant::now());
             let since = SystemTime::now();
             self.owns.send_modify(|owns| {
-                owns.insert(id.clone(), Own { token, since });
+                owns.insert(id.to_string(), owned::word(token, since));
             });
-            self.reporter.owned(&id, token, self.owns.borrow().len());
+            reporter.owned(&id, token, self.owns.borrow().len());
             let (hold, release) = self.work(&id, hold, &mut directive).await;
             self.owns.send_modify(|owns| {
                 owns.remove(&*id);
             });
             if let Some(hold) = hold.filter(Hold::is_held) {
                 if let Err(error) = hold.release().await {
-                    self.reporter.not_released(&id, &error);
+                    reporter.not_released(&id, &error);
                 }
             }
             let owns = self.owns.borrow().len();
-            self.reporter.released(&id, token, release, owns);
+            reporter.released(&id, token, release, owns);
             if began.elapsed() >= SHORT_WORK {
                 pause = SHORTEST_PAUSE;
             }
@@ -150,21 +153,19 @@ impl Worker {
 
     /// Warms and acquires, until another try would not help.
     async fn acquire(&self, id: &Arc<str>, path: &NodePath) -> Result<Hold, Error> {
-        let options = LockOptions::new()
-            .name(self.options.name.clone())
-            .data(self.id.as_bytes())
-            .acl(self.options.acl.clone())
-            .entries(self.entries.clone())
-            .after_session_loss(AfterSessionLoss::QueueAnew);
-        if let Some(warm) = &self.options.warm {
+        let options = &self.assignment.options;
+        if let Some(warm) = &options.warm {
             let (warm, partition) = (warm.clone(), id.to_string());
             // The hook may block its thread, in a task of its own.
             let mut warmed = self.works.spawn(async move { warm(partition).await });
-            let limit = self.options.warm_at_most;
-            if timeout(limit, warmed.output()).await.is_err() {
-                self.reporter.not_warmed(id, limit);
-            }
+            warmed.output().await;
         }
+        let options = LockOptions::new()
+            .name(options.name.clone())
+            .data(self.assignment.id.as_bytes())
+            .acl(options.acl.clone())
+            .entries(self.entries.clone())
+            .after_session_loss(AfterSessionLoss::QueueAnew);
         let mut backoff = Backoff::default();
         loop {
             let session = self.sessions.with_room_for(path, ENTRIES);
@@ -173,11 +174,11 @@ impl Worker {
             let _ = session.wait_connected().await;
             match lock.acquire().await {
                 Ok(hold) => return Ok(hold),
-                Err(error) if matches!(self.session.state(), SessionState::Ended(_)) => {
+                Err(error) if matches!(self.assignment.session.state(), SessionState::Ended(_)) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.reporter.not_acquired(id, &error);
+                    self.assignment.reporter.not_acquired(id, &error);
                     self.sessions.forget_ended();
                     backoff.wait().await;
                 }
@@ -187,7 +188,7 @@ impl Worker {
 
     /// Works until the work is done, the hold is lost, or the partition is drained.
     ///
-    /// Returns the hold, unless the work was dropped with its runtime.
+    /// Returns the hold, whose work has ended.
     async fn work(
         &self,
         id: &Arc<str>,
@@ -205,41 +206,49 @@ impl Worker {
         let release = tokio::select! {
             biased;
             release = self.until_drained(&view, directive) => release,
-            (hold, end) = job.ended() => {
+            end = job.ended() => {
                 let release = match end {
                     WorkEnd::Returned(result) => {
-                        self.reporter.worked(id, result);
+                        self.assignment.reporter.worked(id, result);
                         Release::Worked
                     }
                     WorkEnd::Lost(reason) => Release::Lost(reason),
                     WorkEnd::Dropped => Release::Worked,
                 };
-                return (hold, release);
+                return (job.into_hold(), release);
             }
         };
         draining.send_replace(true);
-        self.reporter.draining(id, release);
-        match self.drain(id, &mut job).await {
-            (hold, WorkEnd::Lost(reason)) => (hold, Release::Lost(reason)),
-            (hold, _) => (hold, release),
-        }
+        self.assignment.reporter.draining(id, release);
+        let release = match self.drain(id, &mut job).await {
+            WorkEnd::Lost(reason) => Release::Lost(reason),
+            WorkEnd::Returned(_) | WorkEnd::Dropped => release,
+        };
+        (job.into_hold(), release)
     }
 
     /// Waits for the work to end, for as long as the options say.
-    async fn drain(&self, id: &Arc<str>, job: &mut Job) -> (Option<Hold>, WorkEnd) {
-        if let Some(limit) = self.options.drain_at_most {
+    async fn drain(&self, id: &Arc<str>, job: &mut Job) -> WorkEnd {
+        let Assignment {
+            session,
+            options,
+            reporter,
+            ..
+        } = &self.assignment;
+        let limit = options.drain_at_most;
+        if limit < Duration::MAX {
             if let Ok(ended) = timeout(limit, job.ended()).await {
                 return ended;
             }
-            self.reporter.dropped(id, limit);
+            reporter.dropped(id, limit);
             job.stop();
         }
-        let warn_after = self.session.timeout().unwrap_or(SHORT_WORK);
+        let warn_after = session.timeout().unwrap_or(SHORT_WORK);
         let began = Instant::now();
         loop {
             match timeout(warn_after, job.ended()).await {
                 Ok(ended) => return ended,
-                Err(_) => self.reporter.still_draining(id, began.elapsed()),
+                Err(_) => reporter.still_draining(id, began.elapsed()),
             }
         }
     }
@@ -283,7 +292,12 @@ impl Worker {
         // Somebody may keep other znodes there.
         let waits = |name: &String| name != own && Contender::parse(name, |_| true).is_some();
         // If the session ends, the hold is lost, and this future is dropped.
-        while let Ok(server) = self.session.server(&self.layout.locks).await {
+        while let Ok(server) = self
+            .assignment
+            .session
+            .server(&self.assignment.layout.locks)
+            .await
+        {
             let listed = server.list_and_watch(directory).await;
             drop(server);
             match listed {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use zookeeper_recipes_assignment::{Assignment, Error, Partition, Partitions, Routing, Session};
+use zookeeper_recipes_assignment::{
+    Assignment, AssignmentOperator, Error, Partition, Partitions, Routing, Session,
+};
 use zookeeper_recipes_simulation::EmbeddedServer;
 
 const PATH: &str = "/app/queues";
@@ -98,19 +100,15 @@ async fn work_that_blocks_delays_neither_the_plans_nor_the_work_on_other_partiti
     let observer = Session::connect(&server.connect_string())
         .await
         .expect("it opens");
-    let assignment = Assignment::new(&observer, PATH, Partitions::numbered(4), "observer");
-    let mut routing = assignment
-        .expect("good input")
-        .routing()
-        .await
-        .expect("it opens");
+    let operator = AssignmentOperator::new(&observer, PATH).expect("a good path");
+    let mut routing = operator.routing().await.expect("it opens");
     let closed = Arc::new(Closed::default());
     let gate = Gate(closed.clone());
     let a = Running::start(&server, "a", closed.clone()).await;
     shown(&mut routing, &[("a", 4)]).await;
     let b = Running::start(&server, "b", closed).await;
     let two = shown(&mut routing, &[("a", 2), ("b", 2)]).await;
-    assert_eq!(two.owner("0").map(|owner| &*owner.worker), Some("a"));
+    assert_eq!(two.get("0").map(|owner| &*owner.worker), Some("a"));
     drop(gate);
     a.end().await;
     shown(&mut routing, &[("b", 4)]).await;

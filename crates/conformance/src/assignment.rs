@@ -99,7 +99,7 @@ async fn routing(fleet: &Fleet) -> Kept {
             let routing = routing.borrow_and_update();
             let seen = fleet.owners.seen();
             let is_shown = |(partition, (worker, token)): (&String, &(String, i64))| {
-                let owner = routing.owner(partition);
+                let owner = routing.get(partition);
                 owner.is_some_and(|it| it.worker == *worker && it.fencing_token.get() == *token)
             };
             routing.len() == PARTITIONS && seen.now.iter().all(is_shown)

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use zookeeper_recipes_assignment::{
-    Assignment, AssignmentOptions, Partition, Partitions, Routing, Session,
+    Assignment, AssignmentOperator, AssignmentOptions, Partition, Partitions, Routing, Session,
 };
 
 /// Where the shards are assigned.
@@ -36,7 +36,8 @@ where
         .move_within(Duration::from_secs(3));
     let shards = Partitions::numbered(SHARDS);
     let assignment = Assignment::with_options(&session, PATH, shards, id, options)?;
-    let pages = tokio::spawn(serve(assignment.clone(), listener));
+    let routing = AssignmentOperator::new(&session, PATH)?.routing().await?;
+    let pages = tokio::spawn(serve(routing, listener));
     assignment.run(shutdown, work).await?;
     pages.abort();
     session.close().await;
@@ -55,8 +56,7 @@ pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
 }
 
 /// Answers each request with the routing: a line for each shard with its owner.
-async fn serve(assignment: Assignment, listener: TcpListener) -> anyhow::Result<()> {
-    let routing = assignment.routing().await?;
+async fn serve(routing: watch::Receiver<Routing>, listener: TcpListener) -> anyhow::Result<()> {
     loop {
         let (connection, _) = listener.accept().await?;
         tokio::spawn(answer(connection, routing.clone()));

@@ -230,11 +230,8 @@ async fn thousands_of_partitions_are_owned_by_records_in_pieces() {
     let mut fleet = fleet(5_000);
     fleet.partitions = Partitions::named((0..5_000).map(|it| format!("tenant-number-{it:05}")));
     let session = fleet.session("client").await;
-    let mut routing = fleet
-        .assignment(&session, "client")
-        .routing()
-        .await
-        .expect("open");
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let mut routing = operator.routing().await.expect("open");
     fleet.start("a").await;
     let all = timeout(LONG, routing.wait_for(|routing| routing.len() == 5_000)).await;
     drop(all.expect("in time").expect("open"));
@@ -396,7 +393,8 @@ async fn record_that_names_missing_parts_is_an_error_and_can_be_replaced() {
         error.to_string().contains("a part that is missing"),
         "{error}"
     );
-    let replaced = timeout(LONG, worker.set_partitions(Partitions::numbered(3))).await;
+    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let replaced = timeout(LONG, operator.set_partitions(Partitions::numbered(3))).await;
     replaced.expect("in time").expect("replaced");
     fleet
         .until("owned", |judge| judge.owners().len() == 3)

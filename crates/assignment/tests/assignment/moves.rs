@@ -123,7 +123,7 @@ async fn work_that_does_not_end_is_dropped_after_the_limit_and_the_others_contin
 #[tokio::test(start_paused = true)]
 async fn work_without_a_limit_keeps_its_partition_until_it_ends() {
     let mut fleet = fleet(2);
-    fleet.options = AssignmentOptions::new().drain_without_limit();
+    fleet.options = AssignmentOptions::new().drain_at_most(Duration::MAX);
     let dropped = start_stubborn(&mut fleet, "a").await;
     fleet.balanced(&["a"]).await;
     fleet.start("b").await;
@@ -136,7 +136,7 @@ async fn work_without_a_limit_keeps_its_partition_until_it_ends() {
 #[tokio::test(start_paused = true)]
 async fn waiters_for_many_partitions_do_not_bar_one_another_from_the_queues() {
     let mut fleet = fleet(160);
-    fleet.options = AssignmentOptions::new().drain_without_limit();
+    fleet.options = AssignmentOptions::new().drain_at_most(Duration::MAX);
     start_stubborn(&mut fleet, "a").await;
     fleet.balanced(&["a"]).await;
     let administrator = fleet.simulation.administrator();

@@ -28,7 +28,7 @@ async fn each_partition_is_owned_by_one_of_the_workers() {
 async fn routing_shows_the_owner_with_its_address_and_its_token() {
     let mut fleet = fleet(4);
     let session = fleet.session("client").await;
-    let client = fleet.assignment(&session, "client");
+    let client = AssignmentOperator::new(&session, PATH).expect("a good path");
     let mut routing = client.routing().await.expect("open");
     assert!(routing.borrow().is_empty());
     fleet.start("a").await;
@@ -42,7 +42,7 @@ async fn routing_shows_the_owner_with_its_address_and_its_token() {
         shown.eq(owners.clone())
     });
     let shown = timeout(LONG, shown).await.expect("in time").expect("open");
-    let owner = shown.owner("0").expect("it is owned");
+    let owner = &shown["0"];
     assert_eq!(owner.address, format!("{}:8080", owner.worker));
     let lock = fleet.simulation.administrator();
     let lock = lock.tree().into_iter().find(|node| {

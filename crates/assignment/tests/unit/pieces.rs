@@ -27,16 +27,19 @@ proptest! {
         let half = first.len() / 2;
         let cut = |(index, it): (usize, (&String, &String))| (index < half, (it.0.clone(), it.1.clone()));
         let (left, right): (Vec<_>, Vec<_>) = first.iter().enumerate().map(cut).partition(|it| it.0);
-        let old: Vec<Lines> = [left, right]
-            .map(|it| it.into_iter().map(|it| it.1).collect::<Lines>())
+        let old: Vec<Piece> = [left, right]
+            .map(|it| {
+                let lines = it.into_iter().map(|it| it.1).collect::<Lines>();
+                Piece { of: 0, note: String::new(), lines }
+            })
             .into();
-        let new = arrange(&old, second.clone(), String::len);
-        let all: Vec<_> = new.iter().flatten().collect();
+        let new = arrange(&old, "", second.clone());
+        let all: Vec<_> = new.iter().flat_map(|it| &it.lines).collect();
         prop_assert_eq!(all.len(), second.len());
         prop_assert!(all.into_iter().all(|(partition, word)| second.get(partition) == Some(word)));
         for (index, piece) in old.iter().enumerate() {
-            for partition in piece.keys().filter(|it| second.contains_key(*it)) {
-                prop_assert!(new[index].contains_key(partition));
+            for partition in piece.lines.keys().filter(|it| second.contains_key(*it)) {
+                prop_assert!(new[index].lines.contains_key(partition));
             }
         }
     }
@@ -45,17 +48,13 @@ proptest! {
 #[test]
 fn long_record_is_in_several_pieces_that_are_complete_together() {
     let partition = |it: usize| (format!("partition-{it}"), "own".to_owned());
-    let pieces = arrange(&[], (0..10_000).map(partition).collect(), String::len);
+    let pieces = arrange(&[], "note", (0..10_000).map(partition).collect());
     assert!(pieces.len() > 4, "{}", pieces.len());
-    let of = pieces.len();
-    let piece = |(index, lines): (usize, &Lines)| {
-        let (note, lines) = (String::new(), lines.clone());
-        let piece = Piece { of, note, lines };
-        assert!(piece.text("plan").len() < FULL + 100);
-        (name("w", index), piece)
-    };
-    let mut found: Vec<_> = pieces.iter().enumerate().map(piece).collect();
-    assert_eq!(complete(found.clone())["w"].1, pieces);
+    let longest = pieces.iter().map(|it| it.text("plan").len()).max();
+    assert!(longest < Some(FULL + 100), "{longest:?}");
+    let named = |(index, piece): (usize, &Piece)| (name("w", index), piece.clone());
+    let mut found: Vec<_> = pieces.iter().enumerate().map(named).collect();
+    assert_eq!(complete(found.clone())["w"], pieces);
     found.remove(2);
     assert!(complete(found).is_empty());
 }

@@ -5,6 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::PlannedPartition;
 
 /// What happens to a fleet.
 #[derive(Clone, Debug)]
@@ -36,9 +37,7 @@ fn event() -> impl Strategy<Value = Event> {
 #[derive(Clone, Debug)]
 struct Fleet {
     view: View,
-    goal: Goal,
-    patience: Patience,
-    window: Window,
+    planner: Planner,
     now: Instant,
     token: i64,
     /// How often each partition got an owner.
@@ -57,14 +56,15 @@ impl Fleet {
         };
         Fleet {
             view: View {
-                partitions: Arc::new(weights.iter().enumerate().map(partition).collect()),
+                input: Input {
+                    partitions: Arc::new(weights.iter().enumerate().map(partition).collect()),
+                    ..Input::default()
+                },
                 max_moves,
                 move_within: Duration::from_secs(60),
                 ..View::default()
             },
-            goal: Goal::default(),
-            patience: Patience::default(),
-            window: Window::default(),
+            planner: Planner::default(),
             now: Instant::now(),
             token: 0,
             grants: BTreeMap::new(),
@@ -74,9 +74,10 @@ impl Fleet {
     fn happen(&mut self, event: &Event) {
         let id = |worker: &u8| format!("w{worker}");
         let partition = |number: &u8| {
-            let count = self.view.partitions.len();
+            let count = self.view.input.partitions.len();
             let name = self
                 .view
+                .input
                 .partitions
                 .keys()
                 .nth(usize::from(*number) % count);
@@ -85,41 +86,33 @@ impl Fleet {
         match event {
             Event::Comes(worker, capacity, zone) => {
                 let zone = zone.map(|zone| format!("z{zone}"));
-                let worker = self.view.workers.entry(id(worker)).or_default();
+                let worker = self.view.input.workers.entry(id(worker)).or_default();
                 worker.capacity = *capacity;
                 worker.zone = zone;
             }
             Event::Goes(worker) => {
-                self.view.workers.remove(&id(worker));
+                self.view.input.workers.remove(&id(worker));
                 let owned = &mut self.view.owned;
                 owned.retain(|_, (owner, _)| *owner != id(worker));
             }
             Event::Drains(worker) | Event::Undrains(worker) => {
-                if let Some(found) = self.view.workers.get_mut(&id(worker)) {
+                if let Some(found) = self.view.input.workers.get_mut(&id(worker)) {
                     found.drained = matches!(event, Event::Drains(_));
                 }
             }
             Event::Pins(number, worker) => {
                 let name = partition(number);
-                self.view.pins.insert(name, id(worker));
+                self.view.input.pins.insert(name, id(worker));
             }
-            Event::Unpins(number) => drop(self.view.pins.remove(&partition(number))),
-            Event::Freezes(frozen) => self.view.frozen = *frozen,
+            Event::Unpins(number) => drop(self.view.input.pins.remove(&partition(number))),
+            Event::Freezes(frozen) => self.view.input.frozen = *frozen,
         }
     }
 
     /// The leader plans, and begins no more moves than may be under way.
     fn plan(&mut self) {
         let before = self.under_way();
-        let Fleet {
-            view,
-            goal,
-            patience,
-            window,
-            now,
-            ..
-        } = self;
-        let next = view.next(goal, patience, window, *now);
+        let next = self.planner.next(&self.view, self.now);
         self.view.plans = next.plans;
         let after = self.under_way();
         assert!(
@@ -146,11 +139,11 @@ impl Fleet {
 
     /// Ends each move for which `ends` says so.
     fn carry_out(&mut self, mut ends: impl FnMut(&str) -> bool) {
-        let names: Vec<String> = self.view.partitions.keys().cloned().collect();
+        let names: Vec<String> = self.view.input.partitions.keys().cloned().collect();
         for name in names {
             let next = self
                 .next_owner(&name)
-                .filter(|it| self.view.workers.contains_key(it));
+                .filter(|it| self.view.input.workers.contains_key(it));
             if let Some(next) = next.filter(|_| ends(&name)) {
                 self.token += 1;
                 self.view.owned.insert(name.clone(), (next, self.token));
@@ -161,10 +154,10 @@ impl Fleet {
 
     /// Plans and moves until nothing changes. A new leader plans each time, if `deposes`.
     fn settle(&mut self, deposes: bool) {
-        let most = 3 * self.view.partitions.len() + 10;
+        let most = 3 * self.view.input.partitions.len() + 10;
         for _ in 0..most {
             if deposes {
-                self.goal = Goal::default();
+                self.planner.goal = Goal::default();
             }
             let (plans, owned) = (self.view.plans.clone(), self.view.owned.clone());
             self.plan();
@@ -196,7 +189,7 @@ proptest! {
         for (event, seed) in &events {
             fleet.happen(event);
             if seed % 7 == 0 {
-                fleet.goal = Goal::default();
+                fleet.planner.goal = Goal::default();
             }
             fleet.plan();
             // Some moves end, and the others go on or fail.
@@ -207,9 +200,9 @@ proptest! {
             });
         }
         fleet.settle(deposes);
-        let takes = fleet.view.workers.values().any(|worker| !worker.drained);
+        let takes = fleet.view.input.workers.values().any(|worker| !worker.drained);
         let owned = fleet.view.owned.len();
-        prop_assert!(!takes || owned == fleet.view.partitions.len(), "{owned} are owned");
+        prop_assert!(!takes || owned == fleet.view.input.partitions.len(), "{owned} are owned");
     }
 
     #[test]
@@ -246,7 +239,7 @@ proptest! {
         for ((capacity, zone), worker) in workers.iter().zip(0..) {
             fleet.happen(&Event::Comes(worker, *capacity, *zone));
         }
-        let names: Vec<String> = fleet.view.partitions.keys().cloned().collect();
+        let names: Vec<String> = fleet.view.input.partitions.keys().cloned().collect();
         for ((name, (.., owner)), token) in names.into_iter().zip(&partitions).zip(1..) {
             let owner = format!("w{owner}");
             let plan = fleet.view.plans.entry(owner.clone()).or_default();

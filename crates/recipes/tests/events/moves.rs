@@ -20,7 +20,9 @@ const NAME: &str = "queues";
 
 async fn worker(simulation: &Simulation, id: &str) -> Assignment {
     let session = simulation.session(id).await.expect("it opens");
-    let options = AssignmentOptions::new().name(NAME).drain_without_limit();
+    let options = AssignmentOptions::new()
+        .name(NAME)
+        .drain_at_most(Duration::MAX);
     let partitions = Partitions::numbered(2);
     Assignment::with_options(&session, PATH, partitions, id, options).expect("good input")
 }

@@ -34,9 +34,6 @@ const fn place(path: &'static str, guarded: &'static str) -> Place {
     Place { path, guarded }
 }
 
-/// Longer than any run.
-const FOR_GOOD: Duration = Duration::from_secs(1_000_000);
-
 /// The workers of a run, and what is known of them.
 pub(crate) struct Fleet<'a> {
     pub(crate) simulation: &'a Simulation,
@@ -65,7 +62,6 @@ pub(crate) struct Fleet<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) grace: Duration,
-    pub(crate) plan_interval: Duration,
     pub(crate) warm: Duration,
     pub(crate) move_within: Duration,
     pub(crate) drain_at_most: Duration,
@@ -106,7 +102,6 @@ impl<'a> Fleet<'a> {
         let mut options = AssignmentOptions::new()
             .max_moves(self.max_moves)
             .grace(self.times.grace)
-            .plan_interval(self.times.plan_interval)
             .move_within(self.times.move_within)
             .drain_at_most(self.times.drain_at_most);
         if let Some(about) = self.traits.workers.get(worker) {
@@ -116,18 +111,14 @@ impl<'a> Fleet<'a> {
             }
         }
         match self.traits.hang(worker) {
-            Some(Hang::GivesNone) => return options.drain_without_limit(),
+            Some(Hang::GivesNone) => return options.drain_at_most(Duration::MAX),
             Some(Hang::TakesNone) => {
                 let hung = self.hung.subscribe();
                 let hangs = move |_| {
                     let mut hung = hung.clone();
                     async move { drop(hung.wait_for(|hung| !hung).await) }
                 };
-                // No limit drops the hook.
-                return options
-                    .warm(hangs)
-                    .warm_at_most(FOR_GOOD)
-                    .move_within(FOR_GOOD * 2);
+                return options.warm(hangs);
             }
             None => {}
         }
@@ -183,13 +174,12 @@ pub(crate) fn ledger_of<'a>(ledgers: &'a [Arc<Ledger>], partition: &str) -> Opti
 fn draw_times(schedule: &Schedule, rng: &mut Rng) -> Times {
     let timeout = schedule.options.session_timeout;
     let mut milliseconds = |from: u64, to: u64| Duration::from_millis(rng.u64(from..=to));
-    let (plan_interval, warm) = (milliseconds(1, 500), milliseconds(1, 2_000));
+    let warm = milliseconds(1, 2_000);
     let (drain_at_most, more) = (milliseconds(500, 4_000), milliseconds(1_000, 20_000));
     Times {
         grace: [Duration::ZERO, Duration::ZERO, timeout, timeout * 3][rng.usize(..4)],
-        plan_interval,
         warm: if rng.bool() { Duration::ZERO } else { warm },
-        // A hook may take 30 s.
+        // Faults alone make no move late.
         move_within: drain_at_most + Duration::from_secs(30) + more,
         drain_at_most,
     }

@@ -10,12 +10,15 @@ use zookeeper_recipes_assignment::{
 };
 
 use super::fleet::{Fleet, PATH};
-use super::traits::{Hang, PARTITIONS};
+use super::traits::PARTITIONS;
 use crate::findings::Findings;
 use crate::lasting_faults::LastingFaults;
 use crate::process;
 use crate::run::settles;
 use crate::schedule::Schedule;
+
+/// The least time between two plans.
+const PLAN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest pause of a worker whose work has returned early.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -40,15 +43,10 @@ impl Fleet<'_> {
     }
 
     /// While a worker hangs, all partitions are owned, and a drain comes to its end.
-    ///
-    /// A leader that hangs has no limit for moves.
     async fn stops_no_other(&self, schedule: &Schedule) {
-        let Some((hung, hang)) = &self.traits.hangs else {
+        let Some((hung, _)) = &self.traits.hangs else {
             return;
         };
-        if *hang == Hang::TakesNone && self.leader().as_ref() == Some(hung) {
-            return;
-        }
         let late = self.times.move_within * 6;
         let patience = self.moved_within(schedule) + late;
         settles(&self.setting.ledger, patience, || {
@@ -65,16 +63,6 @@ impl Fleet<'_> {
         .await;
     }
 
-    /// The worker that leads.
-    fn leader(&self) -> Option<String> {
-        let tree = self.simulation.administrator().tree().into_iter();
-        let directory = format!("{PATH}/leader/");
-        let contenders = tree.filter(|node| node.path.starts_with(&directory));
-        let number = |path: &str| path.rsplit('-').next().map(str::to_owned);
-        let first = contenders.min_by_key(|node| number(&node.path))?;
-        Some(String::from_utf8_lossy(&first.data).into_owned())
-    }
-
     /// How long it takes at most until all partitions are owned, after the last fault has mended.
     ///
     /// A worker whose session is over opens another, as each contender does. The grace of a worker
@@ -82,14 +70,14 @@ impl Fleet<'_> {
     /// again after a pause.
     fn owned_within(&self, schedule: &Schedule) -> Duration {
         let times = &self.times;
-        let planned = (times.grace + times.plan_interval) * 2 + times.warm;
+        let planned = (times.grace + PLAN_INTERVAL) * 2 + times.warm;
         schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE
     }
 
     /// How long all moves take at most, one after the other.
     fn moved_within(&self, schedule: &Schedule) -> Duration {
         let times = &self.times;
-        let one = times.plan_interval * 2
+        let one = PLAN_INTERVAL * 2
             + times.warm
             + times.move_within
             + times.drain_at_most
@@ -105,7 +93,7 @@ impl Fleet<'_> {
         session
             + drift
             + times.grace
-            + times.plan_interval * 2
+            + PLAN_INTERVAL * 2
             + times.warm
             + schedule.hands_on_within()
             + schedule.learns_within()

@@ -1,6 +1,7 @@
 //! Single plans of the leader.
 
 use super::*;
+use crate::next_plans::{GIVE, WorkerPlan};
 
 /// The words of a worker's plan, by partition.
 type Words<'a> = (&'a str, &'a [(&'a str, &'a str)]);
@@ -15,7 +16,7 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
     for (worker, words) in plans {
         let lines = words.iter().map(|(partition, word)| {
             let partition = partition.to_string();
-            Arc::make_mut(&mut view.partitions).insert(partition.clone(), Default::default());
+            Arc::make_mut(&mut view.input.partitions).insert(partition.clone(), Default::default());
             (partition, word.to_string())
         });
         let plan = WorkerPlan {
@@ -23,7 +24,9 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
             ..WorkerPlan::default()
         };
         view.plans.insert(worker.to_string(), plan);
-        view.workers.insert(worker.to_string(), Default::default());
+        view.input
+            .workers
+            .insert(worker.to_string(), Default::default());
     }
     for (partition, worker, token) in owned {
         let owner = (worker.to_string(), *token);
@@ -34,13 +37,7 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
 
 /// The next plans, by a leader that begins.
 fn planned(view: &View) -> Next {
-    let (mut goal, mut patience) = (Goal::default(), Patience::default());
-    view.next(
-        &mut goal,
-        &mut patience,
-        &mut Window::default(),
-        Instant::now(),
-    )
+    Planner::default().next(view, Instant::now())
 }
 
 fn word<'a>(next: &'a Next, worker: &str, partition: &str) -> Option<&'a str> {
@@ -54,8 +51,8 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
         &[("a", &[("p", GIVE)]), ("b", &[("p", OWN)])],
         &[("p", "a", 7)],
     );
-    view.workers.remove("b");
-    view.awaited.insert("b".to_owned());
+    view.input.workers.remove("b");
+    view.input.awaited.insert("b".to_owned());
     let next = planned(&view);
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "p"), None);
@@ -64,8 +61,8 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
 #[test]
 fn awaited_worker_keeps_a_partition_that_nobody_owns() {
     let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
-    view.workers.remove("b");
-    view.awaited.insert("b".to_owned());
+    view.input.workers.remove("b");
+    view.input.awaited.insert("b".to_owned());
     assert_eq!(word(&planned(&view), "b", "p"), Some(OWN));
 }
 

@@ -1,0 +1,50 @@
+//! The state of an assignment at the server: several directories, and the record of the partitions.
+
+use futures_util::future::{FutureExt, select_all, try_join_all};
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{NodePath, ServerError};
+
+use crate::children::{Children, ChildrenOf};
+use crate::kept::Source;
+use crate::recorded::{RecordAt, Recorded};
+
+/// Several directories, and the record of the partitions.
+pub(crate) struct StateOf<const N: usize> {
+    directories: [ChildrenOf; N],
+    record: RecordAt,
+}
+
+impl<const N: usize> StateOf<N> {
+    pub(crate) fn new(directories: [&NodePath; N], record: &NodePath) -> StateOf<N> {
+        StateOf {
+            directories: directories.map(ChildrenOf::new),
+            record: RecordAt::new(record),
+        }
+    }
+}
+
+impl<const N: usize> Source for StateOf<N> {
+    /// The children of each directory, in their order.
+    type Value = (Vec<Children>, Recorded);
+
+    fn path(&self) -> &NodePath {
+        self.record.path()
+    }
+
+    fn reset(&mut self) {
+        self.directories.iter_mut().for_each(Source::reset);
+        self.record.reset();
+    }
+
+    async fn read(&mut self, server: &dyn ServerSession) -> Result<Self::Value, ServerError> {
+        let children = self.directories.iter_mut().map(|it| it.read(server));
+        let children = try_join_all(children).await?;
+        Ok((children, self.record.read(server).await?))
+    }
+
+    async fn changed(&mut self) {
+        let directories = self.directories.iter_mut().map(|it| it.changed().boxed());
+        let record = self.record.changed().boxed();
+        select_all(directories.chain([record])).await;
+    }
+}
