@@ -231,6 +231,6 @@ impl Fleet<'_> {
 
 /// The worker of each partition that the routing shows.
 fn shown(routing: &Routing) -> BTreeMap<String, String> {
-    let worker = |(id, owner): (&str, &Owner)| (id.to_owned(), owner.worker.clone());
+    let worker = |(id, owner): (&String, &Owner)| (id.clone(), owner.worker.clone());
     routing.iter().map(worker).collect()
 }
