@@ -1,6 +1,5 @@
 //! The report of a bench: Markdown for people, CSV for programs, SVG for both.
 
-mod bands;
 mod machine;
 mod plot;
 mod table;
@@ -11,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-pub use bands::{Band, Bands};
 pub use machine::Machine;
 pub use plot::{Plot, Series};
 pub use table::{Cell, Table, shown};
@@ -86,24 +84,10 @@ impl Report {
     ///
     /// If the picture cannot be drawn.
     pub fn plot(&mut self, name: &str, plot: &Plot) -> anyhow::Result<()> {
-        self.picture(name, &plot.title, plot.to_svg()?);
-        Ok(())
-    }
-
-    /// Adds a picture of bands, which is written as `<bench>-<name>.svg`.
-    ///
-    /// # Errors
-    ///
-    /// If the picture cannot be drawn.
-    pub fn bands(&mut self, name: &str, bands: &Bands) -> anyhow::Result<()> {
-        self.picture(name, &bands.title, bands.to_svg()?);
-        Ok(())
-    }
-
-    fn picture(&mut self, name: &str, title: &str, svg: String) {
         let file = format!("{}-{name}.svg", self.name);
-        self.paragraph(&format!("![{title}]({file})"));
-        self.files.push((file, svg));
+        self.paragraph(&format!("![{}]({file})", plot.title));
+        self.files.push((file, plot.to_svg()?));
+        Ok(())
     }
 
     /// Writes the text as `<bench>.md`, and the other files beside it, and prints their paths.

@@ -145,8 +145,9 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
         let [few, many] = bytes_without_lists[..] else {
             return Err(format!("not two rows for {way} in {file}").into());
         };
-        // A contender that has never waited has no watch on its own znode, and gets no notification.
-        assert!((few - many).abs() < 20.0, "{file}, {way}: {few}, {many}");
+        // A contender that has never waited has no watch on its own znode, and gets no notification. Two
+        // neighbours of one session get one of 100 bytes together. A list would be 880 bytes longer.
+        assert!((few - many).abs() < 120.0, "{file}, {way}: {few}, {many}");
     }
     Ok(())
 }

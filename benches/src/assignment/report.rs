@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_benches::report::{Band, Bands, Cell, Machine, Report, Table};
+use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 
 use crate::memory::Memory;
 use crate::phases::{Phase, Phases};
@@ -93,7 +93,7 @@ fn report_restarts(report: &mut Report, found: &[Restart]) -> anyhow::Result<()>
             true => "restart",
             false => "restart-grace",
         };
-        report.bands(name, &picture(restart))?;
+        report.plot(name, &picture(restart))?;
     }
     report.paragraph(
         "Each worker leaves, closes its session and starts again, one after the other. The next one \
@@ -106,7 +106,7 @@ fn report_restarts(report: &mut Report, found: &[Restart]) -> anyhow::Result<()>
 fn report_weighted(report: &mut Report, found: &Weighted) -> anyhow::Result<()> {
     report.heading("Weights, one move at a time");
     report.table("weighted", &weighted(found));
-    report.bands("weighted", &loads(found))?;
+    report.plot("weighted", &loads(found))?;
     report.paragraph(
         "Twelve partitions of weights from 1 to 7. Four workers come, one after the other, and the \
          first one leaves. At most one partition with an owner moves at once. After each event the \
@@ -131,7 +131,7 @@ fn weighted(found: &Weighted) -> Table {
     )
 }
 
-fn loads(found: &Weighted) -> Bands {
+fn loads(found: &Weighted) -> Plot {
     bands(
         "Owned weight, one move at a time",
         "owned weight",
@@ -261,7 +261,7 @@ fn restarts(restarts: &[Restart]) -> Table {
     )
 }
 
-fn picture(restart: &Restart) -> Bands {
+fn picture(restart: &Restart) -> Plot {
     let title = match restart.grace.is_zero() {
         true => "Owned partitions in a rolling restart",
         false => "The same with a grace",
@@ -270,17 +270,21 @@ fn picture(restart: &Restart) -> Bands {
     bands(title, "owned partitions", workers, &restart.samples)
 }
 
-fn bands(title: &str, up: &str, workers: usize, samples: &[Sample]) -> Bands {
-    let heights = |worker: usize| samples.iter().map(move |it| it.by_worker[worker] as f64);
-    let bands = (0..workers).map(|worker| Band {
+fn bands(title: &str, up: &str, workers: usize, samples: &[Sample]) -> Plot {
+    let heights = |worker: usize| {
+        let points = samples.iter();
+        points.map(move |it| (it.at, it.by_worker[worker] as f64))
+    };
+    let series = (0..workers).map(|worker| Series {
         name: format!("worker {worker}"),
-        heights: heights(worker).collect(),
+        points: heights(worker).collect(),
     });
-    Bands {
+    Plot {
         title: title.to_owned(),
         right: "seconds".to_owned(),
         up: up.to_owned(),
-        moments: samples.iter().map(|sample| sample.at).collect(),
-        bands: bands.collect(),
+        stacked: true,
+        series: series.collect(),
+        ..Plot::default()
     }
 }

@@ -1,22 +1,25 @@
-//! Curves and ratios on logarithmic axes, as SVG.
+//! Pictures, as SVG: of curves, of figures in rows, and of bands that lie on each other.
+
+use std::ops::Range;
 
 use anyhow::Context;
 use plotters::coord::Shift;
-use plotters::coord::combinators::{BindKeyPoints, IntoLogRange, LogCoord, WithKeyPoints};
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+use plotters::style::RGBAColor;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const WIDTH: u32 = 960;
 
-/// The height of a picture of curves.
+/// The height of a picture without rows.
 const HEIGHT: u32 = 540;
 
 /// The height of a row of ratios, and of all that is above and below the rows.
 const ROW: u32 = 28;
 const AROUND_ROWS: u32 = 120;
 
-/// The width of the names of the curves, right of them.
+/// The width of the names of the series, right of them.
 const LEGEND: i32 = 250;
 
 /// Colours that colour-blind readers can distinguish, by Okabe and Ito.
@@ -49,7 +52,7 @@ const MARKS: [&[(i32, i32)]; 5] = [
     &[(0, 2), (-2, -2), (2, -2)],
 ];
 
-/// A picture with logarithmic axes: of curves, or of figures in rows.
+/// A picture of curves on logarithmic axes, of figures in rows, or of bands over time.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
     /// The title, above the picture.
@@ -58,14 +61,17 @@ pub struct Plot {
     pub right: String,
     /// The quantity on the vertical axis, with its unit.
     pub up: String,
-    /// The names of the rows, from top to bottom; none in a picture of curves. The second part of a
+    /// The names of the rows, from top to bottom; none in the other pictures. The second part of a
     /// point is then the place of its row.
     pub rows: Vec<String>,
-    /// The curves. Curves of the same place have the same colour and mark in all pictures.
+    /// True if the series are bands that lie on each other, the first one lowest. They have the same
+    /// moments, each height lasts until the next moment, and the axes are linear.
+    pub stacked: bool,
+    /// The series. Series of the same place have the same colour and mark in all pictures.
     pub series: Vec<Series>,
 }
 
-/// A curve, or the marks of the same kind in all rows.
+/// A curve, a band, or the marks of the same kind in all rows.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The name, beside the picture.
@@ -75,27 +81,40 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The error of the drawing itself does not outlive the drawing area.
-pub(super) fn failed(error: impl std::error::Error) -> String {
-    error.to_string()
+/// An axis. Its places are figures, powers of ten, or rows downwards.
+struct Axis {
+    range: Range<f64>,
+    /// The places of its lines, and of the light lines between these.
+    lines: Vec<f64>,
+    light: Vec<f64>,
 }
 
-/// A picture of this size, in pixels, as `draw` draws it.
-pub(super) fn svg(
-    title: &str,
-    size: (u32, u32),
-    draw: impl FnOnce(&Area<'_>) -> Result<(), String>,
-) -> anyhow::Result<String> {
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    draw(&area)
-        .and_then(|()| area.present().map_err(failed))
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("cannot draw {title:?}"))?;
-    drop(area);
-    Ok(svg)
+impl Ranged for Axis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, (first, last): (i32, i32)) -> i32 {
+        let part = (place - self.range.start) / (self.range.end - self.range.start);
+        first + (part * f64::from(last - first)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => self.light.clone(),
+            false => self.lines.clone(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
+    }
+}
+
+/// The error of the drawing itself does not outlive the drawing area.
+fn failed(error: impl std::error::Error) -> String {
+    error.to_string()
 }
 
 impl Plot {
@@ -104,27 +123,34 @@ impl Plot {
             0 => HEIGHT,
             rows => AROUND_ROWS + rows * ROW,
         };
-        svg(&self.title, (WIDTH, height), |area| self.draw(area))
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        self.draw(&area)
+            .and_then(|()| area.present().map_err(failed))
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("cannot draw {:?}", self.title))?;
+        drop(area);
+        Ok(svg)
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), String> {
         area.fill(&WHITE).map_err(failed)?;
         let legend = WIDTH as i32 - LEGEND;
-        let (right, up, names) = self.axes();
+        let (right, up) = self.axes();
         let (curves, _) = area.split_horizontally(legend);
         let mut chart = ChartBuilder::on(&curves)
             .caption(&self.title, ("sans-serif", 22))
             .margin(12)
             .x_label_area_size(48)
-            .y_label_area_size(names)
+            .y_label_area_size(if self.rows.is_empty() { 76 } else { 300 })
             .build_cartesian_2d(right, up)
             .map_err(failed)?;
         chart
             .configure_mesh()
-            .x_label_formatter(&|number| label(*number))
-            .y_label_formatter(&|number| {
-                let row = self.rows.get(-number.log10().round() as usize);
-                row.map_or_else(|| label(*number), String::clone)
+            .x_label_formatter(&|place| label(self.figure(*place)))
+            .y_label_formatter(&|place| {
+                let row = self.rows.get(-place.round() as usize);
+                row.map_or_else(|| label(self.figure(*place)), String::clone)
             })
             .x_desc(&self.right)
             .y_desc(&self.up)
@@ -134,26 +160,26 @@ impl Plot {
             .light_line_style(BLACK.mix(0.06))
             .draw()
             .map_err(failed)?;
+        for (place, outline) in self.bands().into_iter().enumerate() {
+            let band = Polygon::new(outline, colour(place).filled());
+            chart.draw_series([band]).map_err(failed)?;
+        }
         let mut top = 70;
         for (place, series) in self.series.iter().enumerate() {
             if series.points.is_empty() {
                 continue;
             }
-            let at = |(right, up)| chart.backend_coord(&(value(right), value(up)));
-            let points: Vec<(i32, i32)> = self.visible(series).map(at).collect();
+            let points = self
+                .visible(series)
+                .map(|point| chart.backend_coord(&point));
+            let points: Vec<(i32, i32)> = points.collect();
             let name = match points.is_empty() {
                 false => series.name.clone(),
                 true => format!("{} (none)", series.name),
             };
-            // Larger than the curves that follow, so that the reader sees where they coincide.
-            let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
-            if points.len() > 1 && self.rows.is_empty() {
-                draw_line(area, place, points.clone())?;
+            if !self.stacked {
+                self.draw_series(area, place, points)?;
             }
-            for point in points {
-                draw_marker(area, place, size, point)?;
-            }
-
             draw_line(area, place, vec![(legend, top), (legend + 34, top)])?;
             draw_marker(area, place, 6, (legend + 17, top))?;
             let style = TextStyle::from(("sans-serif", 16).into_font())
@@ -165,40 +191,123 @@ impl Plot {
         Ok(())
     }
 
-    /// The two axes, and the width of the labels of the vertical one.
-    fn axes(&self) -> (Axis, Axis, u32) {
+    /// Draws the points of a curve, or of marks in rows, which are in pixels.
+    fn draw_series(
+        &self,
+        area: &Area<'_>,
+        place: usize,
+        points: Vec<(i32, i32)>,
+    ) -> Result<(), String> {
+        // Larger than the curves that follow, so that the reader sees where they coincide.
+        let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
+        if points.len() > 1 && self.rows.is_empty() {
+            draw_line(area, place, points.clone())?;
+        }
+        for point in points {
+            draw_marker(area, place, size, point)?;
+        }
+        Ok(())
+    }
+
+    fn axes(&self) -> (Axis, Axis) {
         let points = || self.series.iter().flat_map(|series| self.visible(series));
         let (right, up) = (points().map(|it| it.0), points().map(|it| it.1));
+        if self.stacked {
+            let tops = self.tops().into_iter().flatten();
+            return (axis_from_zero(right), axis_from_zero(tops));
+        }
         match self.rows.is_empty() {
-            true => (axis_at(right, 0.08), axis_in_decades(up), 76),
-            // The ratio 1 is on the axis.
+            true => (axis_at(right, 0.08), axis_in_decades(up)),
             false => {
                 let rows = (0..self.rows.len()).map(|row| -(row as f64));
                 // The ratio 1 is on the axis.
-                let right = axis_in_decades(right.chain([0.0]));
-                (right, axis_at(rows, 0.5), 300)
+                (axis_in_decades(right.chain([0.0])), axis_at(rows, 0.5))
             }
+        }
+    }
+
+    /// The figure at a place of an axis.
+    fn figure(&self, place: f64) -> f64 {
+        match self.stacked {
+            true => place,
+            false => 10_f64.powf(place),
         }
     }
 
     /// The points that have a place in the picture, as places on the axes.
     fn visible(&self, series: &Series) -> impl Iterator<Item = (f64, f64)> {
         let points = series.points.iter().copied();
-        let is_curve = self.rows.is_empty();
-        let places = points.map(move |(right, up)| match is_curve {
+        let places = points.map(move |(right, up)| match self.rows.is_empty() {
+            _ if self.stacked => (right, up),
             true => (right.log10(), up.log10()),
             false => (right.log10(), -up),
         });
         places.filter(|(right, up)| right.is_finite() && up.is_finite())
     }
+
+    /// The upper edge of each band at each moment.
+    fn tops(&self) -> Vec<Vec<f64>> {
+        let mut sums = Vec::new();
+        let tops = self.series.iter().map(|band| {
+            sums.resize(band.points.len(), 0.0);
+            for (sum, (_, height)) in sums.iter_mut().zip(&band.points) {
+                *sum += height;
+            }
+            sums.clone()
+        });
+        tops.collect()
+    }
+
+    /// The outlines of the bands; none in the other pictures.
+    fn bands(&self) -> Vec<Vec<(f64, f64)>> {
+        if !self.stacked {
+            return Vec::new();
+        }
+        let moments = self.series.first().map_or(&[][..], |band| &band.points);
+        let moments: Vec<f64> = moments.iter().map(|(at, _)| *at).collect();
+        let mut below = vec![0.0; moments.len()];
+        let outlines = self.tops().into_iter().map(|top| {
+            let upper = steps(&moments, &top);
+            let lower = steps(&moments, &below).into_iter().rev();
+            below = top;
+            upper.into_iter().chain(lower).collect()
+        });
+        outlines.collect()
+    }
 }
 
-/// A logarithmic axis. Its places are powers of ten, or rows downwards.
-type Axis = WithKeyPoints<LogCoord<f64>>;
+/// The edge with these heights: each height lasts until the next moment.
+fn steps(moments: &[f64], heights: &[f64]) -> Vec<(f64, f64)> {
+    let ends = moments.iter().skip(1).chain(moments.last());
+    let steps = moments.iter().zip(ends).zip(heights);
+    steps
+        .flat_map(|((begin, end), height)| [(*begin, *height), (*end, *height)])
+        .collect()
+}
 
-/// The value at a place of an axis.
-fn value(place: f64) -> f64 {
-    10_f64.powf(place)
+/// The largest of these, or another one if there are none.
+fn largest(places: &[f64], otherwise: f64) -> f64 {
+    places
+        .iter()
+        .copied()
+        .max_by(f64::total_cmp)
+        .unwrap_or(otherwise)
+}
+
+/// An axis from zero to the largest place, with about five lines.
+fn axis_from_zero(places: impl Iterator<Item = f64>) -> Axis {
+    let places: Vec<f64> = places.collect();
+    let last = largest(&places, 1.0).max(1.0);
+    let decade = 10_f64.powf((last / 5.0).log10().floor());
+    let step = [2.0, 5.0, 10.0].map(|of| of * decade);
+    let step = step.into_iter().find(|step| last / step <= 5.0);
+    let step = step.unwrap_or(last);
+    let lines = (0..=(last / step) as u32).map(|line| f64::from(line) * step);
+    Axis {
+        range: 0.0..last * 1.05,
+        lines: lines.collect(),
+        light: Vec::new(),
+    }
 }
 
 /// An axis with a line at each of these places.
@@ -207,29 +316,29 @@ fn axis_at(places: impl Iterator<Item = f64>, around: f64) -> Axis {
     places.sort_unstable_by(f64::total_cmp);
     places.dedup();
     let first = places.first().copied().unwrap_or(0.0);
-    let last = places.last().copied().unwrap_or(1.0);
-    let range = value(first - around)..value(last + around);
-    range
-        .log_scale()
-        .with_key_points(places.into_iter().map(value).collect())
+    let last = largest(&places, 1.0);
+    Axis {
+        range: first - around..last + around,
+        lines: places,
+        light: Vec::new(),
+    }
 }
 
 /// An axis with a line at each power of ten, from below the places to above them.
 fn axis_in_decades(powers: impl Iterator<Item = f64>) -> Axis {
     let powers: Vec<f64> = powers.collect();
     let smallest = powers.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
-    let largest = powers.iter().copied().max_by(f64::total_cmp).unwrap_or(1.0);
     // Whole numbers, and small.
     let first = (smallest - 0.05).floor() as i32;
-    let last = (largest + 0.05).ceil() as i32;
+    let last = (largest(&powers, 1.0) + 0.05).ceil() as i32;
     let steps = (2..10).map(|step| f64::from(step).log10());
     let between =
         (first..last).flat_map(|decade| steps.clone().map(move |step| f64::from(decade) + step));
-    let decades = (first..=last).map(|decade| value(f64::from(decade)));
-    (value(f64::from(first))..value(f64::from(last)))
-        .log_scale()
-        .with_key_points(decades.collect())
-        .with_light_points(between.map(value))
+    Axis {
+        range: f64::from(first)..f64::from(last),
+        lines: (first..=last).map(f64::from).collect(),
+        light: between.collect(),
+    }
 }
 
 /// A number on an axis.
@@ -244,12 +353,17 @@ fn label(number: f64) -> String {
 fn rounded(number: f64) -> String {
     match number {
         _ if number >= 1.0 => format!("{number:.0}"),
-        _ => format!("{number:.6}").trim_end_matches('0').to_owned(),
+        _ => {
+            let text = format!("{number:.6}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     }
 }
 
-fn colour(place: usize) -> RGBColor {
-    COLOURS[place % COLOURS.len()]
+/// After the last colour come paler ones.
+fn colour(place: usize) -> RGBAColor {
+    let pale = place / COLOURS.len() % 2 == 1;
+    COLOURS[place % COLOURS.len()].mix(if pale { 0.5 } else { 1.0 })
 }
 
 /// Draws a line through points in pixels.
@@ -294,13 +408,13 @@ mod tests {
             title: "Notifications per release".to_owned(),
             right: "contenders".to_owned(),
             up: "notifications per release".to_owned(),
-            rows: Vec::new(),
             series: vec![
                 series("parent", &[(2.0, 2.0), (10.0, 10.0), (1000.0, 1000.0)]),
                 series("poll", &[(2.0, 0.0), (10.0, 0.0)]),
                 series("not measured", &[]),
                 series("predecessor", &[(2.0, 1.0), (10.0, 1.0), (1000.0, 1.0)]),
             ],
+            ..Plot::default()
         }
     }
 
@@ -323,7 +437,7 @@ mod tests {
             assert!(texts.contains(&text), "{text:?} in {svg}");
         }
         let lines = |place| {
-            let RGBColor(red, green, blue) = colour(place);
+            let RGBColor(red, green, blue) = COLOURS[place];
             let stroke = format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"");
             svg.matches(&stroke).count()
         };
@@ -360,12 +474,38 @@ mod tests {
     }
 
     #[test]
-    fn picture_without_a_point_can_be_drawn() -> anyhow::Result<()> {
-        let nothing = Plot {
-            series: Vec::new(),
+    fn bands_lie_on_each_other_and_are_named() -> anyhow::Result<()> {
+        let band = |name: &str, heights: [f64; 2]| Series {
+            name: name.to_owned(),
+            points: vec![(0.0, heights[0]), (1.0, heights[1])],
+        };
+        let bands = Plot {
+            stacked: true,
+            series: vec![band("worker 0", [3.0, 0.0]), band("worker 1", [3.0, 6.0])],
             ..plot()
         };
-        assert!(nothing.to_svg()?.contains("</svg>"));
+        assert_eq!(bands.tops(), [[3.0, 0.0], [6.0, 6.0]]);
+        let edge = [(0.0, 3.0), (1.0, 3.0), (1.0, 0.0), (1.0, 0.0)];
+        assert_eq!(bands.bands()[0][..4], edge);
+        let svg = bands.to_svg()?;
+        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
+        for text in ["worker 0", "worker 1", "0", "2", "6"] {
+            assert!(texts.contains(&text), "{text:?} in {svg}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn picture_without_a_point_can_be_drawn() -> anyhow::Result<()> {
+        for stacked in [false, true] {
+            let series = Vec::new();
+            let nothing = Plot {
+                series,
+                stacked,
+                ..plot()
+            };
+            assert!(nothing.to_svg()?.contains("</svg>"));
+        }
         Ok(())
     }
 
@@ -386,6 +526,7 @@ mod tests {
     #[test]
     fn labels_are_the_numbers_on_the_axis() {
         for (number, text) in [
+            (0.0, "0"),
             (0.01, "0.01"),
             (2.0, "2"),
             (500.0, "500"),
