@@ -19,9 +19,13 @@ pub(crate) fn decode_as_all(body: &[u8]) {
     let _ = ReplyHeader::peek(body);
     if let Ok(request) = ConnectRequest::decode(body) {
         request.encode_frame(&mut frame);
+        let again = crate::bytes::body(&std::mem::take(&mut frame));
+        assert_eq!(ConnectRequest::decode(&again), Ok(request));
     }
     if let Ok(response) = ConnectResponse::decode(body) {
         response.encode_frame(&mut frame);
+        let again = crate::bytes::body(&frame);
+        assert_eq!(ConnectResponse::decode(&again), Ok(response));
     }
     if let Ok(request) = Request::decode(body) {
         let again = crate::bytes::body(&request_frame(&request));

@@ -1,32 +1,11 @@
 //! The same bytes as Apache's classes, in both directions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use zookeeper_recipes_protocol::*;
 
+use crate::apache::golden;
 use crate::bytes::{body, reply_frame, request_frame};
-use crate::messages::is_of_no_client;
-
-const APACHE: &str = include_str!("golden/apache-3.8.0.txt");
-
-/// The frames, by their names in the file.
-fn golden() -> BTreeMap<&'static str, Vec<u8>> {
-    APACHE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| {
-            let (name, digits) = line.split_once(' ').expect("a name and a frame");
-            (name, bytes(digits))
-        })
-        .collect()
-}
-
-fn bytes(digits: &str) -> Vec<u8> {
-    (0..digits.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits"))
-        .collect()
-}
 
 fn acl() -> Vec<Acl> {
     let entry = |permissions, scheme: &str, id: &str| Acl {
@@ -259,7 +238,37 @@ fn requests_are_apaches() {
     for (name, request) in requests() {
         let apache = &golden[name];
         assert_eq!(&request_frame(&request), apache, "{name}");
+        let header = RequestHeader::peek(&body(apache)).expect("a header");
+        assert_eq!(
+            (header.xid, header.opcode),
+            (request.xid, request.body.opcode())
+        );
         assert_eq!(Request::decode(&body(apache)), Ok(request), "{name}");
+    }
+}
+
+fn is_of_no_client(opcode: OpCode) -> bool {
+    matches!(
+        opcode,
+        OpCode::Notification
+            | OpCode::DeleteContainer
+            | OpCode::CreateSession
+            | OpCode::Error
+            | OpCode::Unknown(_)
+    )
+}
+
+#[test]
+fn bytes_behind_a_request_are_ignored_and_a_request_that_is_cut_short_is_an_error() {
+    let golden = golden();
+    for (name, request) in requests() {
+        let mut body = body(&golden[name]);
+        for length in 0..body.len() {
+            let cut = Request::decode(&body[..length]);
+            assert!(cut.is_err(), "{length} bytes of {name}: {cut:?}");
+        }
+        body.extend([0, 0xff, 1]);
+        assert_eq!(Request::decode(&body), Ok(request), "{name}");
     }
 }
 
@@ -428,6 +437,7 @@ fn replies_are_apaches() {
     for (name, opcode, reply) in replies() {
         let apache = &golden[name];
         assert_eq!(&reply_frame(&reply), apache, "{name}");
+        assert_eq!(ReplyHeader::peek(&body(apache)), Ok(reply.header), "{name}");
         assert_eq!(Reply::decode(&body(apache), opcode), Ok(reply), "{name}");
     }
 }

@@ -1,11 +1,10 @@
-//! The codec, against itself, against Apache's classes, and against garbage.
+//! The codec, against Apache's classes, and against garbage.
 
+mod apache;
 mod bytes;
 mod decoding;
 mod frames;
 mod garbage;
 mod golden;
-mod messages;
 mod rejected;
-mod round_trip;
 mod secrets;
