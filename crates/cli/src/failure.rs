@@ -150,12 +150,5 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn message_is_one_line() {
-        let text = "error: no such verb\n\n  tip: say lock\n\nUsage: zkr VERB\n";
-        assert_eq!(one_line(text), "no such verb tip: say lock Usage: zkr VERB");
-    }
-}
+#[path = "../tests/unit/failure.rs"]
+mod tests;

@@ -1,0 +1,19 @@
+//! Tests of `src/watched_paths.rs`.
+
+use super::*;
+
+#[test]
+fn path_counts_once_for_each_kind_until_its_last_watch_is_dropped() {
+    let paths = Arc::<WatchedPaths>::default();
+    let half = || format!("/{}", "a".repeat(MOST_BYTES / 2 - 5));
+    let data: Vec<_> = (0..9).map(|_| paths.place(Kind::Data, half())).collect();
+    assert!(data.iter().all(Option::is_some));
+    let children = paths.place(Kind::Children, half());
+    assert!(children.is_some() && !paths.was_full());
+    assert!(paths.place(Kind::Existence, "/b".to_owned()).is_none());
+    assert!(paths.was_full());
+    drop(children);
+    assert!(paths.place(Kind::Existence, half()).is_some());
+    drop(data);
+    assert_eq!(paths.lock().bytes, 0);
+}

@@ -1,0 +1,118 @@
+//! Tests of `src/session/watches.rs`.
+
+use super::*;
+
+fn set(
+    watches: &mut Watches<&'static str>,
+    path: &str,
+    kind: Kind,
+    watch: &'static str,
+) -> WatchId {
+    let id = watches.ask(path, kind.table());
+    assert!(!watches.answered(path, id, Some((kind, watch))));
+    id
+}
+
+#[test]
+fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
+    let all = [Kind::Data, Kind::Absent, Kind::Children];
+    for (event, fired) in [
+        (EventType::NodeDeleted, [true, true, true]),
+        (EventType::NodeCreated, [true, true, false]),
+        (EventType::NodeDataChanged, [true, true, false]),
+        (EventType::NodeChildrenChanged, [false, false, true]),
+        (EventType::None, [false, false, false]),
+    ] {
+        let mut watches = Watches::new();
+        let names = ["data", "absent", "children"];
+        for (kind, name) in all.into_iter().zip(names) {
+            set(&mut watches, "/a", kind, name);
+        }
+        let expected = names.into_iter().zip(fired);
+        let expected: Vec<_> = expected
+            .filter(|(_, fires)| *fires)
+            .map(|it| it.0)
+            .collect();
+        assert_eq!(watches.fire("/a", event), expected, "{event:?}");
+        assert_eq!(watches.take_set().len(), 3 - expected.len(), "{event:?}");
+        assert!(watches.paths.is_empty());
+    }
+}
+
+#[test]
+fn watch_that_nobody_waits_for_is_left_over_unless_another_needs_it() {
+    let mut watches = Watches::new();
+    let (one, other) = (
+        watches.ask("/a", Table::Data),
+        watches.ask("/a", Table::Data),
+    );
+    assert_eq!(watches.forget("/a", one), None, "its read has no reply yet");
+    assert!(!watches.answered("/a", one, Some((Kind::Data, "one"))));
+    assert_eq!(watches.forget("/a", other), None);
+    assert!(watches.answered("/a", other, Some((Kind::Data, "other"))));
+    // The server keeps another watch of the path, in the other table.
+    let children = set(&mut watches, "/a", Kind::Children, "children");
+    let data = watches.ask("/a", Table::Data);
+    watches.forget("/a", data);
+    assert!(watches.answered("/a", data, Some((Kind::Absent, "data"))));
+    assert_eq!(watches.forget("/a", children), Some(Table::Children));
+    assert!(watches.paths.is_empty());
+}
+
+#[test]
+fn forgotten_watch_is_removed_unless_another_of_its_table_is_set() {
+    let mut watches = Watches::new();
+    let data = set(&mut watches, "/a", Kind::Data, "data");
+    let absent = set(&mut watches, "/a", Kind::Absent, "absent");
+    let children = set(&mut watches, "/a", Kind::Children, "children");
+    assert_eq!(watches.forget("/a", data), None);
+    assert_eq!(watches.forget("/a", absent), Some(Table::Data));
+    assert_eq!(watches.forget("/a", absent), None, "it is forgotten");
+    assert_eq!(watches.forget("/a", children), Some(Table::Children));
+    assert!(watches.paths.is_empty());
+}
+
+#[test]
+fn watch_whose_read_has_no_reply_survives_the_end_of_the_others() {
+    let mut watches = Watches::new();
+    set(&mut watches, "/a", Kind::Data, "set");
+    let asked = watches.ask("/a", Table::Data);
+    set(&mut watches, "/b", Kind::Data, "set");
+    assert_eq!(watches.take_set(), ["set", "set"]);
+    assert!(!watches.answered("/a", asked, Some((Kind::Data, "asked"))));
+    assert_eq!(watches.take_set(), ["asked"]);
+    let refused = watches.ask("/a", Table::Data);
+    assert!(!watches.answered("/a", refused, None));
+    assert!(watches.paths.is_empty());
+}
+
+/// Twelve paths whose lengths, with four bytes each, sum to the most and four bytes more.
+#[test]
+fn watches_are_set_again_in_the_fewest_requests_of_the_most_bytes() {
+    const PATHS: usize = 12;
+    let longest = (MOST_BYTES + size_of::<i32>()) / PATHS - size_of::<i32>();
+    assert_eq!(
+        PATHS * (longest + size_of::<i32>()),
+        MOST_BYTES + size_of::<i32>()
+    );
+    for (last, expected) in [(longest, &[PATHS][..]), (longest + 1, &[PATHS - 1, 1])] {
+        let mut watches = Watches::new();
+        for number in 1..=PATHS {
+            let length = if number == PATHS { last } else { longest };
+            let path = format!("/{number:02}{}", "x".repeat(length - 3));
+            set(&mut watches, &path, Kind::Data, "data");
+        }
+        let requests = watches.set_again(7);
+        let paths: Vec<usize> = requests.iter().map(|it| it.data_watches.len()).collect();
+        assert_eq!(paths, expected);
+        assert!(requests.iter().all(|it| it.relative_zxid == 7));
+        set(&mut watches, "/z", Kind::Absent, "absent");
+        set(&mut watches, "/z", Kind::Children, "children");
+        let requests = watches.set_again(7);
+        let last = requests.last().expect("some");
+        assert_eq!(
+            (&*last.exist_watches, &*last.child_watches),
+            (&["/z".to_owned()][..], &["/z".to_owned()][..])
+        );
+    }
+}
