@@ -132,7 +132,7 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
         &["--freeze", "--thaw"],
     ] {
         stage
-            .run(&[&["assignment", PATH], mistake].concat())
+            .run([&["assignment", PATH], mistake].concat())
             .await
             .failed_with(64);
     }
@@ -151,7 +151,7 @@ async fn watch_draws_a_bar_for_each_worker_and_prints_each_change_for_programs()
         .shows("/queues: 4 partitions, 1 workers; 0 without")
         .await;
     terminal.shows(&format!("a  {} 4 of 4", bar(40))).await;
-    let mut lines = stage.start(&["watch", PATH, "--json"]);
+    let mut lines = stage.start(["watch", PATH, "--json"]);
     let mut lines = BufReader::new(lines.stdout.take().expect("a pipe")).lines();
     let mut until = async |what: &str, is_so: fn(&Value) -> bool| loop {
         let line = in_time(what, lines.next_line()).await;

@@ -8,59 +8,25 @@ use zookeeper_recipes_suite::{LATE, administrator, server};
 use crate::support::{Stage, ended, files, run, zkr};
 
 /// Arguments, and a part of the line that names what is wrong.
-const WRONG_ARGUMENTS: &[(&[&str], &str)] = &[
-    (&["lock", "lock", "--", "true"], "lock"),
-    (&["lock", "/a//b", "--", "true"], "/a//b"),
-    (&["lock", "/lock"], "COMMAND"),
-    (&["lock", "/lock", "true"], "put -- before a command"),
+const WRONG_ARGUMENTS: &[(&str, &str)] = &[
+    ("lock lock -- true", "lock"),
+    ("lock /a//b -- true", "/a//b"),
+    ("lock /lock", "COMMAND"),
+    ("lock /lock true", "put -- before a command"),
+    ("lock /lock --timeout soon -- true", "soon"),
+    ("lock /lock --try --timeout 1s -- true", "--timeout"),
+    ("lock /lock --grace 9s -- true", "--grace"),
+    ("lok /lock -- true", "lok"),
+    ("semaphore /s --permits 0 -- true", "permits"),
+    ("semaphore /s --permits 2 --weight 0 -- true", "permits"),
     (
-        &["lock", "/lock", "--timeout", "soon", "--", "true"],
-        "soon",
-    ),
-    (
-        &["lock", "/lock", "--try", "--timeout", "1s", "--", "true"],
-        "--timeout",
-    ),
-    (&["lock", "/lock", "--grace", "9s", "--", "true"], "--grace"),
-    (&["lok", "/lock", "--", "true"], "lok"),
-    (
-        &["semaphore", "/s", "--permits", "0", "--", "true"],
-        "permits",
-    ),
-    (
-        &[
-            "semaphore",
-            "/s",
-            "--permits",
-            "2",
-            "--weight",
-            "0",
-            "--",
-            "true",
-        ],
-        "permits",
-    ),
-    (
-        &["lock", "/lock", "--session-timeout", "1ms", "--", "true"],
+        "lock /lock --session-timeout 1ms -- true",
         "session timeout",
     ),
-    (
-        &[
-            "lock",
-            "/lock",
-            "--credentials-file",
-            "/no/file",
-            "--",
-            "true",
-        ],
-        "/no/file",
-    ),
-    (&["man", "--session-timeout", "5s"], "--session-timeout"),
-    (&["--tick", "1s", "completions", "bash"], "--tick"),
-    (
-        &["dev-server", "--connect-timeout", "1s"],
-        "--connect-timeout",
-    ),
+    ("lock /lock --credentials-file /no/file -- true", "/no/file"),
+    ("man --session-timeout 5s", "--session-timeout"),
+    ("--tick 1s completions bash", "--tick"),
+    ("dev-server --connect-timeout 1s", "--connect-timeout"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +43,7 @@ async fn arguments_that_are_wrong_are_named_in_one_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_does_not_answer_is_named() {
-    let options = ["lock", "/lock", "--connect-timeout", "500ms", "--", "true"];
+    let options = "lock /lock --connect-timeout 500ms -- true";
     let refused = run("127.0.0.1:1", &options).await;
     let line = refused.failed_with(69);
     assert!(
@@ -111,7 +77,7 @@ async fn address_without_a_route_is_given_up_by_the_connect_timeout() {
 async fn chroot_that_does_not_exist_is_named_and_not_created() {
     let stage = Stage::new();
     let connect = format!("{}/no/such", stage.connect);
-    let ended = run(&connect, &["lock", "/lock", "--", "true"]).await;
+    let ended = run(&connect, "lock /lock -- true").await;
     let line = ended.failed_with(64);
     assert!(
         line.contains("the chroot /no/such does not exist"),
@@ -144,7 +110,7 @@ async fn credentials_come_from_a_file_or_the_environment() {
         "{line}"
     );
 
-    let doctor = run(&connect, &["doctor", "/private"]).await;
+    let doctor = run(&connect, "doctor /private").await;
     assert_eq!(doctor.code, Some(77), "{doctor:?}");
     assert!(
         doctor.stdout.contains("BAD   /private: no permission"),

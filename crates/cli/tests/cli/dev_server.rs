@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use zookeeper_recipes_protocol::{
-    AuthId, AuthRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
-    Permission, RequestBody, SaslRequest,
+    AuthId, AuthRequest, CreateMode, CreateRequest, CreateTtlRequest, ErrorCode, Permission,
+    RequestBody,
 };
-use zookeeper_recipes_suite::raw::{Raw, anyone, at, create, entry};
+use zookeeper_recipes_suite::raw::{Raw, anyone, at, entry};
 use zookeeper_recipes_suite::{PATIENCE, in_time};
 
-use crate::support::{Stage, run, start};
+use crate::support::{Arguments, Stage, run, start};
 
 /// A server that `zkr` serves, on a free port.
 struct Served {
@@ -20,9 +20,9 @@ struct Served {
 }
 
 impl Served {
-    async fn start(options: &[&str]) -> Served {
-        let arguments = [&["dev-server", "--port", "0"], options].concat();
-        let mut server = start("127.0.0.1:1", &arguments);
+    async fn start(options: impl Arguments) -> Served {
+        let arguments = [&["dev-server", "--port", "0"], &options.list()[..]].concat();
+        let mut server = start("127.0.0.1:1", arguments);
         let lines = BufReader::new(server.stdout.take().expect("a pipe"));
         let line = in_time("it starts", lines.lines().next_line()).await;
         let line = line.expect("it is read").expect("it serves");
@@ -36,16 +36,6 @@ impl Served {
     fn client(&self) -> Raw {
         Raw::connect(&self.connect)
     }
-}
-
-/// The answers of a server without options and of one with these.
-async fn without_and_with(options: &[&str], ask: impl Fn(&mut Raw) -> ErrorCode) -> [ErrorCode; 2] {
-    let servers = [Served::start(&[]).await, Served::start(options).await];
-    servers.each_ref().map(|server| ask(&mut server.client()))
-}
-
-fn done(client: &mut Raw, request: RequestBody) {
-    client.done(request);
 }
 
 fn exists(client: &mut Raw, path: &str) -> bool {
@@ -71,26 +61,77 @@ fn create_for(path: &str, ttl: i64) -> RequestBody {
     })
 }
 
-fn create_with(path: &str, length: usize) -> RequestBody {
+fn create_with(path: &str, data: &[u8]) -> RequestBody {
     RequestBody::Create2(CreateRequest {
         path: path.to_owned(),
-        data: Some(vec![0; length]),
+        data: Some(data.to_vec()),
         acl: anyone(Permission::ALL),
         mode: CreateMode::Persistent,
     })
 }
 
-fn empty_container(client: &mut Raw) {
-    let container = RequestBody::CreateContainer(CreateRequest {
-        path: "/container".to_owned(),
-        data: Some(Vec::new()),
-        acl: anyone(Permission::ALL),
-        mode: CreateMode::Container,
+fn read_as_super_user(client: &mut Raw) -> ErrorCode {
+    let somebody = AuthId::digest("somebody", "else");
+    let closed = RequestBody::Create(CreateRequest {
+        path: "/closed".to_owned(),
+        data: Some(b"secret".to_vec()),
+        acl: vec![entry(Permission::ALL, &somebody.scheme, &somebody.id)],
+        mode: CreateMode::Persistent,
     });
-    done(client, container);
-    done(client, create("/container/child", CreateMode::Persistent));
-    let (path, version) = ("/container/child".to_owned(), -1);
-    done(client, RequestBody::Delete(DeleteRequest { path, version }));
+    client.done(closed);
+    client.done(RequestBody::Auth(AuthRequest {
+        kind: 0,
+        scheme: "digest".to_owned(),
+        auth: Some(b"super:password".to_vec()),
+    }));
+    client.fails(RequestBody::GetData(at("/closed", false)))
+}
+
+fn exceed_a_hard_limit(client: &mut Raw) -> ErrorCode {
+    let quota = "/zookeeper/quota/a";
+    let limits = format!("{quota}/zookeeper_limits");
+    let stats = format!("{quota}/zookeeper_stats");
+    client.done(create_with("/a", b""));
+    client.done(create_with(quota, b""));
+    client.done(create_with(&limits, b"count=1,bytes=-1=;countHardLimit=1"));
+    client.done(create_with(&stats, b"count=0,bytes=0"));
+    client.fails(create_with("/a/b", b""))
+}
+
+/// The simulation's tests compare what each option does with Apache's server.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_option_reaches_the_server() {
+    let digest = AuthId::digest("super", "password").id;
+    let options = "--extended-types --container-check-interval 100ms --enforce-quota \
+                   --jute-maxbuffer 2000 --super-digest";
+    let with = Served::start((options, [&*digest])).await;
+    let without = Served::start("").await;
+    type Ask = fn(&mut Raw) -> ErrorCode;
+    let rows: [(Ask, [ErrorCode; 2]); 3] = [
+        (
+            |client| client.fails(create_for("/short", 1)),
+            [ErrorCode::Unimplemented, ErrorCode::Ok],
+        ),
+        (read_as_super_user, [ErrorCode::NoAuth, ErrorCode::Ok]),
+        (
+            exceed_a_hard_limit,
+            [ErrorCode::Ok, ErrorCode::QuotaExceeded],
+        ),
+    ];
+    for (ask, codes) in rows {
+        let servers = [&without, &with];
+        assert_eq!(servers.map(|server| ask(&mut server.client())), codes);
+    }
+    // By default, the interval of the checks is a minute.
+    let mut client = with.client();
+    client.done(create_for("/long", 3_600_000));
+    until_deleted(&mut client, "/short");
+    assert!(exists(&mut client, "/long"));
+    // The request is longer than the buffer of one of the servers.
+    let long = create_with("/longer", &[0; 3_000]);
+    client.send(long.clone());
+    assert!(client.is_closed());
+    assert_eq!(without.client().fails(long), ErrorCode::Ok);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,28 +140,25 @@ async fn server_for_development_names_what_is_wrong() {
     let port = stage.server.port().to_string();
     let file = stage.file("znodes.json");
     let name = file.to_str().expect("text");
+    let in_use = format!("--port {port}");
     for (arguments, code, named) in [
-        (vec!["--port", &port], 73, "in use"),
-        (vec!["--port", "65535", "--members", "3"], 64, "65535"),
-        (vec!["--port", "65536"], 64, "65536"),
-        (vec!["--port", "0", "--tick", "0"], 64, "--tick"),
+        (&*in_use, 73, "in use"),
+        ("--port 65535 --members 3", 64, "65535"),
+        ("--port 65536", 64, "65536"),
+        ("--port 0 --tick 0", 64, "--tick"),
         (
-            vec!["--port", "0", "--container-check-interval", "0"],
+            "--port 0 --container-check-interval 0",
             64,
             "--container-check-interval",
         ),
         (
-            vec!["--port", "0", "--super-digest", "super:password"],
+            "--port 0 --super-digest super:password",
             64,
             "--super-digest",
         ),
-        (
-            vec!["--port", "5000", "--admin-port", "5000"],
-            64,
-            "--admin-port",
-        ),
+        ("--port 5000 --admin-port 5000", 64, "--admin-port"),
     ] {
-        let ended = stage.run(&[&["dev-server"], &arguments[..]].concat()).await;
+        let ended = stage.run(format!("dev-server {arguments}")).await;
         let line = ended.failed_with(code);
         assert!(line.contains(named), "{line}");
     }
@@ -129,9 +167,7 @@ async fn server_for_development_names_what_is_wrong() {
         (r#"{"/a": "1", "/a": "2"}"#, "/a is there twice"),
     ] {
         std::fs::write(&file, data).expect("it is written");
-        let ended = stage
-            .run(&["dev-server", "--port", "0", "--data", name])
-            .await;
+        let ended = stage.run(("dev-server --port 0 --data", [name])).await;
         let line = ended.failed_with(64);
         assert!(line.contains(named), "{line}");
     }
@@ -143,9 +179,9 @@ async fn server_for_development_serves_what_the_file_says() {
     let file = stage.file("znodes.json");
     std::fs::write(&file, r#"{"/app/locks": null, "/app": "v1"}"#).expect("it is written");
     let name = file.to_str().expect("text");
-    let server = Served::start(&["--tick", "200ms", "--data", name]).await;
+    let server = Served::start(("--tick 200ms --data", [name])).await;
     let chroot = format!("{}/app", server.connect);
-    let locked = run(&chroot, &["lock", "/locks/a", "--", "echo", "done"]).await;
+    let locked = run(&chroot, "lock /locks/a -- echo done").await;
     assert_eq!(
         (locked.code, &*locked.stdout),
         (Some(0), "done\n"),
@@ -153,114 +189,7 @@ async fn server_for_development_serves_what_the_file_says() {
     );
     std::fs::write(&file, "[]").expect("it is written");
     stage
-        .run(&["dev-server", "--port", "0", "--data", name])
+        .run(("dev-server --port 0 --data", [name]))
         .await
         .failed_with(64);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn extended_types_let_a_znode_have_a_time_to_live() {
-    let create = |client: &mut Raw| client.fails(create_for("/short", 1));
-    let extended = ["--extended-types", "--container-check-interval", "100ms"];
-    let codes = without_and_with(&extended, create).await;
-    assert_eq!(codes, [ErrorCode::Unimplemented, ErrorCode::Ok]);
-
-    let server = Served::start(&extended).await;
-    let mut client = server.client();
-    done(&mut client, create_for("/short", 1));
-    done(&mut client, create_for("/long", 3_600_000));
-    until_deleted(&mut client, "/short");
-    assert!(exists(&mut client, "/long"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn empty_containers_are_deleted_at_the_interval() {
-    let slow = Served::start(&[]).await;
-    let fast = Served::start(&["--container-check-interval", "100ms"]).await;
-    let (mut slow, mut fast) = (slow.client(), fast.client());
-    empty_container(&mut slow);
-    empty_container(&mut fast);
-    until_deleted(&mut fast, "/container");
-    // The interval is a minute here.
-    assert!(exists(&mut slow, "/container"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn super_user_of_the_digest_reads_what_nobody_may() {
-    let read = |client: &mut Raw| {
-        let somebody = AuthId::digest("somebody", "else");
-        done(
-            client,
-            RequestBody::Create(CreateRequest {
-                path: "/closed".to_owned(),
-                data: Some(b"secret".to_vec()),
-                acl: vec![entry(Permission::ALL, &somebody.scheme, &somebody.id)],
-                mode: CreateMode::Persistent,
-            }),
-        );
-        done(
-            client,
-            RequestBody::Auth(AuthRequest {
-                kind: 0,
-                scheme: "digest".to_owned(),
-                auth: Some(b"super:password".to_vec()),
-            }),
-        );
-        client.fails(RequestBody::GetData(at("/closed", false)))
-    };
-    let digest = AuthId::digest("super", "password").id;
-    let codes = without_and_with(&["--super-digest", &digest], read).await;
-    assert_eq!(codes, [ErrorCode::NoAuth, ErrorCode::Ok]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
-    let exceed = |client: &mut Raw| {
-        done(client, create_with("/a", 0));
-        let quota = "/zookeeper/quota/a";
-        done(client, create_with(quota, 0));
-        for (name, text) in [
-            ("zookeeper_limits", "count=1,bytes=-1=;countHardLimit=1"),
-            ("zookeeper_stats", "count=0,bytes=0"),
-        ] {
-            let mut request = create_with(&format!("{quota}/{name}"), 0);
-            if let RequestBody::Create2(create) = &mut request {
-                create.data = Some(text.as_bytes().to_vec());
-            }
-            done(client, request);
-        }
-        client.fails(create_with("/a/b", 0))
-    };
-    let codes = without_and_with(&["--enforce-quota"], exceed).await;
-    assert_eq!(codes, [ErrorCode::Ok, ErrorCode::QuotaExceeded]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn request_longer_than_the_buffer_ends_the_connection() {
-    const LONGER: usize = 3_000;
-    let servers = [
-        Served::start(&[]).await,
-        Served::start(&["--jute-maxbuffer", "2000"]).await,
-    ];
-    for (server, is_ended) in servers.iter().zip([false, true]) {
-        let mut client = server.client();
-        assert_eq!(client.fails(create_with("/short", 1_000)), ErrorCode::Ok);
-        client.send(create_with("/long", LONGER));
-        match is_ended {
-            true => assert!(client.is_closed()),
-            false => assert!(client.reply().is_some()),
-        }
-        assert_eq!(exists(&mut server.client(), "/long"), !is_ended);
-    }
-}
-
-/// A client that waits for an answer to SASL would hang.
-#[tokio::test(flavor = "multi_thread")]
-async fn sasl_is_refused_with_a_code_before_the_connection_is_closed() {
-    let server = Served::start(&[]).await;
-    let mut client = server.client();
-    let token = Some(Vec::new());
-    let code = client.fails(RequestBody::Sasl(SaslRequest { token }));
-    assert_eq!(code, ErrorCode::AuthFailed);
-    assert!(client.is_closed());
 }

@@ -17,9 +17,7 @@ async fn code_of_the_command_is_passed_on() {
         ("exit 255", 255),
         ("kill -9 $$", 137),
     ] {
-        let ended = stage
-            .run(&["lock", "/lock", "--", "sh", "-c", script])
-            .await;
+        let ended = stage.run(("lock /lock -- sh -c", [script])).await;
         assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{script}");
     }
     assert!(stage.contenders("/lock").is_empty());
@@ -28,13 +26,13 @@ async fn code_of_the_command_is_passed_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn command_that_cannot_be_started_has_the_codes_of_a_shell() {
     let stage = Stage::new();
-    let missing = stage.run(&["lock", "/lock", "--", "no-such-command"]).await;
+    let missing = stage.run("lock /lock -- no-such-command").await;
     let line = missing.failed_with(127);
     assert!(
         line.starts_with("cannot start \"no-such-command\""),
         "{line}"
     );
-    let directory = stage.run(&["lock", "/lock", "--", "/"]).await;
+    let directory = stage.run("lock /lock -- /").await;
     directory.failed_with(126);
     assert!(stage.contenders("/lock").is_empty());
 }
@@ -75,32 +73,31 @@ async fn command_finds_its_environment_arguments_and_input() {
 async fn taken_lock_is_a_conflict_and_a_timeout_has_its_own_code() {
     let stage = Stage::new();
     let holder = stage.holder("/lock").await;
-    let ran = ["--", "touch", "ran"];
     for (options, code) in [
-        (vec!["--try"], 75),
-        (vec!["-n", "-E", "9"], 9),
-        (vec!["--timeout", "100ms"], 80),
-        (vec!["-w", "0.1", "--conflict-exit-code", "0"], 0),
+        ("--try", 75),
+        ("-n -E 9", 9),
+        ("--timeout 100ms", 80),
+        ("-w 0.1 --conflict-exit-code 0", 0),
     ] {
-        let arguments = [&["lock", "/lock"], &options[..], &ran].concat();
-        let ended = stage.run(&arguments).await;
+        let arguments = format!("lock /lock {options} -- touch ran");
+        let ended = stage.run(arguments).await;
         let line = ended.failed_with(code);
         assert!(line.starts_with("/lock: "), "{line}");
         stage.queue("/lock", 1).await;
     }
     drop(holder);
     stage.queue("/lock", 0).await;
-    let free = stage.run(&["lock", "/lock", "--try", "--", "true"]).await;
+    let free = stage.run("lock /lock --try -- true").await;
     assert_eq!(free.code, Some(0), "{free:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timeout_of_zero_is_one_try() {
     let stage = Stage::new();
-    let free = stage.run(&["lock", "/lock", "-w", "0", "--", "true"]).await;
+    let free = stage.run("lock /lock -w 0 -- true").await;
     assert_eq!(free.code, Some(0), "{free:?}");
     let holder = stage.holder("/lock").await;
-    let taken = stage.run(&["lock", "/lock", "-w", "0", "--", "true"]).await;
+    let taken = stage.run("lock /lock -w 0 -- true").await;
     let line = taken.failed_with(80);
     assert!(line.contains("another contender holds"), "{line}");
     assert_eq!(stage.contenders("/lock").len(), 1);
@@ -111,28 +108,18 @@ async fn timeout_of_zero_is_one_try() {
 async fn line_for_a_shell_runs_in_one() {
     let stage = Stage::new();
     let line = "echo \"$ZKR_PATH\" | tr a-z A-Z; exit 3";
-    let ran = stage.run(&["lock", "/lock", "-c", line]).await;
+    let ran = stage.run(("lock /lock -c", [line])).await;
     assert_eq!((ran.code, &*ran.stdout), (Some(3), "/LOCK\n"), "{ran:?}");
-    let both = ["lock", "/lock", "-c", "true", "--", "true"];
+    let both = "lock /lock -c true -- true";
     stage.run(&both).await.failed_with(64);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn candidate_that_does_not_lead_in_time_ends() {
     let stage = Stage::new();
-    let lead = ["lead", "/leader", "--id", "a", "--"];
-    let leader = stage.start(&[&lead[..], &["sleep", "60"]].concat());
+    let leader = stage.start("lead /leader --id a -- sleep 60");
     stage.queue("/leader", 1).await;
-    let second = [
-        "lead",
-        "/leader",
-        "--id",
-        "a",
-        "--timeout",
-        "500ms",
-        "--",
-        "true",
-    ];
+    let second = "lead /leader --id a --timeout 500ms -- true";
     let second = stage.run(&second).await;
     assert_eq!(second.code, Some(80), "{second:?}");
     let lines: Vec<&str> = second.stderr.lines().collect();
@@ -152,17 +139,13 @@ async fn candidate_that_does_not_lead_in_time_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_hold_together_and_exclude_a_writer() {
     let stage = Stage::new();
-    let reader = stage.start(&["lock", "-s", "/lock", "--", "sleep", "60"]);
+    let reader = stage.start("lock -s /lock -- sleep 60");
     stage.queue("/lock", 1).await;
-    let second = stage
-        .run(&["lock", "--shared", "--try", "/lock", "--", "true"])
-        .await;
+    let second = stage.run("lock --shared --try /lock -- true").await;
     assert_eq!(second.code, Some(0), "{second:?}");
-    let writer = stage
-        .run(&["lock", "--write", "--try", "/lock", "--", "true"])
-        .await;
+    let writer = stage.run("lock --write --try /lock -- true").await;
     writer.failed_with(75);
-    let exclusive = stage.run(&["lock", "--try", "/lock", "--", "true"]).await;
+    let exclusive = stage.run("lock --try /lock -- true").await;
     let line = exclusive.failed_with(64);
     assert!(
         line.contains("is a contender of a read/write lock"),
@@ -174,21 +157,20 @@ async fn readers_hold_together_and_exclude_a_writer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn permits_are_counted_by_weight() {
     let stage = Stage::new();
-    let semaphore = ["semaphore", "/exports", "--permits", "3"];
-    let with = |rest: &[&'static str]| [&semaphore[..], rest].concat();
-    let holder = stage.start(&with(&["--weight", "2", "--", "sleep", "60"]));
+    let with = |rest: &str| format!("semaphore /exports --permits 3 {rest}");
+    let holder = stage.start(with("--weight 2 -- sleep 60"));
     stage.queue("/exports", 1).await;
-    let one = stage.run(&with(&["--try", "--", "true"])).await;
+    let one = stage.run(with("--try -- true")).await;
     assert_eq!(one.code, Some(0), "{one:?}");
     stage
-        .run(&with(&["--weight", "2", "--try", "--", "true"]))
+        .run(&*with("--weight 2 --try -- true"))
         .await
         .failed_with(75);
     stage
-        .run(&with(&["--weight", "4", "--", "true"]))
+        .run(&*with("--weight 4 -- true"))
         .await
         .failed_with(64);
-    let mistaken = ["semaphore", "/exports", "--permits", "5", "--", "true"];
+    let mistaken = "semaphore /exports --permits 5 -- true";
     let mistaken = stage.run(&mistaken).await;
     let line = mistaken.failed_with(64);
     assert!(
@@ -202,9 +184,7 @@ async fn permits_are_counted_by_weight() {
 async fn leader_runs_the_command_and_resigns_when_it_ends() {
     let stage = Stage::new();
     let script = "echo $ZKR_PATH; exit 3";
-    let ended = stage
-        .run(&["lead", "/leader", "--id", "a", "--", "sh", "-c", script])
-        .await;
+    let ended = stage.run(("lead /leader --id a -- sh -c", [script])).await;
     assert_eq!(
         (ended.code, &*ended.stdout),
         (Some(3), "/leader\n"),
@@ -217,9 +197,7 @@ async fn leader_runs_the_command_and_resigns_when_it_ends() {
 async fn lock_is_kept_at_least_as_long_as_wanted() {
     let stage = Stage::new();
     let began = std::time::Instant::now();
-    let ended = stage
-        .run(&["lock", "/lock", "--at-least", "1s", "--", "true"])
-        .await;
+    let ended = stage.run("lock /lock --at-least 1s -- true").await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(began.elapsed().as_millis() >= 1000, "{:?}", began.elapsed());
 }
@@ -272,12 +250,12 @@ async fn completions_and_pages_name_the_verbs() {
     let directory = stage.file("man1");
     std::fs::create_dir(&directory).expect("it is created");
     let pages = stage
-        .run(&["man", "--to", directory.to_str().expect("text")])
+        .run(("man --to", [directory.to_str().expect("text")]))
         .await;
     assert_eq!(pages.code, Some(0), "{pages:?}");
     assert!(directory.join("zkr-lock.1").is_file());
     stage
-        .run(&["man", "--to", "/no/such/directory"])
+        .run("man --to /no/such/directory")
         .await
         .failed_with(64);
 }

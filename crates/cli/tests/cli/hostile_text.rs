@@ -39,14 +39,14 @@ async fn data_of_a_contender_reaches_no_terminal() {
         assert_eq!(shown.code, Some(0), "{shown:?}");
         nothing_is_obeyed(&format!("{arguments:?}"), &shown.stdout);
     }
-    let leader = stage.run(&["leader", "/leader", "--json"]).await;
+    let leader = stage.run("leader /leader --json").await;
     let object: serde_json::Value = serde_json::from_str(&leader.stdout).expect("JSON");
     assert_eq!(object["id"], HOSTILE, "a program reads what was written");
     let node = stage.contenders("/leader").remove(0);
     let evicted = stage.run(&["evict", "/leader", &node, "--yes"]).await;
     assert_eq!(evicted.code, Some(0), "{evicted:?}");
     nothing_is_obeyed("evict", &evicted.stdout);
-    let unknown = stage.run(&["evict", "/leader", HOSTILE, "--yes"]).await;
+    let unknown = stage.run(("evict /leader", [HOSTILE, "--yes"])).await;
     nothing_is_obeyed("a failure", unknown.failed_with(64));
 }
 

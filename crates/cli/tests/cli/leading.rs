@@ -14,7 +14,7 @@ const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
 
 /// The session of the leader, as `zkr leader` shows it.
 async fn leaders_session(stage: &Stage) -> SessionId {
-    let shown = stage.run(&["leader", "/leader", "--json"]).await;
+    let shown = stage.run("leader /leader --json").await;
     let leader: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
     let session = leader["session"].as_str().expect("somebody leads");
     let digits = session.strip_prefix("0x").expect("hexadecimal");
@@ -26,10 +26,8 @@ async fn candidate_campaigns_again_after_a_loss() {
     let stage = Stage::new();
     let file = stage.file("terms");
     let name = file.to_str().expect("text");
-    let lead = [
-        "lead", "/leader", "--id", "a", "--", "sh", "-c", TERM, "sh", name,
-    ];
-    let leader = stage.start(&lead);
+    let lead = ("lead /leader --id a -- sh -c", [TERM, "sh", name]);
+    let leader = stage.start(lead);
     let first = line_in(&file).await;
     let session = leaders_session(&stage).await;
     stage.server.administrator().expire(session);
@@ -59,9 +57,9 @@ async fn candidate_that_leads_once_ends_after_a_loss_and_the_next_one_leads() {
     let lead = [
         "lead", "/leader", "--id", "a", "--once", "--", "sh", "-c", TERM, "sh", name,
     ];
-    let leader = stage.start(&lead);
+    let leader = stage.start(lead);
     let first = line_in(&file).await;
-    let next = stage.start(&["lead", "/leader", "--id", "b", "--", "sh", "-c", "exit 5"]);
+    let next = stage.start(("lead /leader --id b -- sh -c", ["exit 5"]));
     stage.queue("/leader", 2).await;
     let session = leaders_session(&stage).await;
     stage.server.administrator().expire(session);
@@ -93,9 +91,7 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
     let chosen = lead("chosen", &["--once"]);
     stage.queue("/leader", 3).await;
 
-    let shown = stage
-        .run(&["leader", "/leader", "--transfer-to", "chosen"])
-        .await;
+    let shown = stage.run("leader /leader --transfer-to chosen").await;
     assert!(shown.stdout.starts_with("chosen leads: "), "{shown:?}");
     let process = term.split(' ').next().expect("an id");
     assert!(!runs(process), "the command of the first was stopped");
@@ -103,9 +99,7 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
     assert_eq!(read(&file("between")), "");
     stage.queue("/leader", 3).await;
 
-    let again = stage
-        .run(&["leader", "/leader", "--transfer-to", "between"])
-        .await;
+    let again = stage.run("leader /leader --transfer-to between").await;
     assert!(again.stdout.starts_with("between leads: "), "{again:?}");
     assert!(
         again.stdout.contains("until its session has expired"),
@@ -124,37 +118,21 @@ async fn candidate_on_standby_stops_its_command_for_another() {
     let stage = Stage::new();
     let (standby, other) = (stage.file("standby"), stage.file("other"));
     let name = standby.to_str().expect("text");
-    let _standby = stage.start(&[
-        "lead",
-        "/leader",
-        "--id",
-        "s",
-        "--standby",
-        "--",
-        "sh",
-        "-c",
-        TERM,
-        "sh",
-        name,
-    ]);
+    let _standby = stage.start(("lead /leader --id s --standby -- sh -c", [TERM, "sh", name]));
     let term = line_in(&standby).await;
     let name = other.to_str().expect("text");
-    let _other = stage.start(&[
-        "lead", "/leader", "--id", "o", "--", "sh", "-c", TERM, "sh", name,
-    ]);
+    let _other = stage.start(("lead /leader --id o -- sh -c", [TERM, "sh", name]));
     line_in(&other).await;
     assert!(!runs(term.split(' ').next().expect("an id")));
     stage.queue("/leader", 2).await;
-    let shown = stage.run(&["who", "/leader"]).await;
+    let shown = stage.run("who /leader").await;
     assert!(shown.stdout.contains("standby"), "{shown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() {
     let stage = Stage::new();
-    let nobody = stage
-        .run(&["leader", "/leader", "--transfer-to", "nobody"])
-        .await;
+    let nobody = stage.run("leader /leader --transfer-to nobody").await;
     let refused = nobody.failed_with(64);
     assert!(
         refused.contains("\"nobody\" does not campaign at /leader"),
@@ -164,16 +142,9 @@ async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() 
     let session = session(&stage.connect, LONG).await;
     let deaf = LeaderElection::new(&session, "/leader", "deaf").expect("a good path");
     let _deaf = deaf.acquire().await.expect("it leads");
-    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "true"]);
+    let _next = stage.start("lead /leader --id next -- true");
     stage.queue("/leader", 2).await;
-    let transfer = [
-        "leader",
-        "/leader",
-        "--transfer-to",
-        "next",
-        "--timeout",
-        "200ms",
-    ];
+    let transfer = "leader /leader --transfer-to next --timeout 200ms";
     let shown = stage.run(&transfer).await;
     let refused = shown.failed_with(80);
     assert!(
@@ -190,26 +161,14 @@ async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it()
     // The command notes SIGTERM, and continues.
     let script =
         r#"trap 'echo asked >> "$1"' TERM; echo began >> "$1"; while :; do sleep 0.1; done"#;
-    let first = stage.start(&[
-        "--session-timeout",
-        "30s",
-        "lead",
-        "/leader",
-        "--id",
-        "first",
-        "--grace",
-        "1500ms",
-        "--",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        name,
-    ]);
+    let first = stage.start((
+        "--session-timeout 30s lead /leader --id first --grace 1500ms -- sh -c",
+        [script, "sh", name],
+    ));
     line_in(&file).await;
-    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "sleep", "60"]);
+    let _next = stage.start("lead /leader --id next -- sleep 60");
     stage.queue("/leader", 2).await;
-    let transfer = stage.start(&["leader", "/leader", "--transfer-to", "next"]);
+    let transfer = stage.start("leader /leader --transfer-to next");
     eventually("it is asked to stop", async || {
         read(&file).contains("asked")
     })
@@ -233,15 +192,11 @@ async fn leader_that_may_not_delete_its_znode_ends_so_that_the_named_candidate_l
     created.expect("it is free");
     let file = stage.file("terms");
     let name = file.to_str().expect("text");
-    let first = stage.start(&[
-        "lead", "/leader", "--id", "first", "--", "sh", "-c", TERM, "sh", name,
-    ]);
+    let first = stage.start(("lead /leader --id first -- sh -c", [TERM, "sh", name]));
     line_in(&file).await;
-    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "sleep", "60"]);
+    let _next = stage.start("lead /leader --id next -- sleep 60");
     stage.queue("/leader", 2).await;
-    let shown = stage
-        .run(&["leader", "/leader", "--transfer-to", "next"])
-        .await;
+    let shown = stage.run("leader /leader --transfer-to next").await;
     assert!(shown.stdout.starts_with("next leads: "), "{shown:?}");
     let first = ended(first).await;
     assert_ne!(first.code, Some(0), "{first:?}");
@@ -286,18 +241,9 @@ async fn leadership_moves_to_the_servers_that_a_file_names_at_a_hangup() {
         hosts.collect::<Vec<_>>().join(",") + "\n"
     };
     std::fs::write(&hosts, list(&ports[..1])).expect("it is written");
-    let lead = ["lead", "/leader", "--id", "a"];
-    let rest = [
-        "--connect-file",
-        hosts_name,
-        "--",
-        "sh",
-        "-c",
-        TERM,
-        "sh",
-        terms_name,
-    ];
-    let mut leader = start("127.0.0.1:1", &[&lead[..], &rest].concat());
+    let lead = "lead /leader --id a --connect-file";
+    let rest = [hosts_name, "--", "sh", "-c", TERM, "sh", terms_name];
+    let mut leader = start("127.0.0.1:1", (lead, rest));
     let term = line_in(&terms).await;
 
     // What cannot be used changes nothing.
@@ -325,7 +271,7 @@ async fn leadership_moves_to_the_servers_that_a_file_names_at_a_hangup() {
     // A server reports the addresses of its own connections.
     let others = list(&ports[1..]);
     eventually("it is connected to another server", async || {
-        let who = run(others.trim(), &["who", "/leader", "--json"]).await;
+        let who = run(others.trim(), "who /leader --json").await;
         who.stdout.contains("\"address\": \"127.0.0.1:")
     })
     .await;

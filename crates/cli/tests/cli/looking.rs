@@ -55,7 +55,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     futures_util::future::try_join_all(all)
         .await
         .expect("all queue");
-    let who = run(&proxy.connect_string(), &["who", "/lock"]).await;
+    let who = run(&proxy.connect_string(), "who /lock").await;
     assert_eq!(who.code, Some(0), "{who:?}");
     let lines: Vec<&str> = who.stdout.lines().collect();
     assert_eq!(lines[0], "/lock: exclusive lock, 1 holds, 999 wait");
@@ -71,7 +71,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     let counters = proxy.counters();
     assert_eq!(counters.of(Operation::GetChildren).requests, 1);
     assert_eq!(counters.of(Operation::MultiRead).requests, 1);
-    let all = run(&server.connect_string(), &["who", "/lock", "--all"]).await;
+    let all = run(&server.connect_string(), "who /lock --all").await;
     assert_eq!(all.stdout.lines().count(), 1002);
 }
 
@@ -85,9 +85,9 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     queue(&client, "/lock", &format!("{KAZOO}__lock__"), "host-a").await;
     queue(&client, "/lock", &format!("{CURATOR}lock-"), "10.0.0.7").await;
     queue(&client, "/lock", "config", "no contender").await;
-    let waiter = stage.start(&["lock", "/lock", "--", "sh", "-c", "true"]);
+    let waiter = stage.start("lock /lock -- sh -c true");
     stage.queue("/lock", 4).await;
-    let who = stage.run(&["who", "/lock"]).await;
+    let who = stage.run("who /lock").await;
     let found = rows(&who.stdout);
     assert_eq!(
         found[..2],
@@ -106,7 +106,7 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     }
     queue(&client, "/rw", &format!("{KAZOO}__rlock__"), "e").await;
     queue(&client, "/rw", &format!("{KAZOO}__lock__"), "f").await;
-    let who = stage.run(&["who", "/rw"]).await;
+    let who = stage.run("who /rw").await;
     assert!(
         who.stdout
             .starts_with("/rw: read/write lock, 2 hold, 4 wait\n"),
@@ -124,32 +124,24 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
 
     queue(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
     queue(&client, "/leases", &format!("{CURATOR}lease-"), "a").await;
-    let who = stage.run(&["who", "/leader"]).await;
+    let who = stage.run("who /leader").await;
     assert_eq!(rows(&who.stdout), ["holds|lead|node-1"]);
-    let who = stage.run(&["who", "/leases"]).await;
+    let who = stage.run("who /leases").await;
     assert_eq!(rows(&who.stdout), ["holds or waits|lease|a"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn semaphore_shows_its_permits_and_can_be_resized() {
     let stage = Stage::new();
-    let semaphore = [
-        "semaphore",
-        "/exports",
-        "--permits",
-        "3",
-        "--weight",
-        "2",
-        "--",
-    ];
+    let semaphore = "semaphore /exports --permits 3 --weight 2 --";
     let file = stage.file("second");
     let second = format!("echo runs > {}; sleep 60", file.to_str().expect("text"));
-    let holders = [stage.start(&[&semaphore[..], &["sleep", "60"]].concat()), {
+    let holders = [stage.start((semaphore, ["sleep", "60"])), {
         stage.queue("/exports", 1).await;
-        stage.start(&[&semaphore[..], &["sh", "-c", &second]].concat())
+        stage.start((semaphore, ["sh", "-c", &second]))
     }];
     stage.queue("/exports", 2).await;
-    let who = stage.run(&["who", "/exports"]).await;
+    let who = stage.run("who /exports").await;
     let headline = "/exports: semaphore of 3 permits, 1 holds, 1 waits\n";
     assert!(who.stdout.starts_with(headline), "{who:?}");
     let found = rows(&who.stdout);
@@ -158,16 +150,10 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
         found[1].starts_with("waits for 1|2 permits|sh@"),
         "{found:?}"
     );
-    stage
-        .run(&["resize", "/exports", "0"])
-        .await
-        .failed_with(64);
-    stage.run(&["resize", "/no", "4"]).await.failed_with(64);
-    stage
-        .run(&["resize", "/zookeeper", "4"])
-        .await
-        .failed_with(64);
-    let resized = stage.run(&["resize", "/exports", "4"]).await;
+    stage.run("resize /exports 0").await.failed_with(64);
+    stage.run("resize /no 4").await.failed_with(64);
+    stage.run("resize /zookeeper 4").await.failed_with(64);
+    let resized = stage.run("resize /exports 4").await;
     assert_eq!(
         resized.stdout, "/exports has 4 permits, and had 3\n",
         "{resized:?}"
@@ -180,13 +166,13 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
 async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
     let stage = Stage::new();
     let started = async |weight: &str, place: usize| {
-        let semaphore = ["semaphore", "/exports", "--weight", weight, "--permits"];
-        let child = stage.start(&[&semaphore[..], &["8", "--", "sleep", "60"]].concat());
+        let semaphore = format!("semaphore /exports --weight {weight} --permits 8 -- sleep 60");
+        let child = stage.start(semaphore);
         stage.queue("/exports", place).await;
         child
     };
     let states = async || {
-        let who = stage.run(&["who", "/exports"]).await;
+        let who = stage.run("who /exports").await;
         let rows = rows(&who.stdout);
         let states = rows
             .iter()
@@ -206,7 +192,7 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
     assert_eq!(seen, ["holds", "holds", "holds", "waits for 1-3"]);
 
     // 1, so that nobody fits who does not hold from before.
-    stage.run(&["resize", "/exports", "1"]).await;
+    stage.run("resize /exports 1").await;
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let client = Client::connect(&stage.connect).await.expect("it connects");
     let later = format!("/exports/{CURATOR}permit-1-");
@@ -233,34 +219,16 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
 #[tokio::test(flavor = "multi_thread")]
 async fn semaphore_without_permits_takes_the_recorded_number() {
     let stage = Stage::new();
-    let unknown = stage.run(&["semaphore", "/exports", "--", "true"]).await;
+    let unknown = stage.run("semaphore /exports -- true").await;
     assert!(unknown.failed_with(64).contains("--permits"), "{unknown:?}");
-    let holding = [
-        "semaphore",
-        "/exports",
-        "--permits",
-        "3",
-        "--",
-        "sleep",
-        "60",
-    ];
-    let holder = stage.start(&holding);
+    let holding = "semaphore /exports --permits 3 -- sleep 60";
+    let holder = stage.start(holding);
     stage.queue("/exports", 1).await;
-    stage.run(&["resize", "/exports", "4"]).await;
-    let weight = |weight| {
-        [
-            "semaphore",
-            "/exports",
-            "-n",
-            "--weight",
-            weight,
-            "--",
-            "true",
-        ]
-    };
-    assert_eq!(stage.run(&weight("3")).await.code, Some(0));
-    stage.run(&weight("4")).await.failed_with(75);
-    let permits = ["semaphore", "/exports", "--permits", "3", "--", "true"];
+    stage.run("resize /exports 4").await;
+    let weight = |weight| format!("semaphore /exports -n --weight {weight} -- true");
+    assert_eq!(stage.run(weight(3)).await.code, Some(0));
+    stage.run(weight(4)).await.failed_with(75);
+    let permits = "semaphore /exports --permits 3 -- true";
     let refused = stage.run(&permits).await;
     let line = refused.failed_with(64);
     assert!(
@@ -273,13 +241,13 @@ async fn semaphore_without_permits_takes_the_recorded_number() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_of_another_recipe_or_of_a_missing_path_is_said() {
     let stage = Stage::new();
-    let missing = stage.run(&["leader", "/leader"]).await;
+    let missing = stage.run("leader /leader").await;
     assert_eq!(
         missing.stdout, "nobody leads: /leader does not exist\n",
         "{missing:?}"
     );
     let holder = stage.holder("/lock").await;
-    let lock = stage.run(&["leader", "/lock"]).await;
+    let lock = stage.run("leader /lock").await;
     let line = lock.failed_with(64);
     assert!(
         line.starts_with("/lock: exclusive lock, not an election"),
@@ -292,13 +260,13 @@ async fn leader_of_another_recipe_or_of_a_missing_path_is_said() {
 async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     let stage = Stage::new();
     let lock = |owner| ["lock", "/lock", "--owner", owner, "--", "sleep", "60"];
-    let mut zkrs = vec![stage.start(&lock("payroll"))];
+    let mut zkrs = vec![stage.start(lock("payroll"))];
     stage.queue("/lock", 1).await;
     for place in 2..4 {
-        zkrs.push(stage.start(&lock("report")));
+        zkrs.push(stage.start(lock("report")));
         stage.queue("/lock", place).await;
     }
-    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let who = stage.run("who /lock --json").await;
     let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     let token = |place: usize| who["contenders"][place]["fencing_token"].to_string();
     let evict = async |arguments: &[&str]| {
@@ -340,7 +308,7 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     let client = Client::connect(&stage.connect).await.expect("it serves");
     queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
-    let who = stage.run(&["who", "/lock"]).await;
+    let who = stage.run("who /lock").await;
     assert!(
         who.stdout
             .contains("warning: note is the name of no contender"),
@@ -351,7 +319,7 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
             .contains("warning: contenders of several recipes"),
         "{who:?}"
     );
-    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let who = stage.run("who /lock --json").await;
     let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     assert_eq!(object["foreign"], serde_json::json!(["note"]));
     assert_eq!(object["mixed"], true);
@@ -376,7 +344,7 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
     assert!(warned("4s", "2s").await);
     assert!(!warned("10s", "200ms").await);
 
-    let doctor = run(&connect, &["doctor", "/lock"]).await;
+    let doctor = run(&connect, "doctor /lock").await;
     let has = |text: &str| doctor.stdout.contains(text);
     assert!(
         has("ok    no hold ends by a single silence of the servers of up to 3.25s"),
@@ -388,7 +356,7 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
 #[tokio::test(flavor = "multi_thread")]
 async fn findings_are_there_for_programs() {
     let stage = Stage::new();
-    let doctor = stage.run(&["doctor", "/lock", "--json"]).await;
+    let doctor = stage.run("doctor /lock --json").await;
     let object: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
     let findings = object["findings"].as_array().expect("a list");
     assert!(findings.len() > 5, "{object}");
@@ -400,16 +368,16 @@ async fn findings_are_there_for_programs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_for_programs() {
     let stage = Stage::new();
-    let nobody = stage.run(&["who", "/lock", "--json"]).await;
+    let nobody = stage.run("who /lock --json").await;
     let object: serde_json::Value = serde_json::from_str(&nobody.stdout).expect("JSON");
     assert_eq!(object["exists"], false);
-    let text = stage.run(&["who", "/lock"]).await;
+    let text = stage.run("who /lock").await;
     let expected = "/lock: does not exist, so nobody holds and nobody waits\n";
     assert_eq!((text.code, &*text.stdout), (Some(0), expected));
 
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
-    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let who = stage.run("who /lock --json").await;
     let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     assert_eq!(object["recipe"], "exclusive lock");
     let row = &object["contenders"][0];
@@ -427,7 +395,7 @@ async fn json_is_for_programs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reader_that_has_gone_is_no_failure() {
     let stage = Stage::new();
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
     for arguments in [
         &["who", "/lock"][..],
@@ -445,9 +413,9 @@ async fn reader_that_has_gone_is_no_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_is_shown_and_followed() {
     let stage = Stage::new();
-    let nobody = stage.run(&["leader", "/leader"]).await;
+    let nobody = stage.run("leader /leader").await;
     assert!(nobody.stdout.starts_with("nobody leads"), "{nobody:?}");
-    let mut follower = stage.start(&["leader", "/leader", "--follow", "--json"]);
+    let mut follower = stage.start("leader /leader --follow --json");
     let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
     let mut next = async || {
         let line = in_time("a line", lines.next_line())
@@ -456,9 +424,9 @@ async fn leader_is_shown_and_followed() {
         line.expect("another line")
     };
     assert_eq!(next().await, "null");
-    let leader = stage.start(&["lead", "/leader", "--id", "node-7", "--", "sleep", "60"]);
+    let leader = stage.start("lead /leader --id node-7 -- sleep 60");
     assert!(next().await.contains(r#""id":"node-7""#));
-    let shown = stage.run(&["leader", "/leader"]).await;
+    let shown = stage.run("leader /leader").await;
     assert!(
         shown.stdout.starts_with("node-7 leads: token "),
         "{shown:?}"
@@ -472,10 +440,9 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
     let stage = Stage::new();
     let file = stage.file("id");
     let script = format!("echo $$ > {}; sleep 60", file.to_str().expect("text"));
-    let short = ["--session-timeout", "3s", "lock", "/lock", "--"];
-    let holder = stage.start(&[&short[..], &["sh", "-c", &script]].concat());
+    let holder = stage.start(("--session-timeout 3s lock /lock -- sh -c", [script]));
     let id = line_in(&file).await;
-    let waiter = stage.start(&["lock", "/lock", "--", "true"]);
+    let waiter = stage.start("lock /lock -- true");
     stage.queue("/lock", 2).await;
     let names = stage.contenders("/lock");
     let name = names
@@ -483,14 +450,11 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
         .find(|name| name.ends_with('0'))
         .expect("the first");
 
-    stage
-        .run(&["evict", "/lock", "config", "--yes"])
-        .await
-        .failed_with(64);
-    let unasked = stage.run(&["evict", "/lock", name]).await;
+    stage.run("evict /lock config --yes").await.failed_with(64);
+    let unasked = stage.run(("evict /lock", [name])).await;
     assert!(unasked.failed_with(64).contains("--yes"));
     assert_eq!(stage.contenders("/lock").len(), 2);
-    let evicted = stage.run(&["evict", "/lock", name, "--yes"]).await;
+    let evicted = stage.run(("evict /lock", [name, "--yes"])).await;
     assert!(
         evicted.stdout.contains("was taken out of the queue"),
         "{evicted:?}"
@@ -504,11 +468,11 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn evicted_waiter_says_so() {
     let stage = Stage::new();
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
-    let waiter = stage.start(&["lock", "/lock", "--", "true"]);
+    let waiter = stage.start("lock /lock -- true");
     stage.queue("/lock", 2).await;
-    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let who = stage.run("who /lock --json").await;
     let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     let token = object["contenders"][1]["fencing_token"].to_string();
     let evicted = stage.run(&["evict", "/lock", &token, "--yes"]).await;
@@ -526,7 +490,7 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     let server = server().await;
     let client = administrator(&server).await;
     create(&client, "/locks").await;
-    let doctor = run(&server.connect_string(), &["doctor", "/locks/report"]).await;
+    let doctor = run(&server.connect_string(), "doctor /locks/report").await;
     assert_eq!((doctor.code, &*doctor.stderr), (Some(0), ""), "{doctor:?}");
     for found in [
         "ok    connected to ",
@@ -537,7 +501,7 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     ] {
         assert!(doctor.stdout.contains(found), "{found}: {}", doctor.stdout);
     }
-    let counted = run(&server.connect_string(), &["doctor", "/locks"]).await;
+    let counted = run(&server.connect_string(), "doctor /locks").await;
     assert!(
         counted
             .stdout
@@ -566,11 +530,7 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
         let other = TcpStream::connect(("127.0.0.1", server.port())).await;
         others.push(other.expect("it accepts"));
     }
-    let refused = run(
-        &server.connect_string(),
-        &["who", "/a", "--connect-timeout", "1s"],
-    )
-    .await;
+    let refused = run(&server.connect_string(), "who /a --connect-timeout 1s").await;
     let why = refused.failed_with(69);
     let place = |cause: &str| why.find(cause).expect(why);
     assert!(place("maxClientCnxns") < place("quorum"), "{why}");
@@ -592,7 +552,7 @@ async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
     let own = &stage.contenders("/lock")[0];
     let path = format!("/lock/{own}");
     faults.inject(Fault::new(late).on(RequestKind::Delete).under(&path));
-    let evict = stage.start(&["evict", "/lock", own, "--yes"]);
+    let evict = stage.start(("evict /lock", [own, "--yes"]));
     eventually("the delete is sent", async || faults.waiting() == 0).await;
     let administrator = stage.server.administrator();
     administrator.delete(&path).expect("it is there");
@@ -614,7 +574,7 @@ async fn doctor_counts_each_number_for_contenders_once() {
         let administrator = stage.server.administrator();
         let counted = administrator.set_create_counter("/lock", creates);
         counted.expect("it is there");
-        let doctor = stage.run(&["doctor", "/lock"]).await;
+        let doctor = stage.run("doctor /lock").await;
         assert!(doctor.stdout.contains(used), "{creates}: {doctor:?}");
     }
     drop(holder);
@@ -627,7 +587,7 @@ async fn persistent_contender_is_named_with_the_way_to_remove_it() {
     create(&client, "/lock").await;
     let left = format!("/lock/{CURATOR}lock-0000000000");
     create(&client, &left).await;
-    let who = stage.run(&["who", "/lock"]).await;
+    let who = stage.run("who /lock").await;
     let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
     assert!(who.stdout.contains("is persistent"), "{who:?}");
     assert!(who.stdout.contains(&advice), "{who:?}");

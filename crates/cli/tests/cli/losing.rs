@@ -66,32 +66,11 @@ impl Trial {
         let path = format!("/lock-{timeout}");
         let files = files.join(timeout);
         let name = files.to_str().expect("text");
-        let options = [
-            "--session-timeout",
-            timeout,
-            "--tick",
-            "500ms",
-            "lock",
-            &path,
-            "--",
-        ];
-        let command = ["sh", "-c", script, "sh", name];
-        let arguments = [&options[..], &command].concat();
-        let holder = start(&proxy.connect_string(), &arguments);
+        let holds = format!("--session-timeout {timeout} --tick 500ms lock {path} -- sh -c");
+        let holder = start(&proxy.connect_string(), (holds, [script, "sh", name]));
         line_in(&files.with_extension("ids")).await;
-        let judge = [
-            "lock",
-            &path,
-            "--session-timeout",
-            "30s",
-            "--",
-            "sh",
-            "-c",
-            JUDGE,
-            "sh",
-            name,
-        ];
-        let next = start(&server.connect_string(), &judge);
+        let judges = format!("lock {path} --session-timeout 30s -- sh -c");
+        let next = start(&server.connect_string(), (judges, [JUDGE, "sh", name]));
         eventually("the next one waits", async || {
             children(&administrator, &path).await.len() == 2
         })
@@ -212,8 +191,8 @@ async fn guard_that_is_stopped_is_continued_and_the_lock_is_released() {
     let [begun, end] = ["begun", "end"].map(|name| stage.file(name));
     let [begun_name, end_name] = [&begun, &end].map(|file| file.to_str().expect("text"));
     let script = r#"echo $$ > "$1"; until [ -e "$2" ]; do sleep 0.01; done"#;
-    let command = ["sh", "-c", script, "sh", begun_name, end_name];
-    let holder = stage.start(&[&["lock", "/lock", "--"], &command[..]].concat());
+    let command = [script, "sh", begun_name, end_name];
+    let holder = stage.start(("lock /lock -- sh -c", command));
     let guard = parent_of(&line_in(&begun).await);
     kill_process(guard, Signal::STOP).expect("it is stopped");
     std::fs::write(&end, "").expect("a file");
@@ -235,16 +214,8 @@ async fn command_is_asked_to_stop_before_it_is_killed() {
     let script = r#"exec 2>/dev/null
         trap 'echo asked >> "$1"; exit 0' TERM; echo ready > "$1"
         while :; do sleep 0.05; done"#;
-    let options = [
-        "--session-timeout",
-        "4s",
-        "--tick",
-        "500ms",
-        "lock",
-        "/lock",
-    ];
-    let command = ["--grace", "800ms", "--", "sh", "-c", script, "sh", name];
-    let holder = start(&proxy.connect_string(), &[&options[..], &command].concat());
+    let holds = "--session-timeout 4s --tick 500ms lock /lock --grace 800ms -- sh -c";
+    let holder = start(&proxy.connect_string(), (holds, [script, "sh", name]));
     line_in(&file).await;
     proxy.freeze();
     stopped_command(&ended(holder).await);
@@ -257,17 +228,9 @@ async fn short_break_of_the_connection_stops_nothing() {
     let proxy = proxy(&server).await;
     let file = files.path().join("began");
     let script = r#"echo > "$1"; sleep 2"#;
-    let command = ["sh", "-c", script, "sh", file.to_str().expect("text")];
-    let options = [
-        "--session-timeout",
-        "10s",
-        "--tick",
-        "500ms",
-        "lock",
-        "/lock",
-        "--",
-    ];
-    let holder = start(&proxy.connect_string(), &[&options[..], &command].concat());
+    let command = [script, "sh", file.to_str().expect("text")];
+    let holds = "--session-timeout 10s --tick 500ms lock /lock -- sh -c";
+    let holder = start(&proxy.connect_string(), (holds, command));
     line_in(&file).await;
     proxy.cut();
     proxy.freeze();

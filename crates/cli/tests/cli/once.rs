@@ -72,7 +72,7 @@ async fn command_whose_machine_died_is_run_again_unless_done() {
     let script = r#"echo $$ > "$1"; while :; do sleep 0.01; done"#;
     let hangs = ["sh", "-c", script, "sh", begun.to_str().expect("text")];
     let dies = ["--session-timeout", "2s"];
-    let dies = stage.start(&[&dies[..], &arguments(&[], &hangs)].concat());
+    let dies = stage.start([&dies[..], &arguments(&[], &hangs)].concat());
     let command = line_in(&begun).await;
     send(Signal::KILL, &dies);
     eventually("the command has ended", async || !runs(&command)).await;
@@ -84,7 +84,7 @@ async fn command_whose_machine_died_is_run_again_unless_done() {
         found.stderr.contains(died)
     };
     eventually("the session of the machine has ended", is_said).await;
-    let who = stage.run(&["who", "/job"]).await;
+    let who = stage.run("who /job").await;
     assert!(who.stdout.contains(died), "{who:?}");
     for (again, code) in [("after-failure", 0), ("unless-done", 5), ("unless-done", 5)] {
         let options = arguments(&["--again", again], &["sh", "-c", "exit 5"]);
@@ -151,7 +151,7 @@ async fn zkr_that_is_ended_before_its_command_begins_takes_no_slot() {
         let what = format!("{nth}, {kind:?}: {first:?}");
         assert_eq!((first.code, &*first.stdout), (Some(143), ""), "{what}");
         stage.queue("/job", 0).await;
-        let who = stage.run(&["who", "/job", "--json"]).await;
+        let who = stage.run("who /job --json").await;
         let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
         assert_eq!(who["job"]["last_run"], serde_json::Value::Null, "{what}");
     }
@@ -175,7 +175,7 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let found = stage.run(&finds_it).await;
     let line = found.failed_with(75);
     assert!(line.ends_with(": it runs"), "{line}");
-    let who = stage.run(&["who", "/job"]).await;
+    let who = stage.run("who /job").await;
     assert!(who.stdout.contains(": it runs"), "{who:?}");
     let quiet = stage.run(&arguments(&[], &["true"])).await;
     assert_eq!((quiet.code, &*quiet.stderr), (Some(0), ""), "{quiet:?}");
@@ -185,7 +185,7 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let found = stage.run(&finds_it).await;
     let line = found.failed_with(75);
     assert!(line.contains(": it failed at 20"), "{line}");
-    let who = stage.run(&["who", "/job", "--json"]).await;
+    let who = stage.run("who /job --json").await;
     let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
     let run = &who["job"]["last_run"];
     assert_eq!(run["state"], "failed", "{who}");

@@ -8,7 +8,7 @@ use crate::support::{Stage, ended, line_in, parent_of, read, runs, send, zkr};
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_waiter_leaves_no_znode() {
     let stage = Stage::new();
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
     for (signal, code) in [
         (Signal::INT, 130),
@@ -16,7 +16,7 @@ async fn interrupted_waiter_leaves_no_znode() {
         (Signal::HUP, 129),
         (Signal::QUIT, 131),
     ] {
-        let waiter = stage.start(&["lock", "/lock", "--", "true"]);
+        let waiter = stage.start("lock /lock -- true");
         stage.queue("/lock", 2).await;
         send(signal, &waiter);
         let ended = ended(waiter).await;
@@ -37,11 +37,9 @@ async fn interrupted_command_ends_first_and_then_the_lock_is_released() {
         started.to_str().expect("text"),
         cleaned.to_str().expect("text"),
     );
-    let holder = stage.start(&[
-        "lock", "/lock", "--", "sh", "-c", script, "sh", first, second,
-    ]);
+    let holder = stage.start(("lock /lock -- sh -c", [script, "sh", first, second]));
     let id = line_in(&started).await;
-    let next = stage.start(&["lock", "/lock", "--", "cat", second]);
+    let next = stage.start(("lock /lock -- cat", [second]));
     stage.queue("/lock", 2).await;
     send(Signal::INT, &holder);
     let (holder, next) = (ended(holder).await, ended(next).await);
@@ -73,7 +71,7 @@ async fn every_signal_is_passed_on_to_the_whole_group() {
         heard.to_str().expect("text"),
         started.to_str().expect("text"),
     );
-    let holder = stage.start(&[
+    let holder = stage.start([
         "lock", "/lock", "--", "sh", "-c", &both, "sh", "parent", to, at,
     ]);
     let two_lines = async || read(&started).lines().count() == 2;
@@ -130,7 +128,7 @@ async fn signal_to_all_processes_of_a_service_lets_the_command_end_in_its_own_wa
     let script = r#"trap 'echo cleaned; exit 3' TERM
         echo $$ > "$1"; while :; do sleep 0.05; done"#;
     let name = file.to_str().expect("text");
-    let holder = stage.start(&["lock", "/lock", "--", "sh", "-c", script, "sh", name]);
+    let holder = stage.start(("lock /lock -- sh -c", [script, "sh", name]));
     let id = line_in(&file).await;
     kill_process(parent_of(&id), Signal::TERM).expect("the guard gets it");
     send(Signal::TERM, &holder);

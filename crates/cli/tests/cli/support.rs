@@ -48,14 +48,63 @@ pub(crate) fn zkr(connect: &str) -> Command {
 /// How the warning of a session that tolerates a short silence only begins.
 pub(crate) const SHORT_SESSION: &str = "zkr: warning: a silence of the servers of";
 
+/// Arguments of `zkr`: a text of words, a list, or both. An argument in a list may have spaces.
+pub(crate) trait Arguments {
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for str {
+    fn list(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Arguments for String {
+    fn list(&self) -> Vec<&str> {
+        self.as_str().list()
+    }
+}
+
+impl Arguments for [&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for [&str; N] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<P: AsRef<str>, S: AsRef<str>, const N: usize> Arguments for (P, [S; N]) {
+    fn list(&self) -> Vec<&str> {
+        let mut list = self.0.as_ref().list();
+        list.extend(self.1.iter().map(AsRef::as_ref));
+        list
+    }
+}
+
+impl<A: Arguments + ?Sized> Arguments for &A {
+    fn list(&self) -> Vec<&str> {
+        (**self).list()
+    }
+}
+
 /// Starts `zkr` with these arguments.
-pub(crate) fn start(connect: &str, arguments: &[&str]) -> Child {
-    let child = zkr(connect).args(arguments).spawn();
+pub(crate) fn start(connect: &str, arguments: impl Arguments) -> Child {
+    let child = zkr(connect).args(arguments.list()).spawn();
     child.expect("zkr starts")
 }
 
 /// Runs `zkr` with these arguments until it has ended.
-pub(crate) async fn run(connect: &str, arguments: &[&str]) -> Ended {
+pub(crate) async fn run(connect: &str, arguments: impl Arguments) -> Ended {
     ended(start(connect, arguments)).await
 }
 
@@ -118,19 +167,18 @@ impl Stage {
         self.files.path().join(name)
     }
 
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) async fn run(&self, arguments: impl Arguments) -> Ended {
         run(&self.connect, arguments).await
     }
 
-    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn start(&self, arguments: impl Arguments) -> Child {
         start(&self.connect, arguments)
     }
 
     /// Starts a `zkr` that holds the lock at this path for long, and waits until it is in the
     /// queue.
     pub(crate) async fn holder(&self, path: &str) -> Child {
-        let lock = ["lock", path, "--session-timeout", "2s", "--", "sleep", "60"];
-        let holder = self.start(&lock);
+        let holder = self.start(("lock --session-timeout 2s", [path, "--", "sleep", "60"]));
         self.queue(path, 1).await;
         holder
     }

@@ -38,7 +38,7 @@ async fn command_in_a_pipeline_gets_the_terminal_when_it_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_while_waiting_ends_the_waiter() {
     let stage = Stage::new();
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
     let script = r#"trap : INT; "$ZKR" lock /lock -- true; echo "code $?""#;
     let (mut terminal, shell) = Terminal::start(&["sh", "-c", script], &stage.connect);
@@ -53,11 +53,10 @@ async fn ctrl_c_while_waiting_ends_the_waiter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_wait_is_reported_on_a_terminal_and_elsewhere_if_asked() {
     let stage = Stage::new();
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     stage.queue("/lock", 1).await;
-    let lock = ["lock", "/lock", "--timeout", "3s"];
-    let silent = stage.start(&[&lock[..], &["--", "true"]].concat());
-    let verbose = stage.start(&[&lock[..], &["--verbose", "--", "true"]].concat());
+    let silent = stage.start("lock /lock --timeout 3s -- true");
+    let verbose = stage.start("lock /lock --timeout 3s --verbose -- true");
     let script = r#""$ZKR" lock /lock -w 3s -- true"#;
     let (mut terminal, shell) = Terminal::start(&["sh", "-c", script], &stage.connect);
     terminal.shows("/lock: waiting for 2s: sleep@").await;
@@ -133,7 +132,7 @@ async fn is_lost_by_a_long_ctrl_z(first: &str) {
     ));
     terminal.until(async || read(&file).ends_with('\n')).await;
     let id = read(&file);
-    let next = stage.start(&["lock", "/lock", "--", "true"]);
+    let next = stage.start("lock /lock -- true");
     stage.queue("/lock", 2).await;
     terminal.types("\x1a");
     terminal.shows("Stopped").await;

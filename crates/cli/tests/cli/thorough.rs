@@ -43,13 +43,7 @@ struct Verdicts(Vec<Value>);
 impl Verdicts {
     /// Runs the doctor at these servers, which has to end with this code.
     async fn at(connect: &str, code: i32) -> Verdicts {
-        let arguments = [
-            "doctor",
-            "--thorough",
-            "--json",
-            "--containers-within",
-            "5s",
-        ];
+        let arguments = "doctor --thorough --json --containers-within 5s";
         let ended = run(connect, &arguments).await;
         assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{ended:?}");
         let object: Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -153,7 +147,7 @@ async fn znode_of_the_checks_that_exists_is_refused_and_stays() {
     let server = embedded(|options| {
         options.znodes = vec![(format!("/locks{ROOT}"), b"others'".to_vec())];
     });
-    let arguments = ["doctor", "--thorough", "/locks/report"];
+    let arguments = "doctor --thorough /locks/report";
     let ended = run(&server.connect_string(), &arguments).await;
     let message = ended.failed_with(64);
     assert!(
@@ -183,7 +177,7 @@ async fn leftovers_of_an_interrupted_doctor_are_removed_unless_one_runs() {
     let running = embedded(|options| {
         options.znodes = vec![(left.clone(), mark), (format!("{left}/runs"), Vec::new())];
     });
-    let arguments = ["doctor", "--thorough", "/locks"];
+    let arguments = "doctor --thorough /locks";
     let ended = run(&running.connect_string(), &arguments).await;
     let line = ended.failed_with(64);
     assert!(line.contains("another doctor runs"), "{line}");
@@ -196,7 +190,7 @@ async fn doctor_that_is_interrupted_removes_its_znode() {
         options.simulation.container_interval = Duration::from_secs(600);
     });
     let connect = server.connect_string();
-    let doctor = start(&connect, &["doctor", "--thorough"]);
+    let doctor = start(&connect, "doctor --thorough");
     eventually("it waits for its empty container", async || {
         server.administrator().children(ROOT).len() > 1
     })
@@ -214,7 +208,7 @@ async fn doctor_that_is_interrupted_removes_its_znode() {
 async fn verdict_is_a_line_that_says_what_is_lost() {
     let server = embedded(|options| options.simulation.unknown = vec![Opcode::RemoveWatches]);
     let connect = server.connect_string();
-    let ended = run(&connect, &["doctor", "--thorough"]).await;
+    let ended = run(&connect, "doctor --thorough").await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for line in [
         "ok    sequence-grows: numbers grow, ",

@@ -19,9 +19,9 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
         let name = begun.to_str().expect("text");
         let limit = ["--at-most", "2s", "--grace", "200ms", "--"];
         let command = ["sh", "-c", HANGS, "sh", name];
-        let hangs = stage.start(&[verb, &limit, &command].concat());
+        let hangs = stage.start([verb, &limit, &command].concat());
         line_in(&begun).await;
-        let next = stage.run(&[verb, &["--", "true"]].concat()).await;
+        let next = stage.run([verb, &["--", "true"]].concat()).await;
         assert_eq!(next.code, Some(0), "{next:?}");
         let hangs = ended(hangs).await;
         assert_ne!(hangs.code, Some(0), "{hangs:?}");
@@ -33,8 +33,8 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
 async fn at_most_that_leaves_no_time_to_stop_is_refused() {
     let stage = Stage::new();
     for (limit, problem) in [("0s", "must not be zero"), ("100ms", "--at-most 100ms")] {
-        let options = ["lock", "/lock", "--at-most", limit, "--grace", "100ms"];
-        let refused = stage.run(&[&options[..], &["--", "true"]].concat()).await;
+        let limited = format!("lock /lock --at-most {limit} --grace 100ms -- true");
+        let refused = stage.run(limited).await;
         assert!(refused.stderr.contains(problem), "{refused:?}");
         assert_eq!(refused.code, Some(64));
     }

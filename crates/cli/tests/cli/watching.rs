@@ -18,9 +18,9 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
         "until [ -e {0} ]; do sleep 0.01; done; date +%s%N > {0}",
         file.display()
     );
-    let holder = stage.start(&["lock", "/lock", "--", "sh", "-c", &script]);
+    let holder = stage.start(["lock", "/lock", "--", "sh", "-c", &script]);
     terminal.shows("1 holds, nobody waits").await;
-    let waiter = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let waiter = stage.start("lock /lock -- sleep 60");
     terminal.shows("1 holds, 1 waits").await;
     let before = terminal.shown().matches("1 holds, nobody waits").count();
     std::fs::write(&file, "").expect("it is written");
@@ -48,7 +48,7 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_change_is_an_object_in_a_line_for_programs() {
     let stage = Stage::new();
-    let mut watch = stage.start(&["watch", "/lock", "--json"]);
+    let mut watch = stage.start("watch /lock --json");
     let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
     let mut next = async || {
         let line = in_time("a change is printed", lines.next_line()).await;
@@ -56,7 +56,7 @@ async fn each_change_is_an_object_in_a_line_for_programs() {
         serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
     };
     assert_eq!(next().await["exists"], false);
-    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let holder = stage.start("lock /lock -- sleep 60");
     let held = loop {
         let queue = next().await;
         if queue["contenders"][0]["holds"] == true {
@@ -72,7 +72,7 @@ async fn each_change_is_an_object_in_a_line_for_programs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn output_that_is_no_terminal_is_refused() {
     let stage = Stage::new();
-    let ended = stage.run(&["watch", "/lock"]).await;
+    let ended = stage.run("watch /lock").await;
     assert!(ended.failed_with(64).contains("no terminal"));
 }
 
