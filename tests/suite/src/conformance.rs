@@ -15,7 +15,7 @@ pub async fn conforms(recipe: TestedRecipe, weight: u64) {
 /// Holds the contenders of this weight to all that every recipe promises, on this server.
 pub async fn conforms_on(server: &dyn CheckedServer, recipe: TestedRecipe, weight: u64) {
     let checked = conformance(server, recipe, weight).check().await;
-    checked.expect("it conforms");
+    checked.unwrap_or_else(|error| panic!("{}, weight {weight}: {error:?}", recipe.name));
 }
 
 /// All that every recipe promises, for the contenders of this weight, on this server.
