@@ -16,27 +16,13 @@ use zookeeper_recipes_suite::{
 use crate::support::{acquire, assert_nothing_left, hold_all, queue_length};
 
 on_both_servers!(apache at night:
-    hold_dropped_outside_any_runtime_is_released_at_once,
-    hold_released_outside_any_runtime_is_released_and_says_so,
-    recipe_tried_outside_any_runtime_is_held,
+    hold_is_dropped_released_and_acquired_outside_any_runtime,
     hold_dropped_by_a_panicking_task_is_released_at_once,
 );
 
 /// Set for the child process in which runtimes go down.
 const CHILD: &str = "ZOOKEEPER_RECIPES_DROPPED_HOLDS";
 const TEST: &str = "dropped_holds::runtime_that_shuts_down_neither_panics_nor_keeps_a_znode";
-
-async fn hold_dropped_outside_any_runtime_is_released_at_once(server: TestServer) {
-    let administrator = administrator(&server).await;
-    let session = session(&server, LONG).await;
-    let holds = hold_all(&session, "thread").await;
-    std::thread::spawn(move || drop(holds))
-        .join()
-        .expect("no panic");
-    for &kind in KINDS {
-        assert_nothing_left(&server, &administrator, kind, "thread").await;
-    }
-}
 
 /// Polls a future on this thread alone.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -57,37 +43,31 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-async fn hold_released_outside_any_runtime_is_released_and_says_so(server: TestServer) {
+async fn hold_is_dropped_released_and_acquired_outside_any_runtime(server: TestServer) {
     let administrator = administrator(&server).await;
     let session = session(&server, LONG).await;
-    let holds = hold_all(&session, "released").await;
-    let release = |hold: Hold| block_on(hold.release());
-    let released = std::thread::spawn(move || holds.into_iter().try_for_each(release));
-    // The tasks of the session run meanwhile, in the threads of this runtime.
-    let released = tokio::task::spawn_blocking(move || released.join()).await;
-    let released = released.expect("no panic").expect("no panic");
-    released.expect("each is released");
-    for &kind in KINDS {
-        assert_nothing_left(&server, &administrator, kind, "released").await;
-    }
-}
-
-async fn recipe_tried_outside_any_runtime_is_held(server: TestServer) {
-    let session = session(&server, LONG).await;
-    let recipes: Vec<_> = KINDS
-        .iter()
-        .map(|kind| kind.on(&session, "tried"))
-        .collect();
-    let try_and_release = move || {
-        recipes.iter().try_for_each(|recipe| {
+    let [dropped, released] = ["dropped", "released"].map(|it| hold_all(&session, it));
+    let (dropped, released) = (dropped.await, released.await);
+    let tried = KINDS.iter().map(|kind| kind.on(&session, "tried"));
+    let tried = Vec::from_iter(tried);
+    let thread = std::thread::spawn(move || {
+        drop(dropped);
+        let release = |hold: Hold| block_on(hold.release());
+        released.into_iter().try_for_each(release)?;
+        tried.iter().try_for_each(|recipe| {
             let hold = block_on(recipe.try_acquire())?;
-            block_on(hold.expect("it is free").release())
+            release(hold.expect("it is free"))
         })
-    };
-    let tried = std::thread::spawn(try_and_release);
-    let tried = tokio::task::spawn_blocking(move || tried.join()).await;
-    let tried = tried.expect("no panic").expect("no panic");
-    tried.expect("each is held and released");
+    });
+    // The tasks of the session run meanwhile, in the threads of this runtime.
+    let done = tokio::task::spawn_blocking(move || thread.join()).await;
+    let done = done.expect("no panic").expect("no panic");
+    done.expect("each is released");
+    for &kind in KINDS {
+        for scenario in ["dropped", "released", "tried"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
+        }
+    }
 }
 
 async fn hold_dropped_by_a_panicking_task_is_released_at_once(server: TestServer) {
