@@ -2,121 +2,45 @@
 //! project.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode as Mode, Error};
 use zookeeper_recipes_protocol::*;
+use zookeeper_recipes_suite::raw::{Raw, anyone};
 use zookeeper_recipes_testkit::proxy::{Fault, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn server() -> Server {
     let options = ServerOptions::new().extended_types();
     Server::start(options).await.expect("a server starts")
 }
 
-/// A connection of the codec alone.
-struct Connection {
-    stream: TcpStream,
-    decoder: FrameDecoder,
-}
-
-impl Connection {
-    async fn open(server: &Server) -> Connection {
-        let address = server.connect_string();
-        let stream = TcpStream::connect(address).await.expect("a connection");
-        let mut connection = Connection {
-            stream,
-            decoder: FrameDecoder::new(DEFAULT_FRAME_LIMIT),
-        };
-        let mut frame = Vec::new();
-        let request = ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: 0,
-            timeout: 10_000,
-            session_id: 0,
-            password: vec![0; PASSWORD_LENGTH],
-            read_only: Some(false),
-        };
-        request.encode_frame(&mut frame);
-        connection.send(&frame).await;
-        let answer = connection.frame().await.expect("an answer");
-        let response = ConnectResponse::decode(&answer).expect("a handshake");
-        assert_eq!(response.password.len(), PASSWORD_LENGTH);
-        assert_eq!(
-            (response.timeout, response.read_only),
-            (10_000, Some(false))
-        );
-        assert_ne!(response.session_id, 0);
-        let mut again = Vec::new();
-        response.encode_frame(&mut again);
-        assert_eq!(again[FRAME_HEADER..], answer);
-        connection
-    }
-
-    async fn send(&mut self, frame: &[u8]) {
-        self.stream.write_all(frame).await.expect("it is written");
-    }
-
-    /// The body of the next frame. `None` if the server closes the connection.
-    async fn frame(&mut self) -> Option<Vec<u8>> {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(body) = self.decoder.next_frame().expect("valid lengths") {
-                return Some(body.to_vec());
-            }
-            let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk));
-            match read.await.expect("in time") {
-                Ok(0) | Err(_) => return None,
-                Ok(count) => self.decoder.feed(&chunk[..count]),
-            }
-        }
-    }
-}
-
 /// The servers that the differential test of the simulation compares have no such znodes.
 #[tokio::test]
 async fn real_server_creates_a_znode_with_a_time_to_live() {
     let server = server().await;
-    let mut it = Connection::open(&server).await;
-    let all = Acl {
-        permissions: Permission::ALL,
-        id: AuthId::anyone(),
-    };
-    let body = RequestBody::CreateTtl(CreateTtlRequest {
+    let mut it = Raw::connect(&server.connect_string());
+    it.done(RequestBody::CreateTtl(CreateTtlRequest {
         path: "/t".to_owned(),
         data: Some(b"data".to_vec()),
-        acl: vec![all],
+        acl: anyone(Permission::ALL),
         mode: CreateMode::PersistentWithTtl,
         ttl: 60_000,
-    });
-    let mut frame = Vec::new();
-    Request { xid: 1, body }.encode_frame(&mut frame);
-    it.send(&frame).await;
-    let answer = it.frame().await.expect("a reply");
-    let reply = Reply::decode(&answer, OpCode::CreateTtl).expect("a reply");
-    assert_eq!(reply.header.error, ErrorCode::Ok, "{reply:?}");
-    let mut again = Vec::new();
-    reply.encode_frame(&mut again);
-    assert_eq!(again[FRAME_HEADER..], answer, "{reply:?}");
+    }));
 }
 
 /// Apache's decoder and the codec agree on what is no request.
 #[tokio::test]
 async fn real_server_and_broken_requests() {
     let server = server().await;
-    let mut it = Connection::open(&server).await;
+    let mut it = Raw::connect(&server.connect_string());
     // A path of length -1. The codec does not encode it, and does not decode it either.
     let broken = [&[0, 0, 0, 13, 0, 0, 0, 1, 0, 0, 0, 3][..], &[0xff; 4], &[0]].concat();
     assert_eq!(
         Request::decode(&broken[FRAME_HEADER..]),
         Err(DecodeError::NullString)
     );
-    it.send(&broken).await;
-    let answer = it.frame().await.expect("a reply");
+    it.send_bytes(&broken);
+    let answer = it.frame().expect("a reply");
     let header = ReplyHeader::peek(&answer).expect("a header");
     assert_eq!((header.xid, header.error), (1, ErrorCode::MarshallingError));
 
@@ -129,15 +53,15 @@ async fn real_server_and_broken_requests() {
     let length = (frame.len() - FRAME_HEADER) as u32;
     frame[..FRAME_HEADER].copy_from_slice(&length.to_be_bytes());
     assert!(Request::decode(&frame[FRAME_HEADER..]).is_ok());
-    it.send(&frame).await;
-    let answer = it.frame().await.expect("a reply");
+    it.send_bytes(&frame);
+    let answer = it.frame().expect("a reply");
     let header = ReplyHeader::peek(&answer).expect("a header");
     assert_eq!((header.xid, header.error), (2, ErrorCode::Ok));
 
     // The limit of a frame is the default of the decoder.
     let longest = (DEFAULT_FRAME_LIMIT as u32 + 1).to_be_bytes();
-    it.send(&longest).await;
-    assert_eq!(it.frame().await, None, "the server closes the connection");
+    it.send_bytes(&longest);
+    assert!(it.is_closed());
 }
 
 /// Sends requests of many kinds.
