@@ -84,14 +84,12 @@ impl Claimed<'_> {
 }
 
 fn object(token: FencingToken, text: &str) -> PutPayload {
-    format!("{} {}\n{text}", token.get(), token.turn()).into()
+    format!("{token}\n{text}").into()
 }
 
 fn parse(object: &str) -> anyhow::Result<(FencingToken, &str)> {
     let (token, text) = object.split_once('\n').context("no token")?;
-    let (number, turn) = token.split_once(' ').context("no turn")?;
-    let number: i64 = number.parse()?;
-    Ok((FencingToken::from(number).with_turn(turn.parse()?), text))
+    Ok((FencingToken::from(token.parse::<i64>()?), text))
 }
 
 #[tokio::main]

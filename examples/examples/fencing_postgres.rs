@@ -23,30 +23,27 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The table of the locks, and one of those that they protect.
 const TABLES: &str = "
-    CREATE TABLE fence (
-        name TEXT PRIMARY KEY, token BIGINT NOT NULL, turn BIGINT NOT NULL
-    );
+    CREATE TABLE fence (name TEXT PRIMARY KEY, token BIGINT NOT NULL);
     CREATE TABLE report (name TEXT PRIMARY KEY, text TEXT NOT NULL);
-    INSERT INTO fence VALUES ('sales', 0, 0);
+    INSERT INTO fence VALUES ('sales', 0);
     INSERT INTO report VALUES ('january', 'empty'), ('february', 'empty');";
 
 /// The first statement after acquiring. It changes one row, or a newer holder has claimed it.
 const CLAIM: &str = "
-    UPDATE fence SET token = :token, turn = :turn
-    WHERE name = 'sales' AND (token, turn) <= (:token, :turn)";
+    UPDATE fence SET token = :token WHERE name = 'sales' AND token <= :token";
 
 /// A write of one row, by the holder that has claimed the lock's row.
 const WRITE: &str = "
     UPDATE report SET text = :'text'
     FROM fence
     WHERE report.name = 'january'
-      AND fence.name = 'sales' AND (token, turn) = (:token, :turn)";
+      AND fence.name = 'sales' AND token = :token";
 
 /// The first statement of each transaction that writes many rows. The claim of the next holder
 /// waits for the transaction's end.
 const FENCE: &str = "
     SELECT 'claimed' FROM fence
-    WHERE name = 'sales' AND (token, turn) = (:token, :turn) FOR SHARE";
+    WHERE name = 'sales' AND token = :token FOR SHARE";
 
 const WRITE_ALL: &str = "UPDATE report SET text = :'text'";
 
@@ -61,8 +58,8 @@ struct Reports {
 
 impl Reports {
     fn run(&self, statement: &str, text: &str) -> anyhow::Result<String> {
-        let (number, turn) = (self.token.get().to_string(), self.token.turn().to_string());
-        let variables = [("token", &*number), ("turn", &*turn), ("text", text)];
+        let token = self.token.to_string();
+        let variables = [("token", &*token), ("text", text)];
         self.client.run(statement, &variables)
     }
 
@@ -84,8 +81,8 @@ impl Reports {
         text: &str,
         before_commit: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let (number, turn) = (self.token.get().to_string(), self.token.turn().to_string());
-        let variables = [("token", &*number), ("turn", &*turn), ("text", text)];
+        let token = self.token.to_string();
+        let variables = [("token", &*token), ("text", text)];
         let statements = format!("{FENCE};{WRITE_ALL}");
         let (transaction, printed) = self.client.begin(&statements, &variables)?;
         // The transaction is rolled back.

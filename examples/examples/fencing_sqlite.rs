@@ -15,24 +15,23 @@ use zookeeper_recipes_lock::{ExclusiveLock, FencingToken};
 
 const TABLE: &str = "
     CREATE TABLE report (
-        name TEXT PRIMARY KEY, text TEXT NOT NULL, token BIGINT NOT NULL, turn BIGINT NOT NULL
+        name TEXT PRIMARY KEY, text TEXT NOT NULL, token BIGINT NOT NULL
     );
-    INSERT INTO report VALUES ('sales', 'empty', 0, 0);";
+    INSERT INTO report VALUES ('sales', 'empty', 0);";
 
 /// The first statement after acquiring. It changes one row, or a newer holder has claimed it.
 const CLAIM: &str = "
-    UPDATE report SET token = :token, turn = :turn
-    WHERE name = :name AND (token, turn) <= (:token, :turn)";
+    UPDATE report SET token = :token WHERE name = :name AND token <= :token";
 
 /// A write of the holder that has claimed the row.
 const WRITE: &str = "
     UPDATE report SET text = :text
-    WHERE name = :name AND (token, turn) = (:token, :turn)";
+    WHERE name = :name AND token = :token";
 
 /// What is not enough: a write that compares, by a holder that has claimed nothing.
 const COMPARE_ONLY: &str = "
-    UPDATE report SET text = :text, token = :token, turn = :turn
-    WHERE name = :name AND (token, turn) <= (:token, :turn)";
+    UPDATE report SET text = :text, token = :token
+    WHERE name = :name AND token <= :token";
 
 struct Store {
     sqlite: Connection,
@@ -46,18 +45,14 @@ impl Store {
     }
 
     fn claim(&self, token: FencingToken) -> anyhow::Result<()> {
-        let (number, turn) = (token.get(), token.turn());
-        let names = named_params! { ":name": "sales", ":token": number, ":turn": turn };
+        let names = named_params! { ":name": "sales", ":token": token.get() };
         let claimed = self.sqlite.execute(CLAIM, names)?;
         ensure!(claimed == 1, "a newer holder has claimed the row");
         Ok(())
     }
 
     fn write(&self, by: &str, token: FencingToken, text: &str) -> anyhow::Result<()> {
-        let (number, turn) = (token.get(), token.turn());
-        let names = named_params! {
-            ":name": "sales", ":token": number, ":turn": turn, ":text": text
-        };
+        let names = named_params! { ":name": "sales", ":token": token.get(), ":text": text };
         let written = self.sqlite.execute(by, names)?;
         ensure!(written == 1, "this token has not claimed the row");
         Ok(())

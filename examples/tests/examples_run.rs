@@ -38,7 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "without a guard: written, over what is newer",
     ),
     ("leader_service", "was killed, and"),
-    ("many_locks", "holds were handed on within the process"),
+    ("many_locks", "each shared by the tasks of the process"),
     ("once_per_slot", "node-1: the report is written"),
     ("priorities", "printed: today's paper, a book, a poster"),
     (

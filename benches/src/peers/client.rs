@@ -53,7 +53,7 @@ impl Library for OfClient {
         })
         .await?;
         match kind {
-            Kind::Lock | Kind::Dropped | Kind::Shared => {
+            Kind::Lock | Kind::Dropped | Kind::Shared | Kind::Mutex => {
                 let (client, path) = (client.clone(), path.to_owned());
                 Ok(Arc::new(move || {
                     acquire(client.clone(), path.clone()).boxed()

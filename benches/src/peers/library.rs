@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Dropped,
     /// An exclusive lock for all the tasks of a process.
     Shared,
+    /// One hold for all the tasks of a process.
+    Mutex,
     Read,
     Write,
     Semaphore,

@@ -7,14 +7,11 @@ use anyhow::bail;
 use async_trait::async_trait;
 use futures_util::future::FutureExt;
 use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
+use zookeeper_recipes_lock::{ExclusiveLock, TaskGuard, TaskMutex};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::library::{Kind, Library, Lock, PERMITS, Release, nth};
-
-/// How many times in a row the tasks of a process may pass a lock on locally.
-pub(crate) const LOCAL_PASSES: u32 = 100;
 
 /// These recipes.
 pub(crate) struct Ours {
@@ -59,10 +56,16 @@ impl Library for Ours {
                     async move { acquire(kind, Arc::new(lock?)).await }.boxed()
                 }));
             }
-            Kind::Lock | Kind::Dropped | Kind::Try => Arc::new(ExclusiveLock::new(session, path)?),
-            Kind::Shared => {
-                let options = LockOptions::new().local(LOCAL_PASSES);
-                Arc::new(ExclusiveLock::with_options(session, path, options)?)
+            Kind::Mutex => {
+                let mutex = TaskMutex::new(ExclusiveLock::new(session, path)?);
+                return Ok(Arc::new(move || {
+                    let mutex = mutex.clone();
+                    let acquire = async move { Ok(released(mutex.acquire().await?)) };
+                    acquire.boxed()
+                }));
+            }
+            Kind::Lock | Kind::Dropped | Kind::Try | Kind::Shared => {
+                Arc::new(ExclusiveLock::new(session, path)?)
             }
             Kind::Read => Arc::new(RwLock::new(session, path)?.read().clone()),
             Kind::Write => Arc::new(RwLock::new(session, path)?.write().clone()),
@@ -76,6 +79,10 @@ impl Library for Ours {
             session.close().await;
         }
     }
+}
+
+fn released(guard: TaskGuard) -> Release {
+    async move { Ok(guard.release().await?) }.boxed()
 }
 
 async fn acquire(kind: Kind, recipe: Arc<dyn Recipe>) -> anyhow::Result<Release> {

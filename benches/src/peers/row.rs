@@ -35,6 +35,8 @@ pub(crate) enum Row {
     Many,
     /// 100 tasks of one process on one lock
     Tasks,
+    /// 100 tasks of one process that share one hold
+    Mutex,
     /// memory of a waiter
     Memory,
 }
@@ -102,6 +104,7 @@ impl Row {
             Row::Readers => Measure::Readers { readers: 50 },
             Row::Many => turns("many", 200),
             Row::Tasks => turns("tasks", 100),
+            Row::Mutex => turns("mutex", 100),
             Row::Memory => Measure::Memory,
         }
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::figures::Figures;
-use crate::ours::LOCAL_PASSES;
 use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::processor::Cost;
@@ -338,9 +337,10 @@ impl<'p> Summary<'p> {
              - The readers are each in a session of their own, and all of them watch before the \
              writer releases: from its call of release until the last of them holds, {releases} times \
              in a round.\n\
-             - 100 tasks want one lock: they share one of ours, with {LOCAL_PASSES} local \
-             passes in a row, and have one each of Curator and kazoo, which are slower when \
-             shared (all are woken by each release; they poll).\n\
+             - 100 tasks want one lock: they share one of ours, and each turn has a hold of its own. \
+             In the other row they share one hold, by `TaskMutex`. They have a lock each of Curator \
+             and kazoo in both, which are slower when shared (all are woken by each release; they \
+             poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
              lock, beyond the first {first_waiters}, in four sessions, five times at most, a task or a \
              thread each. They come a few at a time, so that no burst of replies is in it. Ours and \

@@ -22,7 +22,7 @@ pub(crate) const OVER_RAW_REQUESTS: f64 = 1.05;
 /// The target in each row.
 const KAZOO: f64 = 4.0;
 
-const CURATOR: [(Row, f64); 8] = [
+const CURATOR: [(Row, f64); 9] = [
     (Row::Lock, 1.1),
     (Row::Semaphore, 2.2),
     (Row::Contended2, 1.3),
@@ -30,7 +30,8 @@ const CURATOR: [(Row, f64); 8] = [
     (Row::Contended100, 2.2),
     (Row::Readers, 2.0),
     (Row::Many, 1.35),
-    (Row::Tasks, 30.0),
+    (Row::Tasks, 2.5),
+    (Row::Mutex, 50.0),
 ];
 
 /// Over a network whose round trip is 2 ms.

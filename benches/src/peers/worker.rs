@@ -127,8 +127,12 @@ impl Worker {
                     contenders.push(library.lock(Kind::Lock, 0, &path).await?);
                 }
             }
-            "tasks" => {
-                let shared = library.lock(Kind::Shared, 0, path).await?;
+            "tasks" | "mutex" => {
+                let kind = match work {
+                    "tasks" => Kind::Shared,
+                    _ => Kind::Mutex,
+                };
+                let shared = library.lock(kind, 0, path).await?;
                 contenders.resize(size, shared);
             }
             _ => bail!("no such work"),

@@ -6,7 +6,6 @@ mod ephemerals;
 pub(crate) mod grant;
 pub(crate) mod grant_state;
 pub(crate) mod last_alone;
-pub(crate) mod local_queue;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 pub(crate) mod registry;
@@ -14,7 +13,6 @@ mod replace;
 pub(crate) mod search;
 pub(crate) mod sole_writer;
 mod transaction;
-mod unanswered_writes;
 pub(crate) mod view;
 
 use std::fmt;
@@ -22,9 +20,9 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::Stream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use self::grant::{Grant, enforce_time_limit};
-use self::local_queue::LocalTurn;
 pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
 use crate::error::Error;
@@ -70,36 +68,32 @@ pub struct Hold {
 
 pub(crate) struct Held {
     pub(crate) grant: Grant,
-    /// The place in the queue within the process. If it is dropped, the turn passes on.
-    turn: Option<LocalTurn>,
     record: HoldRecord,
 }
 
 impl Hold {
     /// A hold by this grant, until the ensemble's clock shows `deadline`.
-    pub(crate) fn new(
-        grant: Grant,
-        turn: Option<LocalTurn>,
-        record: HoldRecord,
-        deadline: Option<Duration>,
-    ) -> Hold {
+    pub(crate) fn new(grant: Grant, record: HoldRecord, deadline: Option<Duration>) -> Hold {
         let state = grant.state(deadline, record.loss());
-        if let Some(turn) = &turn {
-            turn.set_holder(state.clone());
-        }
         let shared = record.shared();
         grant.fate.set_record(Some(shared.clone()));
         // A loss before that found no record to report to.
         state.report_loss_to(&shared);
         let view = HoldView::new(state, grant.owner.znode.clone(), grant.token);
-        enforce_time_limit(&view, &grant, shared);
+        enforce_time_limit(&view, &grant);
         Hold {
             view,
-            held: Some(Held {
-                grant,
-                turn,
-                record,
-            }),
+            held: Some(Held { grant, record }),
+        }
+    }
+
+    /// Keeps a turn among the clones of the queue until the deletion of the znode is sent, or the
+    /// session has noticed that the hold is lost.
+    pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
+        self.view.znode.keep_turn(turn);
+        // The session may have reported its end before it knew of this hold.
+        if !self.is_held() {
+            self.view.znode.pass_turn();
         }
     }
 
@@ -224,8 +218,7 @@ impl Hold {
     /// in between. `from` and `to` are the labels (see
     /// [`Contender::label`](crate::Contender::label)). The fencing token stays the same: it must be
     /// older than the tokens of the waiters, and the new znode's `czxid` is not. The views of the
-    /// hold end. A waiter in the process wants a hold of the old kind, so it enters the queue on
-    /// the server. The time limit does not begin again.
+    /// hold end. The time limit does not begin again.
     ///
     /// # Errors
     ///
@@ -248,14 +241,8 @@ impl Hold {
         if let Ended::Lost(reason) = ended {
             return Err(self.view.lost_error(reason));
         }
-        let Held {
-            grant,
-            turn,
-            record,
-        } = held;
+        let Held { grant, record } = held;
         let replaced = grant.replace(from, to, data, acl).await;
-        // The next task in the local queue must not get a hold of the new kind.
-        drop(turn);
         let now = || self.view.grant_state.live.now();
         let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
         let record = match &grant.rule {
@@ -263,7 +250,7 @@ impl Hold {
             None => record,
         };
         let deadline = self.view.grant_state.deadline;
-        Ok(Hold::new(grant, None, record, deadline))
+        Ok(Hold::new(grant, record, deadline))
     }
 
     /// Releases the hold, and waits for the server's answer.
@@ -276,10 +263,6 @@ impl Hold {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the deletion of the holder's znode | 1, or a share of 1 if the session deletes many znodes at once | 1 | 0 |
-    /// | the hold goes to the next task of the process | 0 | 0 | 0 |
-    ///
-    /// The hold goes to the next task of the process only if each of its [guarded
-    /// writes](Self::transaction) has an answer.
     ///
     /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in
     /// the runtime of the session, which must run. Inside a runtime, the time of that runtime must
@@ -304,16 +287,11 @@ impl Hold {
         live.in_a_runtime(pin!(self.view.grant_state.explained()))
             .await;
         let (held, ended) = self.end().expect(NOT_ENDED);
-        let (to_release, record) = held.hand_on(&self.view, ended);
-        let Some(to_release) = to_release else {
-            // The next task of the process has the grant.
-            return Ok(());
-        };
+        let Held { grant, record } = held;
         if let Ended::Lost(reason) = ended {
             return Err(self.view.lost_error(reason));
         }
-        let released = live.in_a_runtime(pin!(to_release.grant.release())).await;
-        drop(to_release.turn);
+        let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
             record.ended(how_ended(error), live.now());
         }
@@ -325,7 +303,7 @@ impl Hold {
         let held = self.held.take()?;
         let ended = self.view.state().ended().unwrap_or(Ended::Released);
         // An error means that it was set before, and only the first end counts.
-        let _ = self.view.shared.ended.set(ended);
+        let _ = self.view.owner_end.set(ended);
         // From here on the owner reports the end: its own deletion is not a loss.
         held.grant.fate.set_record(None);
         if ended != Ended::Released {
@@ -346,48 +324,12 @@ fn how_ended(error: &Error) -> Ended {
 
 const NOT_ENDED: &str = "a hold that can be used has not been released";
 
-/// A grant to release on the server, and then the turn in the local queue.
-///
-/// The grant is dropped first. So the deletion of its znode is answered before the next task of the
-/// process enters the queue, or is sent, unless the session has too many deletions without an
-/// answer.
-struct ToRelease {
-    grant: Grant,
-    turn: Option<LocalTurn>,
-}
-
-impl Held {
-    /// Hands the grant on to the next task of the process, or returns it.
-    ///
-    /// The record reports the release when it is dropped.
-    fn hand_on(self, view: &HoldView, ended: Ended) -> (Option<ToRelease>, HoldRecord) {
-        let Held {
-            grant,
-            turn,
-            record,
-        } = self;
-        let to_release = match turn {
-            Some(turn) if ended == Ended::Released && view.shared.unanswered.close() => {
-                let back = turn.hand_on(grant);
-                back.map(|(grant, turn)| ToRelease {
-                    grant,
-                    turn: Some(turn),
-                })
-            }
-            turn => Some(ToRelease { grant, turn }),
-        };
-        (to_release, record)
-    }
-}
-
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some((held, ended)) = self.end() {
-            // A grant that is dropped is released in the background. The server handles the
-            // requests of a session in order, so the deletion needs no answer before the next
-            // contender of the process is created.
-            drop(held.hand_on(&self.view, ended));
-        }
+        // A grant that is dropped is released in the background. The server handles the requests of
+        // a session in order, so the deletion needs no answer before the next contender of the
+        // process is created.
+        drop(self.end());
     }
 }
 

@@ -8,75 +8,42 @@ use tokio::time::Instant;
 
 use crate::server::error::SessionEnd;
 
-/// A number that grows with each grant, over the whole ensemble, and a turn.
+/// A number that grows with each grant, over the whole ensemble.
 ///
-/// The [number](Self::get) is the `czxid` of the holder's znode: the id of the transaction that
-/// created the znode. If a writer becomes a reader, the token stays that of the writer's znode.
-///
-/// The [turn](Self::turn) is 0, unless tasks of one process hand their holds on
-/// ([`QueueOptions::local`](crate::QueueOptions::local)). These holds share a znode and its number,
-/// and each has a larger turn than the one before. The number alone does not distinguish them: if
-/// holds are handed on, a store must keep and compare both. Tokens compare by the number, then by
-/// the turn.
-///
-/// No single number can do that. The token of a hold that was handed on is older than the tokens of
-/// the waiters, and the number of the first waiter may be the very next one.
+/// It is the `czxid` of the holder's znode: the id of the transaction that created the znode. Each
+/// hold has a znode of its own, and so a token of its own. If a writer becomes a reader, the token
+/// stays that of the writer's znode. A store keeps the token in one column of a signed integer of 64
+/// bits. Tokens are positive.
 ///
 /// The number at the end of the znode's name is not a token: it starts again at zero when the
 /// directory is created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FencingToken {
-    number: i64,
-    turn: u32,
-}
+pub struct FencingToken(i64);
 
 impl FencingToken {
-    /// The number. It does not distinguish the holds that one process hands on.
+    /// The number.
     pub fn get(self) -> i64 {
-        self.number
-    }
-
-    /// How many times the hold was handed on before this holder got it.
-    pub fn turn(self) -> u32 {
-        self.turn
-    }
-
-    /// The token of the same number and this turn, for example as read from a store.
-    #[must_use]
-    pub fn with_turn(self, turn: u32) -> FencingToken {
-        FencingToken { turn, ..self }
-    }
-
-    /// The token of the next hold by the same znode.
-    pub(crate) fn next_turn(self) -> FencingToken {
-        self.with_turn(self.turn.saturating_add(1))
+        self.0
     }
 }
 
-/// The token of this number, of turn 0.
+/// The token of this number, for example as read from a store.
 impl From<i64> for FencingToken {
     fn from(czxid: i64) -> FencingToken {
-        FencingToken {
-            number: czxid,
-            turn: 0,
-        }
+        FencingToken(czxid)
     }
 }
 
-/// The [number](FencingToken::get), without the turn.
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> i64 {
-        token.number
+        token.0
     }
 }
 
-/// Writes the number. If the turn is not 0, a colon and the turn follow.
+/// Writes the number.
 impl fmt::Display for FencingToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.turn {
-            0 => fmt::Display::fmt(&self.number, formatter),
-            turn => formatter.pad(&format!("{}:{turn}", self.number)),
-        }
+        fmt::Display::fmt(&self.0, formatter)
     }
 }
 

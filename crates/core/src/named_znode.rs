@@ -220,7 +220,7 @@ impl NamedZnode {
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(source), &caller, grant.start(), waited);
         let deadline = grant.deadline(at_most);
-        Ok(Some(Hold::new(grant, None, record, deadline)))
+        Ok(Some(Hold::new(grant, record, deadline)))
     }
 
     async fn create_or_find(

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::options::{AfterSessionLoss, QueueOptions};
 use self::own_wait::{OwnWait, WITHOUT_ZNODE};
@@ -27,7 +28,6 @@ use crate::events::Source;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
-use crate::hold::local_queue::{Admission, LocalQueue, LocalTurn};
 use crate::invalid_input::InvalidInput;
 use crate::owner;
 use crate::path::NodePath;
@@ -123,7 +123,9 @@ impl Queue {
             directory: directory.clone(),
             label: check_label(&rule, &label).map(|_| label),
             rule: Arc::new(rule),
-            local: options.local.map(LocalQueue::new),
+            turns: options
+                .is_one_contender
+                .then(|| Arc::new(Semaphore::new(1))),
             options: options.clone(),
             source: Arc::new(source),
         };
@@ -134,8 +136,8 @@ impl Queue {
 
     /// The same queue, for contenders of another kind. The call sends nothing.
     ///
-    /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each
-    /// kind has its own.
+    /// The two queues do not share the queue within the process
+    /// ([`QueueOptions::one_contender`]): each kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let (shared, label) = (&self.shared, rule.label().into_owned());
         let (session, directory) = (&shared.session, &shared.directory);
@@ -154,14 +156,19 @@ impl Queue {
 
     /// True if this is the only clone, and no task of the process waits or holds by it.
     ///
-    /// A task counts from its first wait until the znode of its hold is deleted, but only with
-    /// [`QueueOptions::local`]. The answer remains true until this value is cloned or used.
+    /// A task counts from its first wait until the deletion of its hold's znode is sent, but only
+    /// with [`QueueOptions::one_contender`]. The answer remains true until this value is cloned or
+    /// used.
     // Hidden: it serves the values of the crate `lock` that many names share.
     #[doc(hidden)]
     pub fn is_idle(&self) -> bool {
         // In this order: without another clone, no turn begins after the first look.
         Arc::strong_count(&self.shared) == 1
-            && self.shared.local.as_ref().is_none_or(LocalQueue::is_idle)
+            && self
+                .shared
+                .turns
+                .as_ref()
+                .is_none_or(|turns| Arc::strong_count(turns) == 1)
     }
 
     /// Waits until the queue's rule lets a new contender hold.
@@ -187,30 +194,24 @@ impl Queue {
     }
 
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
-        let turn = match &self.shared.local {
+        let turn = match &self.shared.turns {
             None => None,
-            Some(local) => {
-                let Admission { mut turn, grant } = self.turn(local).await;
-                if let Some(grant) = grant.filter(Grant::is_held) {
-                    return Ok(self.begin_hold(attempt, grant, Some(turn)));
-                }
-                // The grant that comes from the server has not been handed on.
-                turn.passes = 0;
-                Some(turn)
-            }
+            Some(turns) => Some(self.turn(turns).await),
         };
         let grant = self.shared.grant(attempt).await?;
         Ok(self.begin_hold(attempt, grant, turn))
     }
 
     /// Waits for a turn among the tasks of the process.
-    async fn turn(&self, local: &LocalQueue) -> Admission {
-        if let Some(turn) = local.try_turn() {
-            return Admission { turn, grant: None };
+    async fn turn(&self, turns: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+        // Without a wait there is no need of a runtime and its timers.
+        if let Ok(turn) = turns.clone().try_acquire_owned() {
+            return turn;
         }
+        let turn = pin!(turns.clone().acquire_owned());
         let (session, directory) = (&self.shared.session, &self.shared.directory);
         let Some(timeout) = session.timeout() else {
-            return local.turn().await;
+            return turn.await.expect(NEVER_CLOSED);
         };
         let is_awaited = |path: &str| directory.child_name(path).is_some();
         let warn = |waited| {
@@ -219,9 +220,8 @@ impl Queue {
                 granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
             }
         };
-        OwnWait::begin(timeout)
-            .during(pin!(local.turn()), warn)
-            .await
+        let turn = OwnWait::begin(timeout).during(turn, warn).await;
+        turn.expect(NEVER_CLOSED)
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -250,9 +250,12 @@ impl Queue {
     }
 
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let turn = match self.shared.local.as_ref().map(LocalQueue::try_turn) {
-            Some(None) => return Ok(None),
-            turn => turn.flatten(),
+        let turn = match &self.shared.turns {
+            None => None,
+            Some(turns) => match turns.clone().try_acquire_owned() {
+                Ok(turn) => Some(turn),
+                Err(_) => return Ok(None),
+            },
         };
         let grant = self.shared.try_grant().await?;
         Ok(grant.map(|grant| self.begin_hold(attempt, grant, turn)))
@@ -279,12 +282,23 @@ impl Queue {
     }
 
     /// Begins the hold of an attempt that was granted.
-    fn begin_hold(&self, attempt: &AttemptRecord, grant: Grant, turn: Option<LocalTurn>) -> Hold {
+    fn begin_hold(
+        &self,
+        attempt: &AttemptRecord,
+        grant: Grant,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> Hold {
         let record = attempt.acquired(grant.start());
         let deadline = grant.deadline(self.shared.options.at_most);
-        Hold::new(grant, turn, record, deadline)
+        let hold = Hold::new(grant, record, deadline);
+        if let Some(turn) = turn {
+            hold.keep_turn(turn);
+        }
+        hold
     }
 }
+
+const NEVER_CLOSED: &str = "nobody closes the semaphore";
 
 impl fmt::Debug for Queue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

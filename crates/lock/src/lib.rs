@@ -71,6 +71,7 @@ mod options;
 mod recipe;
 mod rule;
 mod single_node;
+mod task_mutex;
 
 pub use locks::Locks;
 pub use once_per_slot::{
@@ -81,6 +82,7 @@ pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::{SingleNodeLock, SingleNodeOptions};
+pub use task_mutex::{TaskGuard, TaskMutex};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

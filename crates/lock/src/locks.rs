@@ -9,9 +9,7 @@ use zookeeper_recipes_core::{InvalidInput, NodePath, Session};
 
 use crate::options::LockOptions;
 use crate::recipe::ExclusiveLock;
-
-/// How often in a row [`Locks::new`] hands a lock on within the process.
-const PASSES: u32 = 16;
+use crate::task_mutex::TaskMutex;
 
 /// The least number of calls between two looks for idle locks.
 const CALLS: usize = 64;
@@ -19,8 +17,7 @@ const CALLS: usize = 64;
 /// An exclusive lock for each name, such as one for each customer.
 ///
 /// All tasks of the process that lock a name share one [`ExclusiveLock`]. So they queue within the
-/// process, behind one contender in ZooKeeper, and hand the lock on without a request. Clones of a
-/// `Locks` are one value. Two values that are *made* with the same path do not share their locks:
+/// process, behind one contender in ZooKeeper. Clones of a `Locks` are one value. Two values that are *made* with the same path do not share their locks:
 /// their tasks exclude each other by ZooKeeper alone.
 ///
 /// # Memory
@@ -30,13 +27,10 @@ const CALLS: usize = 64;
 /// most twice as many locks as were in use at the last look, and 65 more. A look follows after as
 /// many calls of [`lock`](Self::lock) as locks were in use at the last one, and after 64 at least.
 ///
-/// # Fencing
+/// # Many tasks for one name
 ///
-/// By default, tasks of the process hand a lock on up to 16 times in a row ([`LockOptions::local`]).
-/// These holds share a znode, and the number of its [fencing token](crate::FencingToken). A store
-/// for which a late write of another task of the process does harm must compare the token's
-/// [turn](crate::FencingToken::turn), too. [Guarded writes](crate::HoldView::transaction) need
-/// nothing. With `LockOptions::new()`, whose number is 0, each hold has a number of its own.
+/// Each hold has a znode and a [token](crate::FencingToken) of its own. If many tasks of a process
+/// want one name, its [`mutex`](Self::mutex) passes one hold from task to task without a request.
 ///
 /// # Two names at once
 ///
@@ -89,20 +83,19 @@ struct Shared {
 /// The locks by the last segment of their paths.
 #[derive(Default)]
 struct Kept {
-    locks: HashMap<Box<str>, ExclusiveLock>,
+    locks: HashMap<Box<str>, TaskMutex>,
     /// The calls until the next look for idle locks.
     calls_left: usize,
 }
 
 impl Locks {
-    /// Locks below `path`, which tasks of the process hand on up to 16 times in a row. The call
-    /// sends nothing.
+    /// Locks below `path`, with the default options. The call sends nothing.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] if `path` is not a valid [`NodePath`].
     pub fn new(session: &Session, path: impl AsRef<str>) -> Result<Locks, InvalidInput> {
-        Locks::with_options(session, path, LockOptions::new().local(PASSES))
+        Locks::with_options(session, path, LockOptions::new())
     }
 
     /// Locks below `path`, each with these options. The call sends nothing.
@@ -187,8 +180,7 @@ impl Locks {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | this call | 0 | 0 | 0 |
-    /// | to acquire, if a task of the process hands the lock on | 0 | 0 | 0 |
-    /// | to acquire otherwise | as [`ExclusiveLock::acquire`] | | |
+    /// | to acquire | as [`ExclusiveLock::acquire`] | | |
     /// | a name that is used for the first time, or whose directory the servers have deleted since | 3 more | 2 more | 0 |
     ///
     /// # Errors
@@ -198,6 +190,18 @@ impl Locks {
     /// other languages find the lock at the same path. Encode such names yourself, or use
     /// [`striped`](Self::striped) locks.
     pub fn lock(&self, name: impl AsRef<str>) -> Result<ExclusiveLock, InvalidInput> {
+        self.mutex(name).map(|mutex| mutex.lock().clone())
+    }
+
+    /// The mutex of this name, whose tasks share one hold of its lock: see [`TaskMutex`]. The call
+    /// sends nothing.
+    ///
+    /// All tasks of the process that ask for the name have one mutex.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`lock`](Self::lock).
+    pub fn mutex(&self, name: impl AsRef<str>) -> Result<TaskMutex, InvalidInput> {
         let shared = &self.shared;
         let segment = match shared.stripes {
             None => Cow::Borrowed(name.as_ref()),
@@ -205,14 +209,15 @@ impl Locks {
         };
         let mut kept = shared.kept();
         kept.forget_idle();
-        if let Some(lock) = kept.locks.get(&*segment) {
-            return Ok(lock.clone());
+        if let Some(mutex) = kept.locks.get(&*segment) {
+            return Ok(mutex.clone());
         }
         let path = shared.path.join(&segment)?;
         let options = shared.options.clone();
         let lock = ExclusiveLock::with_options(&shared.session, path, options)?;
-        kept.locks.insert(segment.into(), lock.clone());
-        Ok(lock)
+        let mutex = TaskMutex::new(lock);
+        kept.locks.insert(segment.into(), mutex.clone());
+        Ok(mutex)
     }
 
     /// The path that the names are below.
@@ -238,7 +243,7 @@ impl Kept {
             self.calls_left = left;
             return;
         }
-        self.locks.retain(|_, lock| !lock.is_idle());
+        self.locks.retain(|_, mutex| !mutex.is_idle());
         self.locks.shrink_to(2 * self.locks.len());
         self.calls_left = self.locks.len().max(CALLS);
     }

@@ -12,7 +12,7 @@ recipe_options! {
     ///     .data("node-7")
     ///     .after_session_loss(AfterSessionLoss::QueueAnew);
     /// ```
-    pub struct LockOptions = QueueOptions::new().local(0);
-    strategy, name, data, acl, directories, after_session_loss, mark_release, local, at_most,
+    pub struct LockOptions = QueueOptions::new().one_contender();
+    strategy, name, data, acl, directories, after_session_loss, mark_release, at_most,
     entries
 }

@@ -12,8 +12,9 @@ use crate::rule::FirstInQueue;
 /// A lock that one contender holds at a time, first come, first served.
 ///
 /// A lock is made from a [`Session`] and a path. Clones are one lock: within the process they queue
-/// in the order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with
-/// the same path are two contenders, even in one process.
+/// in the order of their calls, behind one contender in ZooKeeper. Each hold has a znode and a token
+/// of its own; a [`TaskMutex`](crate::TaskMutex) shares one hold among many tasks. Two locks that
+/// are *made* with the same path are two contenders, even in one process.
 ///
 /// # Not reentrant
 ///
@@ -101,6 +102,7 @@ impl ExclusiveLock {
     /// | the predecessor leaves without a marked release, and others were before it: a list | 1 more | 1 more | |
     /// | first acquisition of a session: a transaction; two at the first use of a path | 1 or 2 more | 1 or 2 more | |
     /// | another task of this process holds the lock | 0 until its turn | 0 | 0 |
+    /// | its turn has come: a create and a list, which leave with the deletion of the znode before | 2 | 1 for all three | 0 |
     ///
     /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).

@@ -22,7 +22,7 @@ use zookeeper_recipes_core::{
 ///   its release may delete the next holder's znode. The fencing token distinguishes the two
 ///   holders.
 /// * Its holds have no [guarded writes](crate::HoldView::transaction): [`Error::InvalidInput`].
-/// * Its tasks do not hand the lock on within the process.
+/// * Its tasks do not queue within the process.
 ///
 /// # Not reentrant
 ///

@@ -29,6 +29,7 @@
 //! |---|---|---|---|
 //! | one process work at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | one process work at a time on each of many names | [`Locks`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | many tasks of a process share one hold of a lock | [`TaskMutex`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | a fleet run a job once in each time slot | [`OncePerSlot`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
@@ -140,7 +141,7 @@ pub use zookeeper_recipes_lock as lock;
 pub use zookeeper_recipes_lock::{
     Again, ExclusiveLock, JobRecord, LockOptions, Locks, OncePerSlot, OncePerSlotOptions,
     SingleNodeLock, SingleNodeOptions, Slot, SlotClaim, SlotOutcome, SlotRecord, SlotRun,
-    SlotState,
+    SlotState, TaskGuard, TaskMutex,
 };
 #[cfg(feature = "rwlock")]
 #[doc(inline)]

@@ -142,14 +142,9 @@ pub struct History {
     guarded: Option<FencingToken>,
 }
 
-/// The place in the queue of a hold with this token: that of its znode.
-fn place(token: FencingToken) -> FencingToken {
-    token.with_turn(0)
-}
-
 /// The znode of a hold: its path, its token and its session.
 fn znode_of(hold: &HoldView) -> (String, FencingToken, SessionId) {
-    let (path, token) = (hold.node_path().to_owned(), place(hold.fencing_token()));
+    let (path, token) = (hold.node_path().to_owned(), hold.fencing_token());
     (path, token, hold.session_id())
 }
 
@@ -188,7 +183,7 @@ impl History {
     /// `token` is the `czxid` of its znode.
     pub fn came(&mut self, token: FencingToken, weight: u64) {
         if let Some(queue) = &mut self.queue {
-            queue.insert(place(token), Queued { weight, room: None });
+            queue.insert(token, Queued { weight, room: None });
         }
         self.note_room();
     }
@@ -196,7 +191,7 @@ impl History {
     /// A contender has left the queue, or is about to.
     pub fn went(&mut self, token: FencingToken) {
         if let Some(queue) = &mut self.queue {
-            queue.remove(&place(token));
+            queue.remove(&token);
         }
         self.note_room();
     }
@@ -272,7 +267,7 @@ impl History {
     /// For a znode that the owner of an earlier one at the same path deletes, because the earlier one
     /// has [gone with the data of the servers](Self::lose) and its owner does not know it.
     pub fn disregard_hold(&mut self, path: &str, token: FencingToken, session: SessionId) {
-        let znode = (path.to_owned(), place(token), session);
+        let znode = (path.to_owned(), token, session);
         self.disregarded_holds.insert(znode);
     }
 
@@ -309,9 +304,9 @@ impl History {
     pub fn lose(&mut self, gone: impl IntoIterator<Item = (String, FencingToken, SessionId)>) {
         for (path, token, session) in gone {
             if let Some(queue) = &mut self.queue {
-                queue.remove(&place(token));
+                queue.remove(&token);
             }
-            self.gone.insert((path, place(token), session));
+            self.gone.insert((path, token, session));
         }
         let remains = |held: &Held| {
             let lasts = held.hold.state().ended().is_none();
@@ -425,7 +420,7 @@ impl History {
     /// How much could be held when the last of them in the queue was let in. It came after all the
     /// others, so that they were counted. Later contenders are judged by later capacities.
     fn capacity_for(&self, others: &[Granted], new: &Granted) -> u64 {
-        let tokens = others.iter().chain([new]).map(|held| place(held.token));
+        let tokens = others.iter().chain([new]).map(|held| held.token);
         let last = self.queue.as_ref().and_then(|queue| {
             let places = tokens.filter_map(|token| queue.get_key_value(&token));
             places.max_by_key(|(token, _)| **token)
@@ -436,7 +431,7 @@ impl History {
 
     fn overtaking_by(&self, new: &Granted) -> Option<Violation> {
         let queue = self.queue.as_ref()?;
-        let token = place(new.token);
+        let token = new.token;
         if queue.get(&token).is_some_and(|own| own.room.is_some()) {
             return None;
         }
@@ -514,12 +509,8 @@ impl History {
 
     /// The server has committed a [guarded write](HoldView::transaction).
     ///
-    /// Call it in the order of the commits, and of the grants if holds are handed on within a
-    /// process. The history checks two promises:
-    ///
-    /// 1. No hold that excludes all others has written with a newer token before.
-    /// 2. The hold has not been handed on before. The server cannot refuse such a write, because
-    ///    the next holder has the same znode.
+    /// Call it in the order of the commits. The promise is that no hold that excludes all others has
+    /// written with a newer token before.
     pub fn guarded_write_committed(
         &mut self,
         weight: u64,
@@ -529,19 +520,10 @@ impl History {
         if self.is_exclusive(weight) {
             self.guarded = before.max(Some(token));
         }
-        if let Some(newer) = before.filter(|before| token < *before) {
-            return Some(Violation {
-                promise: "guarded writes come in the order of their tokens",
-                text: format!("token {token} after {newer}"),
-            });
-        }
-        let next = self
-            .newest
-            .get(&weight)
-            .filter(|newest| place(newest.token) == place(token) && token < newest.token)?;
+        let newer = before.filter(|before| token < *before)?;
         Some(Violation {
-            promise: "no guarded write lands once its hold is handed on",
-            text: format!("token {token}, and {} holds with {}", next.who, next.token),
+            promise: "guarded writes come in the order of their tokens",
+            text: format!("token {token} after {newer}"),
         })
     }
 

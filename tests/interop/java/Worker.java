@@ -112,6 +112,7 @@ final class Worker {
                 }
                 break;
             case "tasks":
+            case "mutex":
                 for (int number = 0; number < size; number++) {
                     // Where they share one instead, each release wakes them all.
                     turns.add(turn(new InterProcessMutex(session(0), path)));

@@ -190,7 +190,7 @@ class Worker:
             return [turn(self.session(number).Lock(path)) for number in range(size)]
         if work == "many":
             return [turn(self.session(0).Lock(f"{path}/{number}")) for number in range(size)]
-        if work == "tasks":
+        if work in ("tasks", "mutex"):
             # Where they share one instead, they poll it.
             return [turn(self.session(0).Lock(path)) for _ in range(size)]
         raise ValueError(work)

@@ -46,7 +46,8 @@
 //! | `try` | one, which tries for a lock that another session holds |
 //! | `contended` | `size` for one lock, each in a session of its own |
 //! | `many` | `size` in one session, each for a lock of its own |
-//! | `tasks` | `size` in one session for one lock, in the fastest way that the library has |
+//! | `tasks` | `size` in one session for one lock, each turn with a hold of its own |
+//! | `mutex` | `size` in one session for one lock, in the fastest way that the library has |
 //!
 //! `queue` lets a holder acquire, unless there is one, and adds waiters behind it. With `readers`
 //! the holder is a writer, and the waiters are readers, each in a session of its own. With

@@ -2,5 +2,4 @@
 
 pub mod handoff;
 pub mod lease;
-pub mod local_handoff;
 pub mod search;

@@ -74,7 +74,6 @@ fn setting(schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
         ledger: ledgers[0].clone(),
         beside: ledgers[1..].to_vec(),
         quiet_from: Instant::now() + schedule.troubled,
-        passes: None,
         resizes: false,
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,

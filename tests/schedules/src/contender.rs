@@ -356,11 +356,7 @@ impl<'a> Contender<'a> {
                 let _ = timeout(patience, hold.release()).await;
             }
             _ => match self.neglected(hold.release()).await {
-                Ok(()) if self.setting.passes.unwrap_or(0) == 0 => {
-                    if self.setting.recipe.queues {
-                        ledger.released(&self.who, &path);
-                    }
-                }
+                Ok(()) if self.setting.recipe.queues => ledger.released(&self.who, &path),
                 Ok(()) => {}
                 Err(error) => ledger.failed(&self.who, None, &error),
             },
@@ -372,7 +368,7 @@ impl<'a> Contender<'a> {
 /// A write of what a checker has to know, under guard of a hold.
 pub(crate) fn guarded(place: Place, hold: &HoldView, weight: u64) -> GuardedTransaction {
     let (token, path) = (hold.fencing_token(), hold.node_path());
-    let data = format!("{} {} {weight} {path}", token.get(), token.turn());
+    let data = format!("{token} {weight} {path}");
     hold.transaction().set_data(place.guarded, data.as_bytes())
 }
 
@@ -427,16 +423,13 @@ pub(crate) fn make(
 ) -> Box<dyn Recipe> {
     let recipe = setting.recipe.of(capacity);
     recipe
-        .make(session, UNDER_TEST.path, weight, options(setting, rng))
+        .make(session, UNDER_TEST.path, weight, options(rng))
         .expect("the options are good")
 }
 
 /// Options by chance.
-pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> RecipeOptions {
+pub(crate) fn options(rng: &mut Rng) -> RecipeOptions {
     let mut options = RecipeOptions::new();
-    if let Some(passes) = setting.passes {
-        options = options.local(passes);
-    }
     if rng.bool() {
         options = options.after_session_loss(AfterSessionLoss::QueueAnew);
     }

@@ -27,7 +27,7 @@ impl Contender<'_> {
             true => StopWork::WhenSuspended,
             false => StopWork::WhenLost,
         };
-        let options = options(setting, &mut self.rng).data(self.who.as_bytes());
+        let options = options(&mut self.rng).data(self.who.as_bytes());
         let mut candidate = candidate(self.session, UNDER_TEST.path, options)
             .expect("the options are good")
             .stop_work(stop);

@@ -160,7 +160,6 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
         ledger: ledgers[0].clone(),
         beside: ledgers[1..].to_vec(),
         quiet_from: Instant::now() + schedule.troubled,
-        passes: schedule.passes,
         resizes: schedule.resizes,
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,

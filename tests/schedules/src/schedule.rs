@@ -30,8 +30,6 @@ pub(crate) struct Schedule {
     pub(crate) stays_long: bool,
     /// How long a caller does not poll what it awaits, at most.
     pub(crate) neglects: Option<Duration>,
-    /// How often in a row a lock is handed on within a process.
-    pub(crate) passes: Option<u32>,
     /// Whether it is changed how much can be held.
     pub(crate) resizes: bool,
     /// How many want to know who leads.

@@ -18,7 +18,6 @@ pub(crate) struct Setting {
     pub(crate) beside: Vec<Arc<Ledger>>,
     /// When things cease to go wrong, and everybody comes to an end.
     pub(crate) quiet_from: Instant,
-    pub(crate) passes: Option<u32>,
     /// How long a caller does not poll what it awaits, at most.
     pub(crate) neglects: Option<Duration>,
     /// Whether it is changed how much can be held.

@@ -112,9 +112,7 @@ impl Contender<'_> {
             _ => match self.neglected(holds.release()).await {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
-                        // A znode that was handed on within the process serves the next task.
-                        let stays = ledger.place() != BESIDE && setting.passes.unwrap_or(0) > 0;
-                        if ledger.recipe().queues && !stays {
+                        if ledger.recipe().queues {
                             ledger.released(&self.who, path);
                         }
                     }

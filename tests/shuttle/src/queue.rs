@@ -30,16 +30,16 @@ impl Rule for First {
     }
 }
 
-/// A session of a server in memory, and a queue whose tasks hand a hold on this often in a row.
+/// A session of a server in memory, and a queue whose clones are one contender.
 ///
 /// # Panics
 ///
 /// If no session opens.
-pub fn queue(passes_in_a_row: u32) -> (Server, Session, Queue) {
+pub fn queue() -> (Server, Session, Queue) {
     let server = Server::default();
     let session = Session::open(Arc::new(server.clone()), ConnectOptions::new());
     let session = block_on(session).expect("a session");
-    let options = QueueOptions::new().local(passes_in_a_row);
+    let options = QueueOptions::new().one_contender();
     let queue = Queue::with_options(&session, DIRECTORY, First, options);
     (server, session, queue.expect("a good path"))
 }

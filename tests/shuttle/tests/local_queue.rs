@@ -19,7 +19,7 @@ use zookeeper_recipes_shuttle::{Server, check};
 struct Holders(Arc<AtomicUsize>);
 
 impl Holders {
-    /// Acquires, holds for a while, and passes the hold on to `then`.
+    /// Acquires, holds for a while, and gives the hold to `then`.
     fn hold(&self, queue: &Queue, then: impl FnOnce(Hold)) {
         let hold = block_on(queue.acquire()).expect("a hold");
         assert_eq!(self.0.fetch_add(1, Ordering::SeqCst), 0, "two holders");
@@ -63,7 +63,7 @@ fn until_empty(server: &Server) {
 #[test]
 fn one_thread_at_a_time_holds() {
     check(400, || {
-        let (server, _session, queue) = queue(1);
+        let (server, _session, queue) = queue();
         let holders = Holders::default();
         join((0..3).map(|_| {
             let (queue, holders) = (queue.clone(), holders.clone());
@@ -76,7 +76,7 @@ fn one_thread_at_a_time_holds() {
 #[test]
 fn place_of_a_thread_that_gives_up_goes_to_the_next() {
     check(400, || {
-        let (server, _session, queue) = queue(1);
+        let (server, _session, queue) = queue();
         let holders = Holders::default();
         let waits = |_| {
             let (queue, holders) = (queue.clone(), holders.clone());
@@ -96,7 +96,7 @@ fn place_of_a_thread_that_gives_up_goes_to_the_next() {
 #[test]
 fn hold_that_is_dropped_on_another_thread_goes_to_the_next() {
     check(400, || {
-        let (server, _session, queue) = queue(1);
+        let (server, _session, queue) = queue();
         let holders = Holders::default();
         join((0..3).map(|_| {
             let (queue, holders) = (queue.clone(), holders.clone());
@@ -111,7 +111,7 @@ fn hold_that_is_dropped_on_another_thread_goes_to_the_next() {
 #[test]
 fn each_thread_that_awaits_the_end_of_a_hold_sees_it() {
     check(400, || {
-        let (_server, _session, queue) = queue(1);
+        let (_server, _session, queue) = queue();
         let hold = block_on(queue.acquire()).expect("a hold");
         let watchers: Vec<_> = (0..2)
             .map(|_| {
@@ -145,7 +145,7 @@ fn lose_or_hold(queue: &Queue, server: &Server, others: &Semaphore) {
 #[test]
 fn waiter_holds_when_an_operator_deletes_the_znode_of_the_holder_before_it() {
     check(1_000, || {
-        let (server, _session, queue) = queue(0);
+        let (server, _session, queue) = queue();
         let first = block_on(queue.acquire()).expect("a hold");
         let others = Arc::new(Semaphore::new(0));
         let waits = |_| {
@@ -165,7 +165,7 @@ fn waiter_holds_when_an_operator_deletes_the_znode_of_the_holder_before_it() {
 #[test]
 fn threads_that_wait_learn_that_the_session_is_closed() {
     check(400, || {
-        let (server, session, queue) = queue(1);
+        let (server, session, queue) = queue();
         let waits = |_| {
             let queue = queue.clone();
             thread::spawn(move || match block_on(queue.acquire()) {

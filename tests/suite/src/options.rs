@@ -15,7 +15,6 @@ pub struct RecipeOptions {
     strategy: WaitStrategy,
     data: Option<Vec<u8>>,
     after_session_loss: AfterSessionLoss,
-    passes: Option<u32>,
     at_most: Option<Duration>,
 }
 
@@ -64,12 +63,6 @@ impl RecipeOptions {
         self
     }
 
-    /// How often in a row an exclusive lock goes to the next task of its process.
-    pub fn local(mut self, passes_in_a_row: u32) -> RecipeOptions {
-        self.passes = Some(passes_in_a_row);
-        self
-    }
-
     /// How long each hold lasts at most.
     pub fn at_most(mut self, limit: Duration) -> RecipeOptions {
         self.at_most = Some(limit);
@@ -81,12 +74,7 @@ impl RecipeOptions {
     }
 
     pub(crate) fn lock(self) -> LockOptions {
-        let passes = self.passes;
-        let options = shared!(self, LockOptions::new().strategy(self.strategy));
-        match passes {
-            Some(passes) => options.local(passes),
-            None => options,
-        }
+        shared!(self, LockOptions::new().strategy(self.strategy))
     }
 
     pub(crate) fn rwlock(self) -> RwLockOptions {

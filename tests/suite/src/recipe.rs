@@ -149,11 +149,6 @@ impl TestedRecipe {
             format!("_c_{identity:032x}-{label}")
         })
     }
-
-    /// True if a holder can pass its hold on to the next one of its process without the server.
-    pub fn passes_on(&self) -> bool {
-        self.queues && self.capacity == 1 && !self.elects
-    }
 }
 
 /// Changes how much can be held at a path.

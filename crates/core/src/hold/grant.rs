@@ -3,7 +3,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`Hold`](crate::Hold), with `Held` | the public owner |
-//! | [`HoldView`](crate::HoldView), with `SharedHold` | the public view, and what the views of one hold share |
+//! | [`HoldView`](crate::HoldView) | the public view |
 //! | [`Grant`] | what the hold owns: its znode, its token, the number of lapses at the grant |
 //! | [`RegisteredGrant`] | the session's copy: the session deletes a lost hold's znode, even if its owner keeps the hold |
 //! | `GrantFate` | what has happened to the znode; the grant and the session's copy share it |
@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::hold::{HoldStart, Record};
+use crate::events::hold::HoldStart;
 use crate::events::znode as events;
 use crate::hold::deletion::Found;
 use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lapsed_or_over};
@@ -97,7 +97,7 @@ impl Grant {
 
     /// True if the grant is not lost.
     ///
-    /// Each hold by it may have a time limit of its own.
+    /// The time limit is that of the hold.
     pub(crate) fn is_held(&self) -> bool {
         let state = self.owner.znode.live().hold_state(self.lapses);
         self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
@@ -155,7 +155,7 @@ impl Drop for Grant {
 ///
 /// The task does nothing if the hold has no time limit, or ends before. The hold itself reports the
 /// loss by the clock, even if this task does not run.
-pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
+pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant) {
     let Some(deadline) = hold.grant_state.deadline else {
         return;
     };
@@ -167,7 +167,7 @@ pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Rec
             _ = hold.ended_by_owner() => return,
             () = hold.grant_state.until_time_is_up() => {}
         }
-        if fate.end_by_time_limit(&record, deadline) {
+        if fate.end_by_time_limit(deadline) {
             hold.znode.set_held(false);
             hold.znode.delete_in_background(());
         }
@@ -223,6 +223,7 @@ impl Granted {
                 _ => (LossReason::Session(end), live.now()),
             };
             grant.fate.with_record(|record| record.lost(reason, at));
+            grant.znode.pass_turn();
         }
     }
 
@@ -303,6 +304,9 @@ impl RegisteredGrant {
     /// other contenders waiting.
     async fn follow(self, mut loss_watch: LossWatch) {
         let loss = loss_watch.lost().await;
+        if loss == ZnodeLoss::Deleted {
+            self.znode.pass_turn();
+        }
         let at = self.znode.live().now();
         let reason = match loss {
             // The deletion is this process's own. The fate only spares the owner another one.

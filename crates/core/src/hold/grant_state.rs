@@ -62,7 +62,7 @@ pub(crate) struct GrantFate(Arc<SharedFate>);
 struct SharedFate {
     fate: Mutex<Fate>,
     changed: Notify,
-    /// `None` while no hold has the grant, and once the hold's owner ends it.
+    /// `None` before the hold begins, and once its owner ends it.
     record: Mutex<Option<Arc<Record>>>,
 }
 
@@ -76,19 +76,17 @@ impl GrantFate {
         }
     }
 
-    /// Ends the grant by the time limit of the hold with this record, at this time.
-    ///
-    /// False if that hold has ended before. The next task of the process may have its grant.
-    pub(crate) fn end_by_time_limit(&self, of: &Arc<Record>, at: Duration) -> bool {
-        let record = lock(&self.0.record);
-        let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
+    /// Ends the grant by the time limit of its hold, at this time. False if it has ended before.
+    pub(crate) fn end_by_time_limit(&self, at: Duration) -> bool {
+        let now = lock(&self.0.record);
         // Under the lock, because the owner ends the hold under it.
-        let is_first = holds && self.set(Fate::Lost(LossReason::TimeLimit));
-        drop(record);
-        if is_first {
-            of.lost(LossReason::TimeLimit, at);
+        let is_first = |_: &_| self.set(Fate::Lost(LossReason::TimeLimit));
+        let record = now.clone().filter(is_first);
+        drop(now);
+        if let Some(record) = &record {
+            record.lost(LossReason::TimeLimit, at);
         }
-        is_first
+        record.is_some()
     }
 
     /// Sets the fate. False if another one was set before.
@@ -218,10 +216,6 @@ impl GrantState {
         self.until(|now| now.time_is_up().then_some(())).await;
     }
 
-    pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
-        Arc::ptr_eq(&self.fate.0, &other.fate.0)
-    }
-
     /// True if the hold is not lost. A loss without a known reason is a loss.
     pub(crate) fn is_held(&self) -> bool {
         matches!(
@@ -268,27 +262,6 @@ impl GrantState {
     async fn until<T>(&self, find: impl Fn(&GrantState) -> Option<T>) -> T {
         let changed = || self.fate.changed();
         until(&self.live, changed, self.deadline, || find(self)).await
-    }
-
-    /// Resolves when the session has noticed that the grant is lost.
-    ///
-    /// Cheaper than [`lost`](Self::lost), which also resolves while the session's runtime is
-    /// blocked.
-    pub(crate) async fn noticed_lost(&self) {
-        let mut condition = self.live.subscribe();
-        loop {
-            // Begins before the look at the state, so that no later change is missed.
-            let fate = self.fate.changed();
-            if !self.is_held() {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = fate => {}
-                // The session keeps the sender, so there is no error.
-                _ = condition.changed() => {}
-            }
-        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use futures_util::future::FutureExt;
+use futures_util::future::{FutureExt, join};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::contender::Identity;
 use crate::events::znode as events;
@@ -21,7 +22,7 @@ use crate::path::NodePath;
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{CreateMode, Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::sync::SharedWork;
+use crate::sync::{Mutex, SharedWork, lock};
 
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct SessionZnodes {
@@ -60,6 +61,15 @@ struct RegisteredZnode {
     alone: OnceLock<(NodePath, Alone)>,
     /// The bytes by which the znode counts among those of the session.
     counted: AtomicUsize,
+    turn: Mutex<KeptTurn>,
+}
+
+/// A turn among the clones of a queue, which the hold of a znode keeps.
+#[derive(Default)]
+struct KeptTurn {
+    turn: Option<OwnedSemaphorePermit>,
+    /// True once the turn has gone to the next task. A turn that comes later goes on at once.
+    is_over: bool,
 }
 
 /// The clients that can write to a znode, beside the super user.
@@ -140,6 +150,7 @@ impl SessionZnodes {
             is_being_deleted: AtomicBool::new(false),
             alone: OnceLock::new(),
             counted: AtomicUsize::new(0),
+            turn: Mutex::default(),
         }))
     }
 
@@ -375,11 +386,39 @@ impl Znode {
         &self.0.znodes
     }
 
+    /// Keeps a turn among the clones of a queue until the deletion of the znode is sent.
+    pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
+        let mut kept = lock(&self.0.turn);
+        if !kept.is_over {
+            kept.turn = Some(turn);
+        }
+    }
+
+    /// Gives the turn to the next task of the process: the deletion is sent, or the znode is gone.
+    pub(crate) fn pass_turn(&self) {
+        let mut kept = lock(&self.0.turn);
+        kept.is_over = true;
+        let turn = kept.turn.take();
+        drop(kept);
+        // The next task is woken while the mutex is free.
+        drop(turn);
+    }
+
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
     /// The method succeeds if the znode is not there. Afterwards, the fast path of a contender that
     /// is alone may apply again.
+    ///
+    /// The turn passes on once the deletion is sent. The server handles the requests of a session in
+    /// order, so the next contender of the process needs no answer to the deletion. If the deletion
+    /// is refused or lost, that contender waits behind this znode like one of another process.
     pub(crate) async fn delete(&self) -> Result<Found, ServerError> {
+        // The first future is polled first.
+        let (found, ()) = join(self.until_deleted(), async { self.pass_turn() }).await;
+        found
+    }
+
+    async fn until_deleted(&self) -> Result<Found, ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
         self.0.is_being_deleted.store(true, Ordering::Relaxed);
@@ -436,6 +475,8 @@ impl Znode {
                 backoff.wait().await;
             }
         });
+        // If the session has ended, nothing is sent.
+        self.pass_turn();
     }
 }
 
@@ -517,6 +558,7 @@ impl ZnodeOwner {
     pub(crate) fn disown(&mut self) {
         self.deletes_on_drop = false;
         self.znode.0.uncount();
+        self.znode.pass_turn();
     }
 }
 

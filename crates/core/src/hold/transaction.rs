@@ -19,10 +19,6 @@ use crate::server::error::{Refusal, ServerError};
 /// holder that was paused, cut off or expired cannot write, even if it still believes that it
 /// holds.
 ///
-/// Tasks of one process can hand a hold on, with its znode
-/// ([`QueueOptions::local`](crate::QueueOptions::local)). No write of an earlier hold lands once
-/// the next task holds: a hold with a write that has no answer is not handed on, but released.
-///
 /// ```
 /// use zookeeper_recipes_core::{Error, Hold};
 ///
@@ -145,18 +141,10 @@ impl GuardedTransaction {
         let ephemerals = &self.hold.znode.znodes().ephemerals;
         let created = ephemerals.begin(&self.operations);
         let created = created.map_err(|error| Error::at(path, id, error))?;
-        let unanswered = &self.hold.shared.unanswered;
-        if !unanswered.begin() {
-            ephemerals.remove(created);
-            return Err(self.hold.ended_error(Ended::Released));
-        }
         let done = server.transact(&self.operations);
         let commit = async {
             let done = done.await;
             ephemerals.answered(&self.operations, created, &done);
-            if is_answer(&done) {
-                unanswered.answered();
-            }
             let mut outcomes = done.map_err(|failure| match &failure {
                 TransactionError {
                     operation: Some(0),
@@ -215,12 +203,4 @@ impl GuardedTransaction {
 fn is_closed_to_others(path: &str) -> bool {
     let contender = Contender::parse(last_segment(path), |_| true);
     contender.is_some_and(|contender| contender.is_closed_to_others())
-}
-
-/// True if the server has applied or refused the transaction, so it does neither later.
-fn is_answer(done: &Result<Vec<Outcome>, TransactionError>) -> bool {
-    match done {
-        Ok(_) => true,
-        Err(failure) => matches!(failure.error, ServerError::Refused(_)),
-    }
 }

@@ -10,7 +10,6 @@ use tokio::sync::SetOnce;
 use crate::error::Error;
 use crate::hold::grant_state::GrantState;
 use crate::hold::own_znode::Znode;
-use crate::hold::unanswered_writes::UnansweredWrites;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 
@@ -45,16 +44,8 @@ pub struct HoldView {
     pub(crate) znode: Znode,
     token: FencingToken,
     acquired_at: Instant,
-    pub(crate) shared: Arc<SharedHold>,
-}
-
-/// What a hold shares with its views.
-#[derive(Default)]
-pub(crate) struct SharedHold {
-    /// How the hold ended, once the owner has released or dropped the hold.
-    pub(crate) ended: SetOnce<Ended>,
-    /// The guarded writes of this hold that have no answer.
-    pub(crate) unanswered: UnansweredWrites,
+    /// How the hold ended, once the owner has released or dropped it. The views share it.
+    pub(crate) owner_end: Arc<SetOnce<Ended>>,
 }
 
 impl HoldView {
@@ -64,7 +55,7 @@ impl HoldView {
             znode,
             token,
             acquired_at: Instant::now(),
-            shared: Arc::default(),
+            owner_end: Arc::default(),
         }
     }
 
@@ -217,7 +208,7 @@ impl HoldView {
 
     /// How the hold ended, if the owner has released or dropped the hold.
     pub(crate) fn owner_end(&self) -> Option<Ended> {
-        self.shared.ended.get().copied()
+        self.owner_end.get().copied()
     }
 
     /// The error for work that depended on a lost hold.
@@ -240,7 +231,7 @@ impl HoldView {
     }
 
     pub(crate) async fn ended_by_owner(&self) -> Ended {
-        *self.shared.ended.wait().await
+        *self.owner_end.wait().await
     }
 }
 

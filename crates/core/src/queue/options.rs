@@ -25,7 +25,7 @@ pub struct QueueOptions {
     pub(super) directories: Directories,
     pub(super) after_session_loss: AfterSessionLoss,
     pub(super) marks_release: bool,
-    pub(super) local: Option<u32>,
+    pub(super) is_one_contender: bool,
     pub(super) at_most: Option<Duration>,
     /// A contender has a permit while it enters the queue.
     pub(super) entries: Option<Arc<Semaphore>>,
@@ -53,7 +53,7 @@ impl QueueOptions {
     /// | directories | containers |
     /// | after session loss | fail |
     /// | mark release | on, if the rule and the ensemble allow it |
-    /// | local | off |
+    /// | one contender | off |
     /// | at most | no limit |
     pub fn new() -> QueueOptions {
         QueueOptions {
@@ -65,7 +65,7 @@ impl QueueOptions {
             directories: Directories::Container,
             after_session_loss: AfterSessionLoss::Fail,
             marks_release: true,
-            local: None,
+            is_one_contender: false,
             at_most: None,
             entries: None,
         }
@@ -162,22 +162,17 @@ impl QueueOptions {
         self
     }
 
-    /// Queues the clones of one value within the process, behind one contender in the directory.
+    /// Makes the clones of one value one contender: they queue within the process, first in, first
+    /// out.
     ///
-    /// Clones of an `ExclusiveLock` queue so in any case, and by default each hold has a znode of
-    /// its own: this option is about the handing on.
+    /// Clones of an `ExclusiveLock` queue so in any case. By default each attempt has a znode in the
+    /// directory. With this option the next task creates its znode once the deletion of the znode
+    /// before is sent. Both requests leave together, so a turn costs one round trip. Each hold has a
+    /// znode and a token of its own. If a hold is lost, its task no longer keeps the others waiting.
     ///
-    /// First in, first out. After a release the hold goes to the next task of the process without a
-    /// request. This happens at most `passes_in_a_row` times in a row, and never by default. Then
-    /// other processes get their turn.
-    ///
-    /// These holds share a znode, and the number of its [fencing token](crate::FencingToken). A
-    /// store for which a late write of another task of the process does harm must compare the
-    /// token's [turn](crate::FencingToken::turn), too. Guarded writes need nothing: no write of an
-    /// earlier hold lands once the next task holds. A hold with a [guarded
-    /// write](crate::HoldView::transaction) that has no answer goes back to the server instead.
-    pub fn local(mut self, passes_in_a_row: u32) -> QueueOptions {
-        self.local = Some(passes_in_a_row);
+    /// Use it only if the rule lets one contender hold at a time.
+    pub fn one_contender(mut self) -> QueueOptions {
+        self.is_one_contender = true;
         self
     }
 
@@ -188,8 +183,7 @@ impl QueueOptions {
     /// without a request. The session then deletes the znode in the background, so that the next
     /// contender holds. By default there is no limit.
     ///
-    /// Each hold has its own time, even if tasks of one process hand a hold on. A writer that
-    /// becomes a reader keeps the time that it has left.
+    /// A writer that becomes a reader keeps the time that it has left.
     ///
     /// The limit does not stop the work. The work must stop when the hold is lost, as for every
     /// other loss: see [`Hold::run_until_lost`](crate::Hold::run_until_lost). Work that blocks its
@@ -302,10 +296,6 @@ macro_rules! recipe_options {
     (@mark_release $name:ident) => {
         $crate::recipe_options!(@method $name mark_release(mark: bool)
             "Turns marked releases on or off. On by default.");
-    };
-    (@local $name:ident) => {
-        $crate::recipe_options!(@method $name local(passes_in_a_row: u32)
-            "How often in a row the hold goes to another task of this process. By default 0.");
     };
     (@entries $name:ident) => {
         #[doc(hidden)]

@@ -3,10 +3,11 @@
 use std::iter::zip;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::error::Error;
 use crate::events::Source;
-use crate::hold::local_queue::LocalQueue;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
@@ -30,7 +31,8 @@ pub(crate) struct SharedQueue {
     /// The rule's label, or why no contender can have it.
     pub(crate) label: Result<String, InvalidInput>,
     pub(crate) options: QueueOptions,
-    pub(crate) local: Option<LocalQueue>,
+    /// One permit, which the clones of the queue take in turn. `None` if each attempt is a contender.
+    pub(crate) turns: Option<Arc<Semaphore>>,
     pub(crate) source: Arc<Source>,
 }
 

@@ -125,7 +125,7 @@ async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
 async fn acquire_after_a_drop_waits_for_one_round_trip() {
     let simulation = far_away();
     let (session, _) = session(&simulation, "one").await;
-    let options = QueueOptions::new().local(10);
+    let options = QueueOptions::new().one_contender();
     let new = || {
         let queue = Queue::with_options(&session, PATH, First, options.clone());
         queue.expect("a good path")

@@ -61,7 +61,7 @@ fn queue(session: &Session) -> Queue {
 
 /// A queue whose clones wait for each other within the process.
 fn local_queue(session: &Session) -> Queue {
-    let options = QueueOptions::new().local(10);
+    let options = QueueOptions::new().one_contender();
     Queue::with_options(session, "/locks/a", First, options).expect("a good path")
 }
 
@@ -297,7 +297,7 @@ async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable()
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_hold_is_not_handed_on_within_the_process() {
+async fn next_task_of_the_process_holds_after_the_release_of_a_lost_hold() {
     let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let held = hold(&queue).await;
@@ -309,10 +309,9 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
     assert!(waits.await.expect("its turn").is_held());
 }
 
-/// The next task takes the hold when it is polled, and the process may pause before that.
-/// The hold goes to a task of the process, which cannot take it up in time.
+/// The process may pause before the task is polled.
 #[tokio::test(start_paused = true)]
-async fn hold_that_is_lost_on_its_way_to_the_next_task_is_not_taken() {
+async fn task_that_is_polled_long_after_its_turn_has_come_holds() {
     let simulation = simulation(1);
     // Without the tick, the lease ends long before the session can expire.
     let session = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;

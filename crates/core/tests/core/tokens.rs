@@ -8,14 +8,11 @@ use zookeeper_recipes_core::{
 };
 
 #[test]
-fn token_is_the_number_of_its_znode_and_a_turn() {
+fn token_is_the_number_of_its_znode() {
     let token = FencingToken::from(77);
-    assert_eq!((token.get(), token.turn(), i64::from(token)), (77, 0, 77));
+    assert_eq!((token.get(), i64::from(token)), (77, 77));
     assert_eq!(token.to_string(), "77");
-    let later = token.with_turn(3);
-    assert_eq!((later.get(), later.turn(), i64::from(later)), (77, 3, 77));
-    assert_eq!(later.to_string(), "77:3");
-    assert!(token < later && later < FencingToken::from(78));
+    assert!(token < FencingToken::from(78));
 }
 
 #[test]

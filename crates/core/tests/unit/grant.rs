@@ -41,7 +41,7 @@ async fn loss_before_the_hold_begins_is_reported_to_its_record() {
     let grant = Grant::new(owner, &granted, Lapses(0), FencingToken::from(1), None);
     granted.delete_lost(Lapses(1));
     let record = HoldRecord::begin(source(), &Span::none(), grant.start(), Duration::ZERO);
-    let hold = Hold::new(grant, None, record, None);
+    let hold = Hold::new(grant, record, None);
     let loss = hold.view.grant_state.loss.get();
     assert_eq!(loss.map(|loss| loss.reason), Some(LossReason::LeaseElapsed));
 }

@@ -135,21 +135,16 @@ fn record() -> HoldRecord {
     HoldRecord::begin(source(), &Span::none(), start, Duration::ZERO)
 }
 
-/// The next task of the process has the grant.
 #[test]
-fn time_limit_of_a_hold_that_has_ended_ends_no_other() {
-    let (first, next) = (record(), record());
+fn time_limit_of_a_hold_that_has_ended_ends_nothing() {
+    let record = record();
     let fate = GrantFate::default();
-    assert!(
-        !fate.end_by_time_limit(&first.shared(), SECOND),
-        "nobody holds"
-    );
-    fate.set_record(Some(next.shared()));
-    assert!(!fate.end_by_time_limit(&first.shared(), SECOND));
+    assert!(!fate.end_by_time_limit(SECOND), "nobody holds");
     assert_eq!(fate.get(), Fate::Intact);
-    assert!(next.loss().get().is_none());
-    assert!(fate.end_by_time_limit(&next.shared(), SECOND));
+    assert!(record.loss().get().is_none());
+    fate.set_record(Some(record.shared()));
+    assert!(fate.end_by_time_limit(SECOND));
     assert_eq!(fate.get(), Fate::Lost(LossReason::TimeLimit));
-    assert_eq!(next.loss().get().map(|loss| loss.at), Some(SECOND));
-    assert!(!fate.end_by_time_limit(&next.shared(), SECOND), "once");
+    assert_eq!(record.loss().get().map(|loss| loss.at), Some(SECOND));
+    assert!(!fate.end_by_time_limit(SECOND), "once");
 }

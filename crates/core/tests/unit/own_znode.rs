@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::*;
+use crate::live::live_session::Status;
 use crate::live::scripted::Scripted;
 use crate::server::options::USUAL_MAXBUFFER;
 
@@ -18,4 +21,20 @@ async fn recipe_creates_nothing_once_its_session_is_closed() {
     create(&earlier).expect("the session is open");
     znodes.freeze(SessionEnd::Closed);
     create(&later).expect_err("the session is closed");
+}
+
+/// A view of the hold keeps the znode's value, and the end of the session was reported before.
+#[tokio::test(start_paused = true)]
+async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/lock/a");
+    let owner = ZnodeOwner::new(&SessionUse::begin().0, znode.clone());
+    let turns = Arc::new(Semaphore::new(1));
+    znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));
+    live.set_status(Status::Ended(SessionEnd::Expired));
+    drop(owner);
+    assert_eq!(turns.available_permits(), 1);
+    assert!(script.deletions().is_empty());
+    znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));
+    assert_eq!(turns.available_permits(), 1, "it comes too late");
 }

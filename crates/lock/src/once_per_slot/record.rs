@@ -211,9 +211,7 @@ fn parse(line: &str) -> Option<SlotRecord> {
     let state = STATES.into_iter().find(|state| state.word() == word)?;
     let number = |word: &str| word.parse().ok().filter(|&number| number <= LATEST);
     let start = number(words.next()?)?;
-    let token = words.next()?;
-    let (czxid, turn) = token.split_once(':').unwrap_or((token, "0"));
-    let token = FencingToken::from(czxid.parse::<i64>().ok()?).with_turn(turn.parse().ok()?);
+    let token = FencingToken::from(words.next()?.parse::<i64>().ok()?);
     let claimed_at = number(words.next()?)?;
     let ended_at = match words.next()? {
         "-" => None,
@@ -247,9 +245,9 @@ mod tests {
     #[test]
     fn record_is_read_as_it_is_written() -> Result<(), InvalidInput> {
         let slots = Slots::new(HOUR, Duration::from_secs(60))?;
-        let owners = [(0, "report@node-7:4711"), (3, "of several words"), (0, "")];
-        for (state, (turn, owner)) in STATES.into_iter().zip(owners.into_iter().cycle()) {
-            let token = FencingToken::from(7).with_turn(turn);
+        let owners = ["report@node-7:4711", "of several words", ""];
+        for (state, owner) in STATES.into_iter().zip(owners.into_iter().cycle()) {
+            let token = FencingToken::from(7);
             let claim = SlotRecord::claimed(3_600_000, 3_600_001, token, owner);
             let ended = (state != SlotState::Started).then(|| time(3_700_000));
             let run = SlotRecord {

@@ -6,3 +6,4 @@ mod once_per_slot;
 mod real_server;
 mod rules;
 mod single_node;
+mod task_mutex;

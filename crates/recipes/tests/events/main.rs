@@ -130,11 +130,10 @@ async fn loss_is_reported_as_the_lease_ends_though_nobody_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pass_within_a_process_is_a_release_and_an_acquisition() {
+async fn turns_of_two_tasks_are_two_holds() {
     let (_alone, log, _listening) = listen().await;
     let session = Simulation::default().session("one").await;
-    let options = LockOptions::new().local(1);
-    let lock = ExclusiveLock::with_options(&session.expect("it opens"), "/lock", options);
+    let lock = ExclusiveLock::new(&session.expect("it opens"), "/lock");
     let lock = lock.expect("a good path");
     let hold = lock.acquire().await.expect("free");
     let next = tokio::spawn(async move { lock.acquire().await });
@@ -145,8 +144,8 @@ async fn pass_within_a_process_is_a_release_and_an_acquisition() {
     INFO session opened | session #0 | timeout 6s
     DEBUG hold: acquired | path /lock | token #1 | waited 0s
     DEBUG hold: released | held 1s | path /lock | token #1
-    DEBUG hold: acquired | path /lock | token #1 | waited 1s
-    DEBUG hold: released | held 0s | path /lock | token #1
+    DEBUG hold: acquired | path /lock | token #2 | waited 1s
+    DEBUG hold: released | held 0s | path /lock | token #2
     ");
 }
 

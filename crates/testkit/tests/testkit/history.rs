@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use futures_util::FutureExt;
 use zookeeper_recipes_core::{
-    ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueOptions, QueueView, Rule,
-    Session, Verdict,
+    ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::history::{History, Violation};
@@ -231,35 +229,4 @@ async fn guarded_writes_that_come_late_or_are_refused_to_a_holder_are_found() {
     assert!(history.letting_go(number).is_some());
     assert!(history.letting_go(number).is_none());
     assert_eq!(history.guarded_write_refused(number), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn guarded_write_that_lands_after_its_hold_is_handed_on_is_found() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let session = session(&simulation, "node-7").await;
-    let options = QueueOptions::new().local(1);
-    let seats = Queue::with_options(&session, "/seats", Everybody, options);
-    let seats = seats.expect("a good path");
-    let first = seats.acquire().await.expect("nothing goes wrong");
-    let mut waiting = Box::pin(seats.acquire());
-    assert!((&mut waiting).now_or_never().is_none(), "it waits");
-
-    let mut history = History::new(2);
-    let token = first.fencing_token();
-    let (number, _) = history.granted("first", 2, &first.view());
-    assert_eq!(history.guarded_write_committed(2, token), None);
-    history.letting_go(number);
-    drop(first);
-    let next = waiting.await.expect("it is handed on");
-    assert_eq!(history.guarded_write_committed(2, token), None);
-    assert!(history.granted("next", 2, &next.view()).1.is_empty());
-    let late = history.guarded_write_committed(2, token);
-    let promise = "no guarded write lands once its hold is handed on";
-    assert_eq!(late.map(|late| late.promise), Some(promise));
-    assert_eq!(
-        history.guarded_write_committed(2, next.fencing_token()),
-        None
-    );
-    // Now the order of the tokens says so.
-    assert!(history.guarded_write_committed(2, token).is_some());
 }

@@ -8,13 +8,12 @@ use crate::state::State;
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///
 /// The writer's znode exists at that moment. No contender that excludes the writer has written
-/// before with a newer token. No other task of its process holds by the same znode since.
+/// before with a newer token.
 pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
-    let (Some(token), Some(turn), Some(weight), Some(path)) = (
+    let (Some(token), Some(weight), Some(path)) = (
         words.next().and_then(|word| word.parse::<i64>().ok()),
-        words.next().and_then(|word| word.parse::<u32>().ok()),
         words.next().and_then(|word| word.parse::<u64>().ok()),
         words.next(),
     ) else {
@@ -27,7 +26,7 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
         let text = format!("token {token}, while {path} has the place {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
-    let token = FencingToken::from(token).with_turn(turn);
+    let token = FencingToken::from(token);
     let violation = state.history.guarded_write_committed(weight, token);
     findings.extend(found(violation));
     findings

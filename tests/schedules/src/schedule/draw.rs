@@ -46,7 +46,6 @@ impl Schedule {
                 0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
                 _ => None,
             },
-            passes: (recipe.passes_on() && rng.bool()).then(|| rng.u32(0..=2)),
             resizes: recipe.resizes && rng.bool(),
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: draw_first_number(&mut rng),

@@ -5,4 +5,4 @@ pub mod watch;
 mod set_once;
 
 pub use set_once::SetOnce;
-pub use shuttle_tokio::sync::{Notify, Semaphore, futures, mpsc, oneshot};
+pub use shuttle_tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};

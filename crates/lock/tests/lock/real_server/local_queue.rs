@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
-use zookeeper_recipes_suite::{
-    Judge, LOCK, PATIENCE, administrator, children, eventually, server, session,
-};
+use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_suite::{Judge, LOCK, PATIENCE, administrator, children, server, session};
 
 use super::support::{SESSION_TIMEOUT, assert_nothing_left};
 
@@ -63,67 +61,6 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
     );
     assert_eq!(judge.grants(), TASKS, "each by the server");
     drop(tasks);
-    assert_nothing_left(&server, "/locks/local").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn local_passes_end_after_as_many_as_were_allowed() {
-    const PASSES: u32 = 3;
-    let server = server().await;
-    let (ours, theirs) = (
-        session(&server, SESSION_TIMEOUT).await,
-        session(&server, SESSION_TIMEOUT).await,
-    );
-    let options = LockOptions::new().local(PASSES);
-    let lock = ExclusiveLock::with_options(&ours, "/locks/local", options).expect("good");
-    let other = ExclusiveLock::new(&theirs, "/locks/local").expect("a good path");
-    let hold = lock.acquire().await.expect("nobody is before it");
-    let token = hold.fencing_token();
-    let (sender, mut order) = mpsc::unbounded_channel();
-    let mut tasks = JoinSet::new();
-    let locks = std::iter::repeat_n((lock.clone(), false), 10);
-    for (lock, is_other) in locks.chain([(other, true)]) {
-        let sender = sender.clone();
-        tasks.spawn(async move {
-            let hold = lock.acquire().await.expect("the lock is acquired");
-            let holder = (is_other, hold.fencing_token());
-            sender.send(holder).expect("the test listens");
-            hold.release().await.expect("the lock is released");
-        });
-    }
-    drop(sender);
-    eventually("the other process has queued", || async {
-        lock.contenders()
-            .await
-            .expect("the queue can be read")
-            .len()
-            == 2
-    })
-    .await;
-    hold.release().await.expect("passed on");
-    while tasks
-        .join_next()
-        .await
-        .transpose()
-        .expect("no panic")
-        .is_some()
-    {}
-    let mut holders = Vec::new();
-    while let Some(holder) = order.recv().await {
-        holders.push(holder);
-    }
-    assert_eq!(holders.len(), 11);
-    let others_turn = holders
-        .iter()
-        .position(|(other, _)| *other)
-        .expect("it had its turn");
-    assert_eq!(
-        others_turn, PASSES as usize,
-        "after the passes, before the rest"
-    );
-    let handed_on = holders[..others_turn].iter().map(|(_, handed)| *handed);
-    let turns = (1..=PASSES).map(|turn| token.with_turn(turn));
-    assert!(handed_on.eq(turns), "one number, and each its turn");
     assert_nothing_left(&server, "/locks/local").await;
 }
 
