@@ -27,7 +27,7 @@ use crate::test::{Artifact, few_threads};
 pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
 
 /// A test that runs longer than this has failed.
-const LONGEST_TEST: Duration = Duration::from_secs(300);
+const LONGEST_TEST: Duration = Duration::from_secs(120);
 
 /// How many programs run at the same time. Half of the time they wait for their servers.
 const AT_A_TIME: usize = 2;

@@ -20,7 +20,7 @@ pub(super) struct Suite {
     programs: Vec<Program>,
 }
 
-struct Program {
+pub(super) struct Program {
     run: Run,
     /// The directories of the crates that it is compiled of.
     sees: BTreeSet<PathBuf>,
@@ -74,11 +74,10 @@ impl Suite {
         self.programs.iter().any(|program| program.sees(mutant))
     }
 
-    /// The commands that run the programs which a mutant can change. All programs without one.
-    pub(super) fn commands(&self, mutant: Option<&Mutant>) -> Vec<Command> {
+    /// The programs that a mutant can change. All programs without one.
+    pub(super) fn programs(&self, mutant: Option<&Mutant>) -> impl Iterator<Item = &Program> {
         let programs = self.programs.iter();
-        let programs = programs.filter(|program| mutant.is_none_or(|it| program.sees(it)));
-        programs.map(Program::command).collect()
+        programs.filter(move |program| mutant.is_none_or(|it| program.sees(it)))
     }
 }
 
@@ -88,7 +87,7 @@ impl Program {
         mutant.files().iter().any(is_seen)
     }
 
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         match &self.run {
             Run::Tests(artifact) => artifact.command(true),
             Run::Seeds(simulation) => {
