@@ -20,7 +20,7 @@ const CONTROL: &str = "(none)";
 /// A suite that runs longer without a mistake has failed.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// How often a suite is run again without the tests that fail in it and pass alone.
+/// How often a suite is run again without the tests whose failures prove nothing.
 const RETRIES: usize = 2;
 
 const GREEN: &str = "green";
@@ -36,8 +36,8 @@ const HEAD: &str = "# Which tests find which mistakes
 tests of one package, or the seeds that the gate runs, with the seconds that they take without a \
 mistake. A suite was stopped at its first failure.
 
-`x` has found it. `-` has not. `/` does not compile the code that the mistake changes. `?` has not \
-been settled: a test failed that passes alone. An empty cell was not run.
+`x` has found it. `-` has not. `/` does not compile the code that the mistake changes. `?` is open: \
+a test failed that passes alone, or that fails without the mistake, too. An empty cell was not run.
 
 ";
 
@@ -131,8 +131,8 @@ fn run_all(
     Ok(())
 }
 
-/// Runs a suite: `green`, `red` with the first test that fails in it and alone, or `unsure` with
-/// the tests that fail in it and pass alone.
+/// Runs a suite: `green`, `red` with the first test that fails in it, fails alone, and passes without
+/// the mutant, or `unsure` with the other tests that fail in it.
 fn judge(mutant: Option<&Mutant>, suite: &Suite, time: Duration) -> anyhow::Result<String> {
     let mut unsure: Vec<String> = Vec::new();
     for program in suite.programs(mutant) {
@@ -148,8 +148,12 @@ fn judge(mutant: Option<&Mutant>, suite: &Suite, time: Duration) -> anyhow::Resu
             let Some(test) = test.and_then(|it| it.strip_suffix(" ... FAILED")) else {
                 return Ok(format!("red: {failure}"));
             };
-            let mut alone = program.command();
-            if first_failure(with(alone.args(["--exact", test]), mutant), time)?.is_some() {
+            let is_red = |mutant| {
+                let mut alone = program.command();
+                let failure = first_failure(with(alone.args(["--exact", test]), mutant), time)?;
+                anyhow::Ok(failure.is_some())
+            };
+            if is_red(mutant)? && (mutant.is_none() || !is_red(None)?) {
                 return Ok(format!("red: {test}"));
             }
             unsure.push(test.to_owned());

@@ -7,7 +7,9 @@ use zookeeper_recipes_core::{
     AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
     Session,
 };
-use zookeeper_recipes_simulation::{Change, Fault, FaultKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{
+    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
 use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
 
 use crate::support::First;
@@ -187,6 +189,38 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
         "{outcome:?}"
     );
     third.release().await.expect("it is released");
+    assert_free(&theirs, PATHS).await;
+}
+
+/// The process hands the last recipe on without a server. The reason of the loss is not known yet.
+#[tokio::test(start_paused = true)]
+async fn one_lost_without_a_known_reason_before_the_last_is_handed_on_is_all_lost() {
+    let (simulation, ours, theirs) = simulated().await;
+    let options = QueueOptions::new().local(1);
+    let last = Queue::with_options(&ours, "/all/b", First, options).expect("a good path");
+    let held_before = last.acquire().await.expect("nobody is before it");
+    let all = AllOf::new([lock(&ours, "/all/a"), Box::new(last.clone())]);
+    let all = all.expect("different paths");
+    let waiter = tokio::spawn(async move { all.acquire().await });
+    let administrator = simulation.administrator();
+    let is_watched = || {
+        let watches = administrator.watches();
+        watches.iter().any(|it| it.path.starts_with("/all/a/"))
+    };
+    while !is_watched() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let late = Fault::new(FaultKind::ReplyLate(Duration::from_secs(1)));
+    simulation.faults().inject(late.on(RequestKind::Sync));
+    let first = &administrator.children("/all/a")[0];
+    let deleted = administrator.delete(&format!("/all/a/{first}"));
+    deleted.expect("it is there");
+    sleep(Duration::from_millis(50)).await;
+    assert!(!waiter.is_finished(), "the reason is open");
+    held_before.release().await.expect("it is handed on");
+    let outcome = timeout(Duration::from_millis(1), waiter).await;
+    let outcome = outcome.expect("it ends at once").expect("no panic");
+    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
     assert_free(&theirs, PATHS).await;
 }
 
