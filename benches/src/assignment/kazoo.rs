@@ -1,28 +1,27 @@
 //! kazoo's `SetPartitioner` at the same work. Each worker is a process.
 
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use anyhow::Context;
+use tokio::task::JoinSet;
 use zookeeper_recipes_benches::report::target;
 use zookeeper_recipes_benches::wire::Wire;
-use zookeeper_recipes_interop::{Program, ProgramError};
+use zookeeper_recipes_interop::{Peer, Program, ProgramError};
 use zookeeper_recipes_testkit::Server;
 
 use crate::ownership::Ownership;
 use crate::phases::{Clock, Phase};
 use crate::size::{Size, Times};
 
-/// How long a process has until its session is open.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than a worker owns the same.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A process with a partitioner. Dropping the value kills the process.
 struct Worker {
-    _child: Child,
-    orders: ChildStdin,
+    peer: Option<Peer>,
+    number: usize,
+    ownership: Ownership,
+    following: JoinSet<()>,
 }
 
 /// The phases of kazoo; none if the machine lacks it.
@@ -51,7 +50,12 @@ pub(crate) async fn measure(
         command.arg(wire.connect_string());
         command.args([&*times.session_timeout.as_millis().to_string(), "partition"]);
         command.args([size.partitions.to_string(), number.to_string()]);
-        Worker::start(command, number, ownership.clone()).await
+        anyhow::Ok(Worker {
+            peer: Some(Peer::start("kazoo", command).await?),
+            number,
+            ownership: ownership.clone(),
+            following: JoinSet::new(),
+        })
     };
     let mut workers = Vec::new();
     for number in 0..size.workers {
@@ -85,47 +89,17 @@ pub(crate) async fn measure(
 }
 
 impl Worker {
-    async fn start(
-        command: std::process::Command,
-        number: usize,
-        ownership: Ownership,
-    ) -> anyhow::Result<Worker> {
-        let mut child = Command::from(command)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .context("cannot start kazoo")?;
-        let orders = child.stdin.take().context("no standard input")?;
-        let answers = child.stdout.take().context("no standard output")?;
-        let mut answers = BufReader::new(answers).lines();
-        match timeout(PATIENCE, answers.next_line()).await {
-            Ok(Ok(Some(line))) if line.starts_with("ready ") => {}
-            other => bail!("kazoo is not ready: {other:?}"),
-        }
-        tokio::spawn(follow(answers, number, ownership));
-        Ok(Worker {
-            _child: child,
-            orders,
-        })
-    }
-
-    /// Lets the worker join.
+    /// Lets the worker join, and notes what it owns, until it is dropped.
     async fn begin(&mut self) -> anyhow::Result<()> {
-        use tokio::io::AsyncWriteExt;
-
-        Ok(self.orders.write_all(b"begin\n").await?)
-    }
-}
-
-/// Notes what the process owns, until it ends.
-async fn follow(mut answers: Lines<BufReader<ChildStdout>>, number: usize, ownership: Ownership) {
-    while let Ok(Some(line)) = answers.next_line().await {
-        let Some(owned) = line.strip_prefix("owns") else {
-            eprintln!("kazoo: {line}");
-            continue;
-        };
-        let owned: Vec<usize> = owned.split_whitespace().flat_map(str::parse).collect();
-        ownership.set(number, &owned);
+        let mut peer = self.peer.take().context("it has begun")?;
+        peer.order("begin").await?;
+        let (number, ownership) = (self.number, self.ownership.clone());
+        self.following.spawn(async move {
+            while let Ok(owned) = peer.answer("owns", LONG).await {
+                let owned: Vec<usize> = owned.split_whitespace().flat_map(str::parse).collect();
+                ownership.set(number, &owned);
+            }
+        });
+        Ok(())
     }
 }
