@@ -5,14 +5,13 @@ mod copy;
 mod matrix;
 mod mutant;
 mod outcome;
+mod processes;
 mod source;
 mod suites;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -20,17 +19,13 @@ use anyhow::{Context, bail, ensure};
 use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
 use self::outcome::first_failure;
+use self::processes::{at_a_time, lock, with};
+pub(crate) use self::suites::SCHEDULES;
 use crate::cargo::{of_lowest_priority, root};
-use crate::test::{Artifact, few_threads};
-
-/// The package of the simulation.
-pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
+use crate::test::Artifact;
 
 /// A test that runs longer than this has failed.
 const LONGEST_TEST: Duration = Duration::from_secs(120);
-
-/// How many programs run at the same time. Half of the time they wait for their servers.
-const AT_A_TIME: usize = 2;
 
 /// Runs all mutants, or those whose names contain one of these. `seeds` bounds how many seeds of a
 /// recipe are tried.
@@ -76,31 +71,6 @@ pub(crate) fn run_matrix(names: &[String], log: &Path, suites: &[String]) -> any
     let copy = Copy::build(&mutants)?;
     let suites = suites::all(copy, suites)?;
     matrix::run(&named(mutants, names), &suites, log)
-}
-
-/// Does something with each of these, [`AT_A_TIME`].
-fn at_a_time<'t, T: Sync>(items: &'t [T], work: impl Fn(&'t T) + Sync) {
-    let waiting = Mutex::new(items.iter().collect::<VecDeque<_>>());
-    let next = || lock(&waiting).pop_front();
-    thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
-            scope.spawn(|| {
-                while let Some(item) = next() {
-                    work(item);
-                }
-            });
-        }
-    });
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The command with this mutant, or with none.
-fn with<'c>(command: &'c mut Command, mutant: Option<&Mutant>) -> &'c mut Command {
-    let name = mutant.map_or("", |mutant| &mutant.name);
-    few_threads(command).env(mutant::VARIABLE, name)
 }
 
 /// The tests and the recipes among these, each once.

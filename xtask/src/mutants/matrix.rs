@@ -11,8 +11,8 @@ use anyhow::{Context, bail, ensure};
 
 use super::mutant::Mutant;
 use super::outcome::first_failure;
+use super::processes::{at_a_time, lock, with};
 use super::suites::Suite;
-use super::{at_a_time, lock, with};
 
 /// The name of the row without a mistake.
 const CONTROL: &str = "(none)";

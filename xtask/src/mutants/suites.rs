@@ -11,6 +11,9 @@ use super::mutant::Mutant;
 use crate::cargo::{Package, of_lowest_priority, packages, root};
 use crate::test::Artifact;
 
+/// The package of the simulation.
+pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
+
 /// The suite of the seeds, as many as the gate runs.
 const SEEDS: &str = "seeds";
 
@@ -51,7 +54,7 @@ pub(super) fn all(copy: Copy, names: &[String]) -> anyhow::Result<Vec<Suite>> {
         });
     }
     let seeds = Program {
-        sees: seen_by(super::SCHEDULES, &packages),
+        sees: seen_by(SCHEDULES, &packages),
         run: Run::Seeds(copy.simulation),
     };
     programs.insert(SEEDS.to_owned(), vec![seeds]);
