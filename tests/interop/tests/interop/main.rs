@@ -1,10 +1,8 @@
 //! The recipes, Apache Curator and kazoo on one path: real libraries, in processes of their own.
 
-mod adapter;
+mod groups;
 mod kazoo_suite;
 mod killed;
-mod leader;
-mod lock;
 mod owners;
 mod peers;
 mod process;

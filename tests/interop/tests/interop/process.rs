@@ -36,6 +36,15 @@ impl Language {
         }
     }
 
+    /// The library of another language.
+    pub(crate) fn peer(self) -> Option<Peer> {
+        match self {
+            Language::Ours | Language::Adapter => None,
+            Language::Curator => Some(Peer::Curator),
+            Language::Kazoo => Some(Peer::Kazoo),
+        }
+    }
+
     fn command(self) -> Command {
         match self {
             Language::Ours => Command::new(env!("CARGO_BIN_EXE_contender")),

@@ -44,12 +44,12 @@ fn assert_readers_were_together(report: &Report, one: Language, other: Language)
 }
 
 async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade(server: TestServer) {
-    if !available("read/write lock with Curator", &[Peer::Curator]) {
-        return;
-    }
     let ours = (Language::Ours, WITH_DOWNGRADE);
     let curator = (Language::Curator, WITHOUT_DOWNGRADE);
-    let report = share(&server, &[ours, curator], TURNS).await;
+    let suite = "read/write lock with Curator";
+    let Some(report) = share(&server, suite, &[ours, curator], TURNS).await else {
+        return;
+    };
     assert_readers_were_together(&report, Language::Ours, Language::Curator);
     assert_eq!(report.downgrades, 2 * TURNS);
     assert!(
@@ -59,19 +59,16 @@ async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade(server:
 }
 
 async fn our_readers_come_in_beside_a_downgraded_curator(server: TestServer) {
-    if !available(
-        "read/write lock with a downgrading Curator",
-        &[Peer::Curator],
-    ) {
-        return;
-    }
     // One writer alone, so that this holds for the versions that give up their place, too.
     let ours = (Language::Ours, [("read", 6)].as_slice());
     let curator = (
         Language::Curator,
         [("downgrade", 1), ("read", 2)].as_slice(),
     );
-    let report = contend(&server, &[ours, curator], TURNS).await;
+    let suite = "read/write lock with a downgrading Curator";
+    let Some(report) = contend(&server, suite, &[ours, curator], TURNS).await else {
+        return;
+    };
     assert_eq!(report.violations, [""; 0]);
     assert_eq!(report.downgrades, TURNS);
     assert!(
@@ -83,10 +80,8 @@ async fn our_readers_come_in_beside_a_downgraded_curator(server: TestServer) {
 /// Before 5.5.0, Curator's downgraded reader goes to the end of the queue while it holds. So the
 /// writers in between hold beside it: Curator's own, and ours, which see the same queue.
 async fn curator_downgrades_among_our_writers_if_it_keeps_its_place(server: TestServer) {
-    if !available(
-        "read/write lock with Curator downgrading among writers",
-        &[Peer::Curator],
-    ) {
+    let suite = "read/write lock with Curator downgrading among writers";
+    if !available(suite, &[Peer::Curator]) {
         return;
     }
     let keeps_place = curator_keeps_place_on_downgrade();
@@ -96,7 +91,8 @@ async fn curator_downgrades_among_our_writers_if_it_keeps_its_place(server: Test
     let mut rounds = 0;
     let report = loop {
         rounds += 1;
-        let report = contend(&server, &[ours, curator], TURNS).await;
+        let report = contend(&server, suite, &[ours, curator], TURNS).await;
+        let report = report.expect("it is available");
         assert_eq!(report.downgrades, 4 * TURNS);
         if keeps_place || !report.violations.is_empty() || rounds == MOST_ROUNDS {
             break report;
@@ -118,11 +114,10 @@ async fn curator_downgrades_among_our_writers_if_it_keeps_its_place(server: Test
 }
 
 async fn kazoo_readers_and_writers_told_of_our_names_and_ours_share(server: TestServer) {
-    if !available("read/write lock with kazoo", &[Peer::Kazoo]) {
-        return;
-    }
     let ours = (Language::Ours, WITH_DOWNGRADE);
     let kazoo = (Language::Kazoo, WITHOUT_DOWNGRADE);
-    let report = share(&server, &[ours, kazoo], TURNS).await;
-    assert_readers_were_together(&report, Language::Ours, Language::Kazoo);
+    let report = share(&server, "read/write lock with kazoo", &[ours, kazoo], TURNS).await;
+    if let Some(report) = report {
+        assert_readers_were_together(&report, Language::Ours, Language::Kazoo);
+    }
 }

@@ -6,13 +6,24 @@ use std::time::Duration;
 use zookeeper_recipes_interop::{Referee, Report, Task};
 use zookeeper_recipes_suite::{Address, LONG, TestServer};
 
+use crate::peers::available;
 use crate::process::{Contenders, Language, all_done};
 
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-/// Lets all groups contend at once, and checks that each contender has had all its turns.
-pub(crate) async fn contend(server: &TestServer, groups: &[Group<'_>], turns: usize) -> Report {
+/// Lets all groups contend at once, and checks that each contender has had all its turns. `None` if
+/// the machine lacks one of the libraries.
+pub(crate) async fn contend(
+    server: &TestServer,
+    suite: &str,
+    groups: &[Group<'_>],
+    turns: usize,
+) -> Option<Report> {
+    let peers = groups.iter().filter_map(|(language, _)| language.peer());
+    if !available(suite, &peers.collect::<Vec<_>>()) {
+        return None;
+    }
     let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
     let contenders: usize = groups.iter().map(count).sum();
     let referee = Referee::listen(contenders).expect("a free port");
@@ -31,12 +42,17 @@ pub(crate) async fn contend(server: &TestServer, groups: &[Group<'_>], turns: us
     all_done(&mut running, &referee).await;
     let report = referee.report();
     assert_eq!(report.entries.len(), contenders * turns);
-    report
+    Some(report)
 }
 
 /// Lets all groups contend, and checks that they exclude each other, take turns and list each other.
-pub(crate) async fn share(server: &TestServer, groups: &[Group<'_>], turns: usize) -> Report {
-    let report = contend(server, groups, turns).await;
+pub(crate) async fn share(
+    server: &TestServer,
+    suite: &str,
+    groups: &[Group<'_>],
+    turns: usize,
+) -> Option<Report> {
+    let report = contend(server, suite, groups, turns).await?;
     assert_eq!(report.violations, [""; 0]);
     for &(language, _) in groups {
         assert_mixed(&report, language);
@@ -49,7 +65,7 @@ pub(crate) async fn share(server: &TestServer, groups: &[Group<'_>], turns: usiz
             );
         }
     }
-    report
+    Some(report)
 }
 
 /// The names of the contenders of one language.
