@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use zookeeper_recipes_examples::postgres;
 use zookeeper_recipes_interop::can_run;
+use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
 
 /// Each example, and a part of a line that it prints.
@@ -32,6 +33,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "fencing_sqlite",
         "without a claim: the old holder's write is accepted",
     ),
+    (NEEDS_A_SERVER, "writing the report under token"),
     ("fleet_job", "interrupted, and the lock is free at once"),
     (
         "guarded_write",
@@ -55,6 +57,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("timeout_and_try", "try_acquire: yes, with token"),
 ];
 
+/// The program of the README, which starts no server and has no directory of its own.
+const NEEDS_A_SERVER: &str = "first_lock";
+
 /// The example that needs PostgreSQL.
 const NEEDS_POSTGRES: &str = "fencing_postgres";
 
@@ -67,6 +72,7 @@ fn runnable() -> Vec<(&'static str, &'static str)> {
     let examples = EXAMPLES.iter().copied();
     examples
         .filter(|(name, _)| has_postgres || *name != NEEDS_POSTGRES)
+        .filter(|(name, _)| *name != NEEDS_A_SERVER)
         .collect()
 }
 
@@ -162,6 +168,14 @@ async fn examples_show_the_same_on_an_embedded_server() -> Result<(), Box<dyn Er
         let printed = run(name, Ground::Embedded).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn program_of_the_readme_runs_against_a_server() -> Result<(), Box<dyn Error>> {
+    let server = EmbeddedServer::start()?;
+    let printed = run(NEEDS_A_SERVER, Ground::Named(&server.connect_string())).await?;
+    assert!(printed.contains("under token"), "{printed}");
     Ok(())
 }
 

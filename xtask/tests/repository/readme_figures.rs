@@ -1,4 +1,4 @@
-//! The figures of the README are the figures of the report that it links to.
+//! The figures of the README and of the page of the benches are those of the reports.
 
 use std::error::Error;
 use std::fs;
@@ -26,13 +26,18 @@ fn rows<'a>(text: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// The report of this kind that the README links to.
-fn report(readme: &str, kind: &str) -> Result<String, Box<dyn Error>> {
-    let link = readme
-        .split(['(', ')'])
-        .find(|part| part.starts_with("benches/report/") && part.ends_with(kind));
+const PAGE: &str = "benches/report";
+
+fn page() -> std::io::Result<String> {
+    fs::read_to_string(root().join(PAGE).join("README.md"))
+}
+
+/// The first report of this kind that the page of the benches links to.
+fn report(kind: &str) -> Result<String, Box<dyn Error>> {
+    let page = page()?;
+    let link = page.split(['(', ')']).find(|part| part.ends_with(kind));
     let link = link.ok_or_else(|| format!("no link to {kind}"))?;
-    Ok(fs::read_to_string(root().join(link))?)
+    Ok(fs::read_to_string(root().join(PAGE).join(link))?)
 }
 
 fn figure(cell: &str) -> Option<f64> {
@@ -50,10 +55,10 @@ fn is_alike(shown: &str, found: &str) -> bool {
 
 #[test]
 fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
-    let readme = fs::read_to_string(root().join("README.md"))?;
-    let report = report(&readme, "herd.md")?;
+    let page = page()?;
+    let report = report("herd.md")?;
     let found = rows(&report, "## Exclusive lock");
-    let shown = rows(&readme, "## What a herd costs");
+    let shown = rows(&page, "## The cost of the thundering herd");
     assert_eq!(shown.len(), 8);
     for row in shown {
         let [way, contenders, woken, requests, bytes, handoff] = row[..] else {
@@ -77,11 +82,11 @@ fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
 
 #[test]
 fn figures_on_loopback_are_those_of_the_report() -> Outcome {
-    let readme = fs::read_to_string(root().join("README.md"))?;
-    let report = format!("\n{}", report(&readme, "peers.md")?);
+    let page = page()?;
+    let report = format!("\n{}", report("peers.md")?);
     let heading = "# The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let found = rows(&report, heading);
-    let shown = rows(&readme, "## Measured on loopback");
+    let shown = rows(&page, "## Measured on loopback");
     assert!(!shown.is_empty());
     for row in shown {
         let same = found.iter().find(|found| found[0] == row[0]);
@@ -99,12 +104,12 @@ fn figures_on_loopback_are_those_of_the_report() -> Outcome {
 
 #[test]
 fn figures_over_a_network_are_those_of_the_report() -> Outcome {
-    let readme = fs::read_to_string(root().join("README.md"))?;
-    let report = report(&readme, "network.md")?;
+    let page = page()?;
+    let report = report("network.md")?;
     let to_curator = rows(&report, "## How many times better ours is than Curator");
     let to_kazoo = rows(&report, "## How many times better ours is than kazoo");
     let figures = rows(&report, "## one server, 2 ms: all figures");
-    let shown = rows(&readme, "## Measured over a network");
+    let shown = rows(&page, "## Measured over a network");
     assert_eq!(shown.len(), to_curator.len());
     // The columns of the report: one server, then three, each at 0.5, 2 and 10 ms, and with losses.
     let (one_server, three_servers, round_trips) = (2, 6, 7);
@@ -126,6 +131,21 @@ fn figures_over_a_network_are_those_of_the_report() -> Outcome {
         for (shown, found) in row[1..].iter().zip(&found) {
             assert!(is_alike(shown, found), "{row:?}: {found:?}");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn figures_of_the_readme_are_those_of_the_report() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let page = page()?;
+    let found = rows(&page, "## Measured over a network");
+    let shown = rows(&readme, "## Cost");
+    assert!(!shown.is_empty());
+    for row in shown {
+        let same = found.iter().find(|found| found[0] == row[0]);
+        let same = same.ok_or_else(|| row[0].to_owned())?;
+        assert_eq!([row[1], row[2]], [same[1], same[3]], "{row:?}");
     }
     Ok(())
 }

@@ -45,13 +45,9 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
     for shown in [
         "nobody else holds\n",
         "token ",
-        "at most once a day, on one of all machines\n",
-        "two of five permits\n",
+        "at most once a day, on one machine of all\n",
         "node-7 leads\n",
         "/locks/report: nobody holds and nobody waits\n",
-        "nobody leads\n",
-        "/limits/exports has 8 permits, and had 5\n",
-        "may create and delete in /locks/report",
     ] {
         assert!(ended.stdout.contains(shown), "{shown:?}: {}", ended.stdout);
     }

@@ -1,0 +1,27 @@
+//! The program of the README. It needs a server: `cargo run -p zookeeper-recipes-cli -- dev-server`.
+//!
+//! `cargo run --example first_lock`
+
+use zookeeper_recipes_lock::{Error, ExclusiveLock, FencingToken, Session};
+
+async fn write_report(token: FencingToken) {
+    println!("writing the report under token {token}");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    // One session per process, for all its recipes.
+    let servers = std::env::var("ZOOKEEPER_CONNECT").unwrap_or("127.0.0.1:2181".to_owned());
+    let session = Session::connect(&servers).await?;
+    let lock = ExclusiveLock::new(&session, "/locks/report")?;
+
+    let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
+    let work = write_report(hold.fencing_token());
+    if let Err(reason) = hold.run_until_lost(work).await {
+        eprintln!("stopped: {reason}"); // before another process can acquire
+    }
+    hold.release().await?; // or drop the hold: it is released in the background
+
+    session.close().await;
+    Ok(())
+}
