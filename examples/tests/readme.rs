@@ -93,16 +93,31 @@ fn every_crate_has_a_readme_and_its_licences() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Every page of the project, but the definitions that lead into the documentation of the crates.
+fn pages() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let (mut pages, mut ahead) = (Vec::new(), vec![root()]);
+    while let Some(directory) = ahead.pop() {
+        for entry in directory.read_dir()? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default();
+            if path.is_dir() && name != "target" && name != ".git" {
+                ahead.push(path);
+            } else if name != "links.md" && path.extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    Ok(pages)
+}
+
 #[test]
 fn links_into_the_project_lead_somewhere() -> Result<(), Box<dyn Error>> {
-    let names = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-    let mut pages: Vec<PathBuf> = names.map(|page| root().join(page)).to_vec();
-    for package in crates()? {
-        pages.push(package.join("README.md"));
-    }
+    let pages = pages()?;
+    assert!(pages.len() > 30, "{pages:?}");
     for page in pages {
-        let links = links_into_the_project(&fs::read_to_string(&page)?)?;
-        assert!(links > 0, "{page:?}");
+        for link in links(&fs::read_to_string(&page)?) {
+            leads_somewhere(&page, link)?;
+        }
     }
     Ok(())
 }
@@ -120,32 +135,49 @@ fn every_file_that_the_architecture_names_is_there() -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Counts the links of a page to files of the project, each of which must be there.
-fn links_into_the_project(page: &str) -> Result<usize, Box<dyn Error>> {
-    let mut links = 0;
-    for after in page.split("](").skip(1) {
-        let link = after.split(')').next().unwrap_or_default();
-        // On crates.io nothing is relative to the repository.
-        let here = link.strip_prefix(REPOSITORY).map(|link| {
-            let file = link.split_once("/blob/main/");
-            file.or(link.split_once("/tree/main/"))
-                .map_or("", |(_, file)| file)
-        });
-        let link = here.unwrap_or(link);
-        if !link.contains("://") && !link.starts_with('#') {
-            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-            let text = fs::read_to_string(root().join(file));
-            assert!(text.is_ok() || root().join(file).is_dir(), "{link}");
-            let text = text.unwrap_or_default();
-            assert!(heading.is_empty() || anchors(&text).any(|anchor| anchor == heading));
-            links += 1;
-        }
+/// The links of a page, in its text and in its definitions.
+fn links(page: &str) -> Vec<&str> {
+    let blocks = page.split("```").step_by(2);
+    let in_text = blocks.flat_map(|text| text.split("](").skip(1));
+    let defined = page.lines().filter(|line| line.starts_with('['));
+    let defined = defined.filter_map(|line| line.split_once("]: "));
+    let links = in_text.map(|after| after.split(')').next().unwrap_or_default());
+    links.chain(defined.map(|(_, link)| link)).collect()
+}
+
+/// Checks a link to a file of the project, and its heading.
+fn leads_somewhere(page: &Path, link: &str) -> Result<(), Box<dyn Error>> {
+    // On crates.io nothing is relative to the repository.
+    let ours = link.strip_prefix(REPOSITORY).and_then(|link| {
+        let file = link.strip_prefix("/blob/main/");
+        file.or(link.strip_prefix("/tree/main/"))
+    });
+    let (from, link) = match ours {
+        Some(link) => (root(), link),
+        None if link.contains("://") => return Ok(()),
+        None => (page.parent().unwrap_or(page).to_owned(), link),
+    };
+    let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+    let target = if file.is_empty() {
+        page.to_owned()
+    } else {
+        from.join(file)
+    };
+    assert!(target.exists(), "{page:?}: {link}");
+    if !heading.is_empty() {
+        let text = fs::read_to_string(&target)?;
+        let found = anchors(&text).any(|anchor| anchor == heading);
+        assert!(found, "{page:?}: {link}");
     }
-    Ok(links)
+    Ok(())
 }
 
 /// What a link to a heading of `page` ends with.
 fn anchors(page: &str) -> impl Iterator<Item = String> + '_ {
     let headings = page.lines().filter_map(|line| line.split_once("# "));
-    headings.map(|(_, heading)| heading.to_lowercase().replace(' ', "-").replace('`', ""))
+    headings.map(|(_, heading)| {
+        let kept = |char: &char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_');
+        let kept: String = heading.chars().filter(kept).collect();
+        kept.to_lowercase().replace(' ', "-")
+    })
 }
