@@ -128,6 +128,7 @@
 //! | handle | what it does |
 //! |---|---|
 //! | [`SimulatedProcess`] | is cut off one way or both, sleeps, wakes, is killed, has its runtime blocked, has a long round trip to the servers |
+//! | [`block_this_task`] | has one task blocked, as work that blocks its thread |
 //! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; moves servers to other addresses; silences the name servers; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
 //!
@@ -174,6 +175,7 @@ pub use chance::rates::FaultRates;
 #[cfg(feature = "embedded")]
 pub use embedded::{EmbeddedOptions, EmbeddedServer, StartError};
 pub use engine::limits::Limits;
+pub use engine::tasks::block_this_task;
 pub use faults::{Backup, Faults};
 pub use options::Opcode;
 pub use options::{ServerSettings, SimulationOptions};

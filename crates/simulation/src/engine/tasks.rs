@@ -1,7 +1,11 @@
 //! The tasks of a process, which pause as it does.
 
-use std::pin::pin;
-use std::task::{Context, Poll};
+use std::cell::Cell;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
 
 use super::shared::Shared;
 use crate::client::process::ProcessId;
@@ -46,6 +50,22 @@ impl Drop for Task<'_> {
     }
 }
 
+thread_local! {
+    /// How long the task that is polled now blocks once the poll is over.
+    static BLOCKS: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Blocks the task that calls it, as work does that blocks its thread, while other tasks of the
+/// process run on other threads.
+///
+/// The task is not polled for this time, once the present poll is over. So nothing cancels it either,
+/// unless the runtime drops the task. For background tasks of a session, such as the work on a
+/// partition, and for tasks of a [`SimulatedProcess`](crate::SimulatedProcess). In others the call
+/// does nothing that is defined.
+pub fn block_this_task(duration: Duration) {
+    BLOCKS.set(duration);
+}
+
 /// Runs a future as a task of a process.
 pub(crate) async fn run<F: Future>(
     shared: &Shared,
@@ -56,11 +76,23 @@ pub(crate) async fn run<F: Future>(
     let id = shared.with(|world| world.turns.begin_task());
     let task = Task { shared, id, kind };
     let mut future = pin!(future);
+    let mut blocked: Option<Pin<Box<Sleep>>> = None;
     std::future::poll_fn(|context| {
-        match shared.with(|world| world.may_run(process, task.id, task.kind, context)) {
-            true => future.as_mut().poll(context),
-            false => Poll::Pending,
+        if let Some(end) = &mut blocked {
+            ready!(end.as_mut().poll(context));
+            blocked = None;
         }
+        if !shared.with(|world| world.may_run(process, task.id, task.kind, context)) {
+            return Poll::Pending;
+        }
+        let polled = future.as_mut().poll(context);
+        let blocks = BLOCKS.take();
+        if polled.is_pending() && !blocks.is_zero() {
+            blocked = Some(Box::pin(sleep(blocks)));
+            // To be polled again at its end.
+            context.waker().wake_by_ref();
+        }
+        polled
     })
     .await
 }

@@ -6,6 +6,7 @@ use crate::support::{
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::ensemble::{ConnectionState, SessionEnd};
+use zookeeper_recipes_simulation::block_this_task;
 
 #[tokio::test(start_paused = true)]
 async fn holds_up_a_session_and_not_the_tasks_of_its_process() {
@@ -44,4 +45,21 @@ async fn that_goes_on_in_time_loses_nothing() {
     sleep(TIMEOUT * 2).await;
     assert_eq!(session.state(), ConnectionState::Connected);
     assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn blocked_task_stands_still_and_the_others_of_its_process_run() {
+    let simulation = servers(3, 1);
+    let process = simulation.process("a");
+    let began = Instant::now();
+    let blocks = async {
+        block_this_task(TIMEOUT);
+        sleep(TICK).await;
+    };
+    let blocked = tokio::spawn(process.ensemble().task(blocks.boxed()));
+    let other = tokio::spawn(process.ensemble().task(sleep(TICK).boxed()));
+    other.await.unwrap();
+    assert_eq!(began.elapsed(), TICK);
+    blocked.await.unwrap();
+    assert_eq!(began.elapsed(), TIMEOUT);
 }
