@@ -2,15 +2,17 @@
 
 use std::panic::resume_unwind;
 
-use futures_util::future::FutureExt;
+use futures_util::future::{AbortHandle, FutureExt, abortable};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use zookeeper_recipes_core::ensemble::Ensemble;
 
-/// A task. If it is dropped, the runtime drops the work at its next `.await`.
+/// A task. If it is dropped, the work is dropped at its next `.await`.
 pub(crate) struct Task<T> {
     handle: JoinHandle<()>,
+    /// Unlike that of the runtime, it takes effect when the task is polled next.
+    abort: AbortHandle,
     output: oneshot::Receiver<T>,
 }
 
@@ -21,19 +23,23 @@ impl<T: Send + 'static> Task<T> {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Task<T> {
         let (sender, output) = oneshot::channel();
+        let (work, abort) = abortable(work);
         let work = async move {
-            // An error means that nobody waits for the output.
-            let _ = sender.send(work.await);
+            if let Ok(output) = work.await {
+                // An error means that nobody waits for the output.
+                let _ = sender.send(output);
+            }
         };
         Task {
             handle: runtime.spawn(ensemble.task(work.boxed())),
+            abort,
             output,
         }
     }
 
-    /// Has the runtime drop the work at its next `.await`.
+    /// Has the work dropped at its next `.await`.
     pub(crate) fn stop(&self) {
-        self.handle.abort();
+        self.abort.abort();
     }
 
     /// Waits for the output. `None` if the work was dropped: the task was stopped, or its runtime has
@@ -58,6 +64,6 @@ impl<T: Send + 'static> Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.handle.abort();
+        self.abort.abort();
     }
 }
