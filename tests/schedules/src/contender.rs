@@ -9,7 +9,7 @@ use fastrand::Rng;
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, HoldView, Recipe, Session,
+    AfterSessionLoss, Error, GuardedTransaction, HoldView, Recipe, Refusal, Session,
 };
 use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
@@ -374,8 +374,14 @@ pub(crate) fn guarded(place: Place, hold: &HoldView, weight: u64) -> GuardedTran
 
 /// Sends a guarded write, of the hold that the ledger knows by this number.
 pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction, number: u64) {
+    let since = ledger.now();
     match write.commit().await {
         Ok(_) => {}
+        Err(Error::Refused {
+            path,
+            refusal: Refusal::NoNode,
+            ..
+        }) if ledger.was_unguarded(&path, since) => {}
         // A lock of one znode has no guarded writes.
         Err(Error::InvalidInput(_)) if !ledger.recipe().queues => {}
         Err(Error::Lost { .. } | Error::Released { .. }) => ledger.refused(number),

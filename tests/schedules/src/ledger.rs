@@ -157,6 +157,11 @@ impl Ledger {
         self.report(found(violation));
     }
 
+    /// True if the znode of guarded writes had gone with the data of the servers, at some time since.
+    pub(crate) fn was_unguarded(&self, path: &str, since: Duration) -> bool {
+        guarded::was_missing(&self.state(), path, since)
+    }
+
     /// A guarded write was refused since the holder's znode was gone.
     pub(crate) fn refused(&self, number: u64) {
         let mut state = self.state();
@@ -377,6 +382,7 @@ impl Ledger {
             } => {
                 room::at_data(&mut state, committed.at, path, data);
                 state.created(path, *ephemeral_owner, committed.zxid);
+                guarded::at_creation(&mut state, committed.at, path);
             }
             Change::Deleted { path } => {
                 anew::at_deletion(&mut state, committed.at, path, committed.session);
@@ -403,7 +409,7 @@ impl Ledger {
                 room::at_data(&mut state, committed.at, path, data);
             }
             Change::DataReplaced { data } => anew::at_loss(&mut state, committed.at, data),
-            Change::SessionOpened { .. } => {}
+            Change::SessionOpened { session } => drop(state.opened.insert(*session)),
         }
         if state.recipe.elects {
             let leader = state.queue().first().map(|(place, _, _)| *place);

@@ -47,6 +47,10 @@ pub(crate) struct State {
     pub(crate) lost_by: Option<Duration>,
     /// The holds of these znodes that were granted later, and since when.
     pub(crate) granted_late: BTreeMap<u64, Duration>,
+    /// The sessions that were opened since the servers have lost data.
+    pub(crate) opened: BTreeSet<SessionId>,
+    /// Since when the znode of guarded writes has gone with the data of the servers, and until when.
+    pub(crate) unguarded: Option<(Duration, Option<Duration>)>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     pub(crate) last_end: i64,
     pub(crate) last_created: (i64, String),
@@ -80,6 +84,8 @@ impl State {
             revived: BTreeSet::new(),
             lost_by: None,
             granted_late: BTreeMap::new(),
+            opened: BTreeSet::new(),
+            unguarded: None,
             ended: BTreeMap::new(),
             last_end: 0,
             last_created: (0, String::new()),

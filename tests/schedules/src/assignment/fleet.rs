@@ -120,7 +120,7 @@ impl<'a> Fleet<'a> {
                 };
                 return options.warm(hangs);
             }
-            None => {}
+            Some(Hang::Blocks) | None => {}
         }
         match warm.is_zero() {
             true => options,

@@ -23,6 +23,16 @@ const BROKEN: [&[u8]; 3] = [
     b"zookeeper-recipes partitions 1 by-hand 7\n1 - p0\n",
 ];
 
+/// What is no plan.
+const NO_PLAN: &[u8] = b"somebody was here";
+
+/// A plan that gives all partitions to one worker.
+const GREEDY: &[u8] = b"zookeeper-recipes plan 1 1 \nown p0\nown p1\nown p2\nown p3\nown p4\n";
+
+/// A plan by which a worker gives all partitions away.
+const GENEROUS: &[u8] =
+    b"zookeeper-recipes plan 1 1 \ngive p0\ngive p1\ngive p2\ngive p3\ngive p4\n";
+
 /// Meddles until the quiet begins, and then gives the orders that remain. No late request repeats one.
 pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
     let interference = schedule.interference;
@@ -125,9 +135,10 @@ async fn with_a_shell(fleet: &Fleet<'_>, interference: Interference, rng: &mut R
             }
             2 if interference.writes_to_contenders > 0 => {
                 if let Some((path, _)) = some(&administrator, &["plan"], rng) {
+                    let data = [NO_PLAN, GREEDY, GENEROUS][rng.usize(..3)];
                     fleet.remark(format!("somebody writes to {path}"));
                     // It may be gone by now.
-                    let _ = administrator.set_data(&path, b"somebody was here");
+                    let _ = administrator.set_data(&path, data);
                 }
             }
             3 if interference.makes_other_children > 0 => {

@@ -11,6 +11,7 @@ use zookeeper_recipes_assignment::{
 
 use super::fleet::{Fleet, PATH};
 use super::traits::PARTITIONS;
+use super::worker::LONGEST_BLOCK;
 use crate::findings::Findings;
 use crate::lasting_faults::LastingFaults;
 use crate::process;
@@ -71,7 +72,7 @@ impl Fleet<'_> {
     fn owned_within(&self, schedule: &Schedule) -> Duration {
         let times = &self.times;
         let planned = (times.grace + PLAN_INTERVAL) * 2 + times.warm;
-        schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE
+        schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE + LONGEST_BLOCK
     }
 
     /// How long all moves take at most, one after the other.

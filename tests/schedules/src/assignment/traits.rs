@@ -17,6 +17,8 @@ pub(crate) enum Hang {
     TakesNone,
     /// It gives no partition.
     GivesNone,
+    /// Its work blocks its thread, and the other threads of its process run.
+    Blocks,
 }
 
 /// The partitions, the workers, and the orders that are in force once all is quiet.
@@ -71,7 +73,7 @@ impl Traits {
             }
         }
         if rng.u8(..3) == 0 {
-            let hang = [Hang::TakesNone, Hang::GivesNone][rng.usize(..2)];
+            let hang = [Hang::TakesNone, Hang::GivesNone, Hang::Blocks][rng.usize(..3)];
             traits.hangs = rng.choice(others).map(|it| (it.clone(), hang));
         }
         traits

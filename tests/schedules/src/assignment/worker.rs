@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use zookeeper_recipes_assignment::{Assignment, Partition};
 use zookeeper_recipes_core::{Error, Session};
-use zookeeper_recipes_simulation::SimulatedProcess;
+use zookeeper_recipes_simulation::{SimulatedProcess, block_this_task};
 
 use super::fleet::{Fleet, PATH, ledger_of};
 use super::traits::Hang;
@@ -24,6 +24,9 @@ use crate::process::connect_options;
 
 /// The interval between two looks of the work.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long work blocks at most, if its worker does not hang.
+pub(crate) const LONGEST_BLOCK: Duration = Duration::from_secs(5);
 
 /// How a life of a worker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +144,9 @@ impl Life<'_> {
         let worker = Arc::new(Work {
             who: self.who.clone(),
             ledgers: fleet.ledgers.to_vec(),
-            gives_none: fleet.traits.hang(self.id) == Some(Hang::GivesNone),
+            hangs: fleet.traits.hang(self.id),
             hung: fleet.hung.subscribe(),
+            late: fleet.times.move_within,
             stirs: fleet.stirs.clone(),
             quiet_from: fleet.setting.quiet_from,
         });
@@ -206,9 +210,10 @@ impl Life<'_> {
 struct Work {
     who: String,
     ledgers: Vec<Arc<Ledger>>,
-    /// While it hangs, it gives no partition.
-    gives_none: bool,
+    hangs: Option<Hang>,
     hung: watch::Receiver<bool>,
+    /// A move that lasts for longer is late.
+    late: Duration,
     stirs: Arc<AtomicU64>,
     quiet_from: Instant,
 }
@@ -223,15 +228,17 @@ impl Work {
         };
         let begun = Begun::new(&self.stirs);
         let holding = Holding::of_another(ledger, &self.who, 1, &owned.view());
+        let gives_none = self.hangs == Some(Hang::GivesNone);
         // Nothing drops the work of a worker that gives none.
-        let kind = if self.gives_none { 3 } else { rng.u8(..8) };
+        let kind = if gives_none { 3 } else { rng.u8(..8) };
         let early = Instant::now() + Duration::from_millis(rng.u64(1..20_000));
         loop {
             if !owned.is_held() {
                 let text = format!("{}: {:?}", self.who, owned.view());
                 ledger.violated("work on a partition is polled only while it is owned", text);
             }
-            let hangs = self.gives_none && *self.hung.borrow();
+            let hangs = gives_none && *self.hung.borrow();
+            self.block(kind, &mut rng).await;
             match kind {
                 0 if (early..self.quiet_from).contains(&Instant::now()) => break,
                 1 => {}
@@ -255,6 +262,21 @@ impl Work {
             }
         }
         drop(begun);
+    }
+}
+
+impl Work {
+    /// Blocks for a while. Until the end of it nothing drops the work, though its hold may be lost.
+    async fn block(&self, kind: u8, rng: &mut Rng) {
+        let for_long = self.hangs == Some(Hang::Blocks) && *self.hung.borrow();
+        let at_times = kind == 4 && Instant::now() < self.quiet_from && rng.u8(..10) == 0;
+        let lasts = match for_long {
+            true => self.late * 2,
+            false if at_times => LONGEST_BLOCK * rng.u32(1..=100) / 100,
+            false => return,
+        };
+        block_this_task(lasts);
+        yield_now().await;
     }
 }
 

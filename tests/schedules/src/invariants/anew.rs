@@ -22,6 +22,10 @@ pub(crate) fn at_loss(state: &mut State, now: Duration, data: &[Committed]) {
         _ => None,
     });
     state.begin_anew(created.collect());
+    state.opened.clear();
+    if !state.standing.contains_key(state.place.guarded) {
+        state.unguarded = Some((now, None));
+    }
     for committed in data {
         if let Change::SessionOpened { session } = committed.change {
             state.revive(session);

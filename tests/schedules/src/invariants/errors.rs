@@ -91,10 +91,11 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
     found(justified, "a resize fails only for a reason", who, error)
 }
 
-/// Whether the servers have lost data, or the session is over: a connection that the network breaks at
-/// the handshake looks like a refusal.
+/// Whether the servers have lost data since the session was opened, or the session is over: a
+/// connection that the network breaks at the handshake looks like a refusal.
 fn may_be_refused(state: &State, session: &SessionId, reason: SessionEnd) -> bool {
-    let has_reason = state.lost_by.is_some() || state.ended.contains_key(session);
+    let is_older = state.lost_by.is_some() && !state.opened.contains(session);
+    let has_reason = is_older || state.ended.contains_key(session);
     reason == SessionEnd::Refused && has_reason
 }
 

@@ -1,5 +1,7 @@
 //! What is written under guard is written by a holder, in the order of the tokens.
 
+use std::time::Duration;
+
 use zookeeper_recipes_core::FencingToken;
 
 use crate::findings::{Findings, found};
@@ -30,4 +32,19 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let violation = state.history.guarded_write_committed(weight, token);
     findings.extend(found(violation));
     findings
+}
+
+/// A znode was created, perhaps the one of guarded writes, which had gone with the servers' data.
+pub(crate) fn at_creation(state: &mut State, now: Duration, path: &str) {
+    if path == state.place.guarded {
+        if let Some((_, until)) = &mut state.unguarded {
+            until.get_or_insert(now);
+        }
+    }
+}
+
+/// True if a write to this path, which was sent at this time or later, may have found no znode.
+pub(crate) fn was_missing(state: &State, path: &str, since: Duration) -> bool {
+    let missing = state.unguarded.filter(|_| path == state.place.guarded);
+    missing.is_some_and(|(_, until)| until.is_none_or(|until| until >= since))
 }
