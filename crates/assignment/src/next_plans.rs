@@ -223,11 +223,12 @@ impl<'a> Look<'a> {
             .or(planned)
     }
 
-    /// The partitions that are planned with another member than owns them.
+    /// The partitions that are planned with another worker than owns them: a member, or one that is
+    /// awaited.
     pub(crate) fn under_way(&self) -> Vec<UnderWay<'a>> {
         let names = self.view.input.partitions.keys();
         let moves = names.zip(&self.found).filter_map(|(partition, found)| {
-            let to = found.present.filter(|it| self.is_there(*it))?;
+            let to = found.present?;
             let owner = found.owner.map(|(worker, _)| worker);
             (owner != Some(to)).then(|| UnderWay {
                 partition,

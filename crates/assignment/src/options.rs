@@ -153,8 +153,9 @@ impl AssignmentOptions {
     /// longer counts among the [moves at once](Self::max_moves), and the worker that does not act is
     /// set aside: it gets no further partitions, and gives none, until it shows progress.
     ///
-    /// A next owner that takes other partitions meanwhile has up to five times as long. The time
-    /// must be longer than [`drain_at_most`](Self::drain_at_most), unless that is `Duration::MAX`.
+    /// A next owner that takes other partitions meanwhile, or that vanishes and comes back, has up to
+    /// five times as long. The time must be longer than [`drain_at_most`](Self::drain_at_most), unless
+    /// that is `Duration::MAX`.
     pub fn move_within(mut self, limit: Duration) -> AssignmentOptions {
         self.move_within = limit;
         self

@@ -108,6 +108,10 @@ impl Patience {
             let begun = begun.filter(|(to, _)| to == each.to);
             if begun.is_none() {
                 self.stuck.remove(each.partition);
+                // What a worker owned that has vanished moves once the worker is back.
+                if !members.contains_key(each.to) {
+                    continue;
+                }
             }
             let begun = begun.unwrap_or_else(|| (each.to.to_owned(), now));
             self.begun.insert(each.partition.to_owned(), begun);
@@ -126,6 +130,8 @@ impl Patience {
         let mut back = Vec::new();
         self.aside.retain(|worker, aside| {
             let Some(now) = members.get(&**worker) else {
+                // Its move is late again if it comes back and takes none.
+                self.stuck.remove(&aside.partition);
                 return false;
             };
             let mark = *aside.mark.get_or_insert(*now);
@@ -167,7 +173,9 @@ impl Patience {
         let (mut late, mut next) = (Vec::new(), None);
         for each in moves {
             let is_aside = |worker: &str| self.aside.contains_key(worker);
-            let Some((_, since)) = self.begun.get(each.partition) else {
+            let begun = self.begun.get(each.partition);
+            // A worker that has vanished takes nothing, and its time is the grace.
+            let (Some((_, since)), Some((_, shown))) = (begun, self.shown.get(each.to)) else {
                 continue;
             };
             if self.is_stuck(each.partition)
@@ -176,8 +184,7 @@ impl Patience {
             {
                 continue;
             }
-            let shown = self.shown.get(each.to).map_or(*since, |(_, at)| *at);
-            let ends = (shown.max(*since) + limit).min(*since + limit.saturating_mul(AT_MOST));
+            let ends = (*shown.max(since) + limit).min(*since + limit.saturating_mul(AT_MOST));
             if ends <= now {
                 late.push(Late {
                     partition: each.partition.to_owned(),

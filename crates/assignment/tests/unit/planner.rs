@@ -108,3 +108,70 @@ fn owner_that_no_plan_names_is_told_to_give() {
     assert_eq!(word(&next, "b", "p"), Some(OWN));
     assert_eq!(word(&next, "a", "p"), Some(GIVE));
 }
+
+#[test]
+fn worker_that_takes_none_is_set_aside_though_it_vanishes_again_and_again() {
+    let plans: [Words<'_>; 2] = [("a", &[]), ("b", &[("p", OWN)])];
+    let (mut planner, begun) = (Planner::default(), Instant::now());
+    let late = (0..40).find_map(|step| {
+        let mut view = view(&plans, &[]);
+        view.tokens.insert("b".to_owned(), step);
+        if step % 2 == 1 {
+            view.input.workers.remove("b");
+            view.input.awaited.insert("b".to_owned());
+        }
+        let now = begun + Duration::from_secs(10) * u32::try_from(step).ok()?;
+        let late = planner.next(&view, now).late;
+        late.into_iter().next().map(|late| (late, view, now))
+    });
+    let (late, view, now) = late.expect("the move is late in the end");
+    assert!(now - begun <= Duration::from_secs(310), "{:?}", now - begun);
+    let blamed = planner.patience.blame(&late, &[]).map(|(worker, _)| worker);
+    assert_eq!(blamed.as_deref(), Some("b"));
+    assert_eq!(word(&planner.next(&view, now), "a", "p"), Some(OWN));
+}
+
+/// It may vanish between the look at the queue and the next plan.
+#[test]
+fn move_is_late_again_if_the_worker_that_was_set_aside_has_come_back() {
+    let plans: [Words<'_>; 2] = [("a", &[]), ("b", &[("p", OWN)])];
+    let (mut planner, begun) = (Planner::default(), Instant::now());
+    let mut late_after = |seconds, is_there: bool| {
+        let mut view = view(&plans, &[]);
+        view.tokens.insert("b".to_owned(), i64::from(seconds > 60));
+        if !is_there {
+            view.input.workers.remove("b");
+            view.input.awaited.insert("b".to_owned());
+        }
+        let late = planner
+            .next(&view, begun + Duration::from_secs(seconds))
+            .late;
+        let late = late.into_iter().next();
+        late.and_then(|late| planner.patience.blame(&late, &[]))
+    };
+    assert_eq!(late_after(0, true), None);
+    assert!(late_after(60, true).is_some());
+    assert_eq!(late_after(61, false), None);
+    assert_eq!(late_after(62, true), None);
+    assert!(late_after(122, true).is_some());
+}
+
+#[test]
+fn worker_that_comes_back_after_a_long_grace_has_the_time_of_a_move_for_what_it_owned() {
+    let plans: [Words<'_>; 2] = [("a", &[]), ("b", &[("p", OWN)])];
+    let (mut planner, begun) = (Planner::default(), Instant::now());
+    let mut late_after = |seconds, is_there: bool, owned: &[(&str, &str, i64)]| {
+        let mut view = view(&plans, owned);
+        if !is_there {
+            view.input.workers.remove("b");
+            view.input.awaited.insert("b".to_owned());
+        }
+        let next = planner.next(&view, begun + Duration::from_secs(seconds));
+        !next.late.is_empty()
+    };
+    assert!(!late_after(0, true, &[("p", "b", 7)]));
+    assert!(!late_after(1, false, &[]));
+    assert!(!late_after(900, true, &[]));
+    assert!(!late_after(959, true, &[]));
+    assert!(late_after(960, true, &[]));
+}
