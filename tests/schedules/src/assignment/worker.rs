@@ -141,15 +141,7 @@ impl Life<'_> {
             Assignment::with_options(&session, PATH, partitions, self.id, fleet.options(self.id));
         let assignment = assignment.expect("good input");
         let seed = rng.u64(..);
-        let worker = Arc::new(Work {
-            who: self.who.clone(),
-            ledgers: fleet.ledgers.to_vec(),
-            hangs: fleet.traits.hang(self.id),
-            hung: fleet.hung.subscribe(),
-            late: fleet.times.move_within,
-            stirs: fleet.stirs.clone(),
-            quiet_from: fleet.setting.quiet_from,
-        });
+        let worker = Arc::new(self.work());
         let work = move |owned: Partition| {
             let (worker, token) = (worker.clone(), owned.fencing_token().get());
             let rng = Rng::with_seed(seed ^ token.unsigned_abs());
@@ -191,6 +183,19 @@ impl Life<'_> {
         fleet.remark(format!("{} has ended, {lived:?}", self.who));
         session.close().await;
         lived
+    }
+
+    fn work(&self) -> Work {
+        let fleet = self.fleet;
+        Work {
+            who: self.who.clone(),
+            ledgers: fleet.ledgers.to_vec(),
+            hangs: fleet.traits.hang(self.id),
+            hung: fleet.hung.subscribe(),
+            late: fleet.times.move_within,
+            stirs: fleet.stirs.clone(),
+            quiet_from: fleet.setting.quiet_from,
+        }
     }
 
     async fn shutdown(&self) {
