@@ -120,6 +120,8 @@
 //! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
 //!   that dies between two of them leaves a plan of which a part is old, and the next leader
 //!   completes it.
+//! * If somebody writes into the record of what a worker owns, the leader plans by that until the
+//!   worker's next change or reconnect. The locks still let no two own a partition.
 //!
 //! # Limits
 //!
