@@ -32,6 +32,8 @@ impl Fleet<'_> {
         if self.traits.hangs.is_some() {
             self.stops_no_other(schedule).await;
             self.hung.send_replace(false);
+            // Work that blocks does not return before.
+            sleep(self.times.move_within * 2).await;
         }
         let patience = self.owned_within(schedule);
         settles(ledger, patience, || self.without_owner(patience)).await;
