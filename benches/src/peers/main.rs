@@ -50,7 +50,7 @@ enum Role {
         connect_string: String,
         /// In milliseconds.
         session_timeout: u64,
-        /// `work`, as the programs of other libraries are told.
+        /// `work`. The programs of the other libraries take the same argument.
         role: String,
     },
 }

@@ -17,8 +17,9 @@ const CALLS: usize = 64;
 /// An exclusive lock for each name, such as one for each customer.
 ///
 /// All tasks of the process that lock a name share one [`ExclusiveLock`]. So they queue within the
-/// process, behind one contender in ZooKeeper. Clones of a `Locks` are one value. Two values that are *made* with the same path do not share their locks:
-/// their tasks exclude each other by ZooKeeper alone.
+/// process, behind one contender in ZooKeeper. Clones of a `Locks` are one value. Two values that
+/// are *made* with the same path do not share their locks: their tasks exclude each other by
+/// ZooKeeper alone.
 ///
 /// # Memory
 ///

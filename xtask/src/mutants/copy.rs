@@ -66,8 +66,9 @@ fn link_peers(builds: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the files of a copy like those of the workspace, but for those that have one of these
-/// texts. Files that are alike are left, so that cargo does not build them again.
+/// Copies the files of the workspace, and deletes those that the workspace no longer has. A file that
+/// `texts` names gets that text instead. A copy that is the same already is not written, so that
+/// cargo does not build it again.
 fn copy_tree(from: &Path, to: &Path, texts: &Texts) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     let files = tree(from)?;

@@ -80,13 +80,15 @@ impl GrantFate {
     pub(crate) fn end_by_time_limit(&self, at: Duration) -> bool {
         let now = lock(&self.0.record);
         // Under the lock, because the owner ends the hold under it.
-        let is_first = |_: &_| self.set(Fate::Lost(LossReason::TimeLimit));
-        let record = now.clone().filter(is_first);
+        let Some(record) = now.clone() else {
+            return false;
+        };
+        let is_first = self.set(Fate::Lost(LossReason::TimeLimit));
         drop(now);
-        if let Some(record) = &record {
+        if is_first {
             record.lost(LossReason::TimeLimit, at);
         }
-        record.is_some()
+        is_first
     }
 
     /// Sets the fate. False if another one was set before.

@@ -1,4 +1,4 @@
-//! The events and the metrics that tell of faults, of losses and of waits.
+//! The events and the metrics of faults, losses and waits.
 
 mod blocked;
 mod closing;

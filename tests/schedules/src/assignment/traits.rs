@@ -64,7 +64,7 @@ impl Traits {
             workers: workers.iter().map(worker).collect(),
             hangs: None,
         };
-        // The one that dies must not be the last one that takes partitions.
+        // If the worker that dies were the last one that takes partitions, nobody could own them.
         let others = &workers[1..];
         if workers.len() > 2 && rng.u8(..4) == 0 {
             let drained = rng.choice(others).and_then(|it| traits.workers.get_mut(it));
