@@ -122,19 +122,6 @@ fn links_into_the_project_lead_somewhere() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-#[test]
-fn every_file_that_the_architecture_names_is_there() -> Result<(), Box<dyn Error>> {
-    let page = fs::read_to_string(root().join("ARCHITECTURE.md"))?;
-    let named = page.split('`').skip(1).step_by(2);
-    let files: Vec<&str> = named.filter(|name| name.ends_with(".rs")).collect();
-    assert!(files.len() > 10, "{files:?}");
-    for file in files {
-        let of_core = root().join("crates/core/src").join(file);
-        assert!(of_core.is_file() || root().join(file).is_file(), "{file}");
-    }
-    Ok(())
-}
-
 /// The links of a page, in its text and in its definitions.
 fn links(page: &str) -> Vec<&str> {
     let blocks = page.split("```").step_by(2);

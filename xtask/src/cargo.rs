@@ -172,16 +172,3 @@ pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
         serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
     Ok(metadata.packages)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_in_the_background_fails_as_it_would_in_front() {
-        let end = |name: &str| InBackground::begin(&Command::new(name)).map(InBackground::end);
-        assert!(matches!(end("true"), Ok(Ok(()))));
-        let failed = end("false").expect("it begins");
-        assert!(failed.is_err_and(|error| error.to_string().contains("false failed")));
-    }
-}

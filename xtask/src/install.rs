@@ -1,18 +1,16 @@
 //! `cargo xtask install`: installs the programs that the other tasks need.
 
-mod apt;
 mod needs;
-mod programs;
 
-use anyhow::bail;
+use std::process::{Command, Stdio};
 
-use self::apt::Privilege;
-use self::needs::{NEEDS, Need, PEERS, PYTHON, STORES};
+use anyhow::{bail, ensure};
+
+use self::needs::{NEEDS, Need, PEERS, PYTHON, STORES, in_path, succeeds};
+use crate::cargo::{line, run as run_command};
 use crate::kazoo;
 
 /// Installs the server and the Java runtime if they are missing, and says so.
-///
-/// The call prints nothing if both are there.
 ///
 /// # Errors
 ///
@@ -51,105 +49,55 @@ pub(crate) fn run_stores() {
 }
 
 fn provide(needs: &'static [Need]) -> anyhow::Result<()> {
-    let missing = missing(needs)?;
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.is_met)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let Some(privilege) = apt::privilege() else {
-        bail!("{}", advice(&missing));
-    };
-    let packages = packages(&missing);
-    println!(
-        "Installing {} with apt-get{}: {}",
-        names(&missing),
-        if privilege == Privilege::Sudo {
-            " (through sudo)"
-        } else {
-            ""
-        },
-        packages.join(" "),
-    );
-    apt::install(privilege, &packages)?;
-    let missing = self::missing(needs)?;
-    if !missing.is_empty() {
-        bail!(
-            "{} installed, and yet: {}",
-            packages.join(" "),
-            advice(&missing)
-        );
+    let packages = missing.iter().flat_map(|need| need.debian);
+    let packages: Vec<&str> = packages.copied().collect();
+    ensure!(apt_install(&packages)?, "{}", advice(&missing));
+    if let Some(need) = missing.iter().find(|need| !(need.is_met)()) {
+        bail!("{packages:?} installed, and yet: {}", advice(&[need]));
     }
     Ok(())
 }
 
-fn missing(needs: &'static [Need]) -> anyhow::Result<Vec<&'static Need>> {
-    let mut missing = Vec::new();
-    for need in needs {
-        if !(need.is_met)()? {
-            missing.push(need);
-        }
-    }
-    Ok(missing)
-}
-
-fn packages(missing: &[&Need]) -> Vec<&'static str> {
-    missing
-        .iter()
-        .flat_map(|need| need.debian)
-        .copied()
-        .collect()
-}
-
-fn names(missing: &[&Need]) -> String {
-    let names: Vec<&str> = missing.iter().map(|need| need.name).collect();
-    names.join(" and ")
-}
-
 fn advice(missing: &[&Need]) -> String {
-    let mut advice = format!("This machine lacks {}. To install:", names(missing));
+    let mut advice = "This machine lacks programs. To install:".to_owned();
     for need in missing {
-        advice.push_str(&format!("\n{}", need.name));
+        let apt = need.debian.join(" ");
+        advice += &format!("\n{}\n  Debian, Ubuntu: apt-get install {apt}", need.name);
         for (system, what) in need.advice {
-            advice.push_str(&format!("\n  {system}: {what}"));
+            advice += &format!("\n  {system}: {what}");
         }
     }
     advice
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn advice_names_each_system_for_each_need() {
-        let all: Vec<&Need> = [NEEDS, PEERS, STORES, PYTHON]
-            .into_iter()
-            .flatten()
-            .collect();
-        let advice = advice(&all);
-        for need in &all {
-            assert!(advice.contains(need.name), "{advice}");
-        }
-        for part in [
-            "Debian",
-            "Fedora",
-            "macOS",
-            "any system",
-            "ZOOKEEPER_HOME",
-            "JAVA_HOME",
-            "CURATOR_CLASSPATH",
-            "KAZOO_PYTHON",
-            "POSTGRES_BIN",
-        ] {
-            assert!(advice.contains(part), "{part} in {advice}");
-        }
+/// Installs packages, without a question. False if this process may not, or there is no apt-get.
+fn apt_install(packages: &[&str]) -> anyhow::Result<bool> {
+    let is_root = succeeds(Command::new("sh").args(["-c", "[ $(id -u) = 0 ]"]));
+    if !in_path("apt-get") || !(is_root || succeeds(Command::new("sudo").args(["-n", "true"]))) {
+        return Ok(false);
     }
-
-    #[test]
-    fn only_what_is_missing_is_installed() {
-        let server = NEEDS
-            .iter()
-            .filter(|need| need.name == "a ZooKeeper server");
-        assert_eq!(packages(&server.collect::<Vec<_>>()), ["zookeeper"]);
-        assert!(packages(&[]).is_empty());
+    let apt_get = |arguments: &[&str]| {
+        let mut command = match is_root {
+            true => Command::new("env"),
+            false => Command::new("sudo"),
+        };
+        command.args(if is_root { &[][..] } else { &["-n", "env"] });
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"]);
+        command.args(arguments).stdin(Stdio::null());
+        println!("{}", line(&command));
+        run_command(&mut command)
+    };
+    let install = [&["install", "--yes", "--no-install-recommends"], packages].concat();
+    // A fresh machine has no lists yet, and the lists of an old one name files that are gone.
+    let mut simulated = Command::new("apt-get");
+    let has_lists = succeeds(simulated.args(["install", "--simulate"]).args(packages));
+    if !has_lists || apt_get(&install).is_err() {
+        apt_get(&["update"])?;
+        apt_get(&install)?;
     }
+    Ok(true)
 }

@@ -1,16 +1,14 @@
 //! The project's tasks: `cargo xtask <task>`.
 
-mod bench;
 mod cargo;
 mod ci;
 mod install;
-mod jepsen;
 mod kazoo;
 mod licences;
 mod mutants;
+mod processes;
 mod python;
 mod simulate;
-mod soak;
 mod structure;
 mod test;
 mod threads;
@@ -34,22 +32,22 @@ enum Task {
     Install,
     /// Watch contenders pass a lock on in four ways, and see what each way costs.
     #[command(disable_help_flag = true)]
-    Demo(bench::Arguments),
+    Demo(workload::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
     /// Measure the cost of the recipes, and write a report.
     #[command(subcommand)]
-    Bench(bench::Bench),
+    Bench(workload::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
     /// Guard a set by the lock, by Curator's and by kazoo's, under pauses and partitions, and report
     /// what each lost. Wants Linux and root.
     #[command(disable_help_flag = true)]
-    Jepsen(bench::Arguments),
+    Jepsen(workload::Arguments),
     /// Hold every recipe in processes that are killed and stopped, on an ensemble that fails, and
     /// report what a referee outside has seen.
     #[command(disable_help_flag = true)]
-    Soak(bench::Arguments),
+    Soak(workload::Arguments),
     /// Check the licence and the source of every dependency against deny.toml.
     Licences,
     /// Check that no source files import each other in a circle.
@@ -67,12 +65,12 @@ fn main() -> anyhow::Result<()> {
             install::run_peers();
             install::run_stores();
         }),
-        Task::Demo(arguments) => bench::demo(&arguments),
+        Task::Demo(arguments) => workload::demo(&arguments),
         Task::Test(arguments) => test::run(&arguments),
-        Task::Bench(bench) => bench::run(&bench),
+        Task::Bench(bench) => workload::bench(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
-        Task::Jepsen(arguments) => jepsen::run(&arguments),
-        Task::Soak(arguments) => soak::run(&arguments),
+        Task::Jepsen(arguments) => workload::jepsen(&arguments),
+        Task::Soak(arguments) => workload::soak(&arguments),
         Task::Licences => licences::run(),
         Task::Structure => structure::run(),
         Task::Ci => ci::run(),

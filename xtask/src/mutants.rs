@@ -5,23 +5,20 @@ mod copy;
 mod matrix;
 mod mutant;
 mod outcome;
-mod processes;
 mod source;
-mod suites;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
 use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
-use self::outcome::first_failure;
-use self::processes::{at_a_time, lock, with};
-pub(crate) use self::suites::SCHEDULES;
+pub(crate) use self::outcome::SCHEDULES;
+use self::outcome::{AT_A_TIME, first_failure, with};
 use crate::cargo::{of_lowest_priority, root};
+use crate::processes::complaints;
 use crate::test::Artifact;
 
 /// A test that runs longer than this has failed.
@@ -37,19 +34,15 @@ pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
     let mutants = named(mutants, names);
     let runs = Runs { copy, seeds };
     runs.control(&mutants)?;
-    let missed = Mutex::new(Vec::new());
-    at_a_time(&mutants, |mutant| {
+    let missed = complaints(AT_A_TIME, &mutants, |mutant| {
         let verdict = match runs.find(mutant) {
             Ok(Some(line)) => format!("found, {line}"),
             Ok(None) => "NOT found".to_owned(),
             Err(error) => format!("NOT judged: {error:#}"),
         };
         println!("{}: {verdict}", mutant.name);
-        if verdict.starts_with("NOT") {
-            lock(&missed).push(mutant.name.as_str());
-        }
+        verdict.starts_with("NOT").then(|| mutant.name.clone())
     });
-    let missed = missed.into_inner().unwrap_or_else(PoisonError::into_inner);
     ensure!(
         missed.is_empty(),
         "not found, or not judged: {}",
@@ -69,8 +62,7 @@ fn named(mut mutants: Vec<Mutant>, names: &[String]) -> Vec<Mutant> {
 pub(crate) fn run_matrix(names: &[String], log: &Path, suites: &[String]) -> anyhow::Result<()> {
     let mutants = mutant::read(&root())?;
     let copy = Copy::build(&mutants)?;
-    let suites = suites::all(copy, suites)?;
-    matrix::run(&named(mutants, names), &suites, log)
+    matrix::run(copy, &named(mutants, names), suites, log)
 }
 
 /// The tests and the recipes among these, each once.
@@ -87,13 +79,11 @@ fn require_green(
     all: &BTreeSet<&str>,
     is_red: impl Fn(&str) -> anyhow::Result<bool> + Sync,
 ) -> anyhow::Result<()> {
-    let red = Mutex::new(Vec::new());
-    at_a_time(&Vec::from_iter(all), |name| match is_red(name) {
-        Ok(false) => {}
-        Ok(true) => lock(&red).push((**name).to_owned()),
-        Err(error) => lock(&red).push(format!("{name}: {error:#}")),
+    let red = complaints(AT_A_TIME, all, |name| match is_red(name) {
+        Ok(false) => None,
+        Ok(true) => Some((*name).to_owned()),
+        Err(error) => Some(format!("{name}: {error:#}")),
     });
-    let red = red.into_inner().unwrap_or_else(PoisonError::into_inner);
     ensure!(red.is_empty(), "red without a mistake: {}", red.join("; "));
     Ok(())
 }
@@ -203,56 +193,5 @@ impl Runs {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::copy::tree;
-    use super::*;
-
-    #[test]
-    fn each_test_and_recipe_is_a_control_once_and_a_red_one_is_named() {
-        let detector = |seeds: Option<&str>, test: Option<&str>| Detector {
-            test: test.map(str::to_owned),
-            seeds: seeds.map(str::to_owned),
-        };
-        let detectors = [
-            detector(Some("lock"), None),
-            detector(Some("lock"), Some("-p one")),
-            detector(None, Some("-p one")),
-            detector(None, Some("-p two")),
-        ];
-        let (tests, recipes) = each_once(detectors.iter());
-        assert_eq!(tests, BTreeSet::from(["-p one", "-p two"]));
-        assert_eq!(recipes, BTreeSet::from(["lock"]));
-        assert!(require_green(&tests, |_| Ok(false)).is_ok());
-        let error = require_green(&tests, |test| Ok(test == "-p two"));
-        let text = error.expect_err("one is red").to_string();
-        assert_eq!(text, "red without a mistake: -p two");
-    }
-
-    #[test]
-    fn every_mutant_applies_to_the_sources() {
-        let mutants = mutant::read(&root()).expect("the mutants can be read");
-        if let Err(error) = mutant::switched(&mutants, &root()) {
-            panic!("{error}");
-        }
-    }
-
-    #[test]
-    fn every_test_that_finds_a_mutant_exists() {
-        let sources = tree(&root()).expect("the workspace can be listed");
-        let sources = sources
-            .iter()
-            .filter(|file| file.extension() == Some("rs".as_ref()));
-        let sources: Vec<String> = sources
-            .map(|file| fs::read_to_string(root().join(file)).expect("it can be read"))
-            .collect();
-        let mutants = mutant::read(&root()).expect("the mutants can be read");
-        for test in each_once(mutants.iter().map(|it| &it.detector)).0 {
-            let name = test.split([' ', ':']).rfind(|part| !part.is_empty());
-            let name = name.unwrap_or_default();
-            let exists = sources.iter().any(|source| source.contains(name));
-            assert!(exists, "no source has {name}, of {test}");
-        }
-    }
-}
+#[path = "../tests/unit/mutants.rs"]
+mod tests;

@@ -109,38 +109,3 @@ fn command(arguments: &Arguments) -> Command {
     };
     command
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cargo::line;
-
-    #[test]
-    fn arguments_reach_the_simulation() {
-        let arguments = Arguments {
-            recipe: Some("lock".to_owned()),
-            seed: Some(7),
-            never_heals: true,
-            ..Arguments::default()
-        };
-        assert_eq!(
-            line(&command(&arguments)),
-            "cargo run --quiet --profile release --package zookeeper-recipes-schedules -- \
-             --recipe lock --never-heals --seed 7"
-        );
-    }
-
-    #[test]
-    fn run_with_a_tally_is_built_for_hours() {
-        let arguments = Arguments {
-            seeds: 91_000,
-            tally: Some("tally.txt".into()),
-            ..Arguments::default()
-        };
-        assert_eq!(
-            line(&command(&arguments)),
-            "cargo run --quiet --profile seeds --package zookeeper-recipes-schedules -- \
-             --seeds 91000 --tally tally.txt"
-        );
-    }
-}

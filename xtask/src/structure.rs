@@ -5,9 +5,6 @@
 //! re-exports counts for the file that defines it. A `mod` is no arrow, and neither is a re-export.
 //! Tests, modules for tests and doc comments do not count, and neither do names that a macro defines.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io, mem};
@@ -367,3 +364,7 @@ impl<'s> Visit<'s> for Source<'s> {
     fn visit_attribute(&mut self, _: &'s syn::Attribute) {}
     fn visit_visibility(&mut self, _: &'s Visibility) {}
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/structure.rs"]
+mod tests;

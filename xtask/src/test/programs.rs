@@ -1,17 +1,15 @@
 //! The test programs of the whole workspace, several at a time.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
 use crate::cargo::{cargo, of_lowest_priority, target};
+use crate::processes::complaints;
 
 /// How many programs run at the same time. Two thirds of the time they wait for their servers.
 const AT_A_TIME: usize = 3;
@@ -159,25 +157,14 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let outputs = target().join("test-output");
     fs::create_dir_all(&outputs).with_context(|| format!("cannot create {outputs:?}"))?;
-    let waiting = Mutex::new(programs.into_iter().enumerate().collect::<VecDeque<_>>());
-    let failed = Mutex::new(Vec::new());
-    let next = || lock(&waiting).pop_front();
-    let work = || {
-        while let Some((number, mut program)) = next() {
-            prepare(&mut program.command);
-            let output = outputs.join(format!("{number}.txt"));
-            if let Err(error) = program.run(&output) {
-                println!("== {}: {error:#}", program.name);
-                lock(&failed).push(program.name);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
-            scope.spawn(work);
-        }
+    let programs = programs.into_iter().enumerate();
+    let failed = complaints(AT_A_TIME, programs, |(number, mut program)| {
+        prepare(&mut program.command);
+        let output = outputs.join(format!("{number}.txt"));
+        let error = program.run(&output).err()?;
+        println!("== {}: {error:#}", program.name);
+        Some(program.name)
     });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     match failed.is_empty() {
         true => Ok(()),
         false => bail!("tests failed in {}", failed.join(", ")),
@@ -214,68 +201,6 @@ impl Program {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shell(name: &str, script: &str) -> Program {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        let name = name.to_owned();
-        let takes_filters = false;
-        Program {
-            name,
-            command,
-            takes_filters,
-        }
-    }
-
-    #[test]
-    fn program_that_fails_is_named_and_does_not_stop_the_others() {
-        let directory = target().join("test-output");
-        let seen = directory.join("seen-by-the-last");
-        let last = format!("echo $WORD > {}", seen.display());
-        let programs = vec![
-            shell("fails", "exit 3"),
-            shell("passes", "true"),
-            shell("last", &last),
-        ];
-        let outcome = run(programs, |command| {
-            command.env("WORD", "word");
-        });
-        let error = outcome.expect_err("one has failed");
-        assert_eq!(error.to_string(), "tests failed in fails");
-        assert_eq!(fs::read_to_string(seen).expect("it ran"), "word\n");
-    }
-
-    #[test]
-    fn only_tests_are_run_each_in_the_directory_of_its_package() {
-        let artifact = |test, executable: Option<&str>, directory: &str| {
-            let artifact = serde_json::json!({
-                "package_id": "path+file:///w/crates/lock#zookeeper-recipes-lock@0.1.0",
-                "manifest_path": format!("/w/{directory}/Cargo.toml"),
-                "target": { "name": "real_server", "kind": ["test"] },
-                "profile": { "test": test },
-                "executable": executable,
-            });
-            program(serde_json::from_value(artifact).expect("an artifact"))
-        };
-        assert!(artifact(false, Some("/w/target/example"), "crates/lock").is_none());
-        assert!(artifact(true, None, "crates/lock").is_none());
-        let executable = "/w/target/real_server-1";
-        let program = artifact(true, Some(executable), "crates/lock").expect("a test");
-        assert_eq!(program.command.get_program(), executable);
-        assert_eq!(program.name, "lock: real_server");
-        let directory = program.command.get_current_dir();
-        assert_eq!(directory, Some(Path::new("/w/crates/lock")));
-        if cfg!(unix) {
-            let program = artifact(true, Some(executable), "tests/models").expect("a test");
-            assert_eq!(program.command.get_program(), "nice");
-            assert_eq!(program.command.get_args().last(), Some(executable.as_ref()));
-        }
-    }
-}
+#[path = "../../tests/unit/programs.rs"]
+mod tests;

@@ -1,7 +1,6 @@
-//! The pages and figures of the repository, and the commands.
+//! The pages and figures of the repository.
 
 mod architecture_page;
-mod demo;
 mod events_page;
 mod failures_page;
 mod publishing;
