@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use zookeeper_recipes_benches::{
     Overhead, SESSION_TIMEOUT, Testbed, Work, connection_turns, measures, socket_turns, turn,
 };
-use zookeeper_recipes_connection::{Avoided, Config, Connection, Host, Tcp};
+use zookeeper_recipes_connection::{Config, Connection, Host, Tcp, UnsupportedRequests};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::raw::Raw;
 
@@ -71,7 +71,7 @@ fn connect(address: &str, runtime: &Runtime) -> Connection {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 0,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     };
     let (connection, driver) = Connection::new(Arc::new(Tcp::new()), config);
     runtime.spawn(driver);

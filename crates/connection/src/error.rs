@@ -143,6 +143,9 @@ pub enum RequestError {
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]
     Reserved(OpCode),
+    /// Connections broke at requests of this kind, so the servers may not know it. It was not sent.
+    #[error("the servers close the connection at each request of this kind: {0:?}")]
+    Unsupported(OpCode),
     /// The request is longer than the servers accept. It was not sent.
     #[error("the request has {length} bytes, and the servers accept at most {limit}")]
     RequestTooLong {

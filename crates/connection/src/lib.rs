@@ -19,7 +19,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use zookeeper_recipes_connection::{Avoided, Config, Host, Machine, Output, State};
+//! use zookeeper_recipes_connection::{
+//!     Config, Host, Machine, Output, State, UnsupportedRequests,
+//! };
 //! use zookeeper_recipes_protocol::{
 //!     ConnectRequest, ConnectResponse, ReadRequest, Reply, ReplyBody, Request, RequestBody, xid,
 //! };
@@ -32,7 +34,7 @@
 //!     auth: Vec::new(),
 //!     reply_limit: 1 << 20,
 //!     seed: 7,
-//!     removals: Avoided::new(),
+//!     unsupported: UnsupportedRequests::default(),
 //! };
 //! let mut machine: Machine<&str, ()> = Machine::new(now, config);
 //! let exists = ReadRequest { path: "/jobs".to_owned(), watch: false };
@@ -96,8 +98,8 @@ pub use driver::tcp::Tcp;
 pub use driver::tls::TlsOptions;
 pub use driver::watch::Watch;
 pub use error::{Break, End, RequestError};
-pub use session::avoided::Avoided;
 pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;
+pub use session::unsupported::UnsupportedRequests;
 pub use session::watches::WatchId;

@@ -1,6 +1,5 @@
 //! A session as a state machine without I/O.
 
-pub(crate) mod avoided;
 pub(crate) mod handshake_limit;
 pub(crate) mod host;
 pub(crate) mod hosts;
@@ -13,4 +12,5 @@ pub(crate) mod refusal;
 pub(crate) mod request_limit;
 pub(crate) mod requests;
 pub(crate) mod timing;
+pub(crate) mod unsupported;
 pub(crate) mod watches;

@@ -20,7 +20,6 @@ use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory};
 use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
-use crate::queue::unknown_creates::UnknownCreates;
 use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
@@ -230,7 +229,7 @@ impl NamedZnode {
         kind: Directories,
     ) -> Result<Option<Stat>, Error> {
         let live = &self.open.live;
-        let mut unknown = UnknownCreates::default();
+        let mut pause_if_unknown = Backoff::default();
         let mut pause_if_missing = Backoff::default().without_first(1);
         loop {
             // A call that is dropped before there is a connection leaves no create behind.
@@ -238,10 +237,8 @@ impl NamedZnode {
             self.until_may_hold().await?;
             // No answer came to an earlier create, whose future may be dropped.
             let may_exist = self.named.may_exist();
-            let sent = live.now();
             self.count()?;
             let created = self.create_once(data, acl).await;
-            let after = live.now().saturating_sub(sent);
             let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
             if is_refused && !may_exist {
                 self.note_gone();
@@ -254,9 +251,7 @@ impl NamedZnode {
                     let found = retry(ServerError::may_pass, find).await;
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
-                        None if error.is_unknown() => {
-                            unknown.pause(live, self.path.as_str(), after).await?;
-                        }
+                        None if error.is_unknown() => pause_if_unknown.wait().await,
                         _ => {
                             self.note_gone();
                             return Ok(None);
@@ -308,9 +303,7 @@ impl NamedZnode {
         self.open.znodes.before_create(&self.named)?;
         let (path, mode) = (self.path.as_str(), CreateMode::Ephemeral);
         self.named.seen_over.note(&*self.server);
-        let outcome = self.server.create(path, data, mode, acl).await;
-        self.open.live.note_create(&outcome);
-        outcome
+        self.server.create(path, data, mode, acl).await
     }
 
     async fn create_parent(&self, acl: &[Acl], kind: Directories) -> Result<(), Error> {

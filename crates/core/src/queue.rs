@@ -9,7 +9,6 @@ pub(crate) mod options;
 mod other_waits;
 pub(crate) mod own_wait;
 mod session_queue;
-pub(crate) mod unknown_creates;
 mod wait;
 
 use std::fmt;

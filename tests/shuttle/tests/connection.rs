@@ -8,8 +8,8 @@ use shuttle::future::{block_on, spawn};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::{self, JoinHandle};
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Config, Connection, Driver, End, Host, RequestError, State, WatchEvent,
-    WatchedRead,
+    Answer, Config, Connection, Driver, End, Host, RequestError, State, UnsupportedRequests,
+    WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ReadRequest, ReplyBody, RequestBody};
 use zookeeper_recipes_shuttle::{Wire, check};
@@ -27,7 +27,7 @@ fn open() -> (Wire, Arc<Connection>, Driver) {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 7,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     };
     let (connection, driver) = Connection::new(Arc::new(wire.clone()), config);
     (wire, Arc::new(connection), driver)

@@ -276,6 +276,7 @@ impl<R, W> Machine<R, W> {
 
     fn answered(&mut self, now: Duration, asked: Asked<To<R, W>>, reply: Reply) {
         let error = reply.header.error;
+        self.config.unsupported.answered(asked.opcode);
         let answer = Answer {
             reply,
             asked_at: asked.asked_at,
@@ -299,11 +300,7 @@ impl<R, W> Machine<R, W> {
                 }
                 self.yields(Output::Answered(caller, Ok(answer)));
             }
-            To::Nobody => {
-                if asked.opcode == OpCode::RemoveWatches {
-                    self.config.removals.answered();
-                }
-            }
+            To::Nobody => {}
             To::Closing => self.end(End::Closed),
         }
     }

@@ -9,9 +9,8 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{Break, End, RequestError};
 use crate::session::host::Obstacle;
-use crate::session::machine::{
-    Link, MOST_BREAKS, Machine, Output, Refusal, State, To, may_be_unknown,
-};
+use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, Refusal, State, To};
+use crate::session::unsupported::may_be_unknown;
 
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.
@@ -292,11 +291,13 @@ impl<R, W> Machine<R, W> {
             _ => None,
         };
         match oldest.filter(|(opcode, _)| may_be_unknown(*opcode)) {
-            Some((OpCode::RemoveWatches, sent_at)) => {
-                self.config.removals.closed(sent_at.unwrap_or(now), now);
-                Break::ClosedAt(OpCode::RemoveWatches)
+            Some((opcode, sent_at)) => {
+                // A server that does not know the request closes the connection at once.
+                if sent_at.is_some_and(|sent_at| now <= sent_at + self.timeout / 6) {
+                    self.config.unsupported.closed(opcode, now);
+                }
+                Break::ClosedAt(opcode)
             }
-            Some((opcode, _)) => Break::ClosedAt(opcode),
             None => cause,
         }
     }

@@ -10,13 +10,13 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{End, RequestError};
-use crate::session::avoided::Avoided;
 use crate::session::handshake_limit::{HandshakeLimit, Limits};
 use crate::session::host::Host;
 use crate::session::hosts::Hosts;
 use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
+use crate::session::unsupported::UnsupportedRequests;
 use crate::session::watches::{Table, WatchId, Watches};
 
 /// What a session is opened with.
@@ -32,8 +32,8 @@ pub struct Config {
     pub reply_limit: usize,
     /// Where the order of the hosts and the pauses are drawn from.
     pub seed: u64,
-    /// Whether the servers know how to remove a watch.
-    pub removals: Avoided,
+    /// What earlier sessions have learned of the servers.
+    pub unsupported: UnsupportedRequests,
 }
 
 /// Leaves the credentials out.
@@ -483,7 +483,7 @@ impl<R, W> Machine<R, W> {
         let refusal = match self.link {
             Link::Ended(end) => Some(RequestError::Ended(end)),
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
-            _ => reserved(&to, body.opcode()),
+            _ => self.not_sent(now, &to, body.opcode()),
         };
         let asked = match refusal {
             None => self.requests.ask(now, body, to),
@@ -492,6 +492,12 @@ impl<R, W> Machine<R, W> {
         if let Err((to, error)) = asked {
             self.unanswered(to, error);
         }
+    }
+
+    /// Why a request of this kind is not sent.
+    fn not_sent(&self, now: Duration, to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
+        let is_unsupported = self.config.unsupported.contains(opcode, now);
+        reserved(to, opcode).or(is_unsupported.then_some(RequestError::Unsupported(opcode)))
     }
 
     /// Passes on that a request will have no reply.
@@ -512,7 +518,7 @@ impl<R, W> Machine<R, W> {
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
         let keeps = matches!(self.link, Link::Up | Link::Restoring { .. });
-        if !keeps || self.config.removals.is_avoided(now) {
+        if !keeps {
             return;
         }
         let request = WatchesRequest {
@@ -564,22 +570,4 @@ pub(crate) fn only_reads(opcode: OpCode) -> bool {
 /// True if a request of this kind is worth nothing to anybody but its caller.
 fn serves_its_caller_only(opcode: OpCode) -> bool {
     only_reads(opcode) || opcode == OpCode::Sync
-}
-
-/// True if some servers close the connection because they do not know the request.
-pub(crate) fn may_be_unknown(opcode: OpCode) -> bool {
-    matches!(
-        opcode,
-        OpCode::Create2
-            | OpCode::CreateContainer
-            | OpCode::CreateTtl
-            | OpCode::MultiRead
-            | OpCode::RemoveWatches
-            | OpCode::CheckWatches
-            | OpCode::SetWatches
-            | OpCode::AddWatch
-            | OpCode::WhoAmI
-            | OpCode::GetEphemerals
-            | OpCode::GetAllChildrenNumber
-    )
 }

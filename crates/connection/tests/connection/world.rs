@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Break, Config, End, Host, Machine, Output, RequestError, State, WatchId,
-    WatchedRead,
+    Answer, Break, Config, End, Host, Machine, Output, RequestError, State, UnsupportedRequests,
+    WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, FrameDecoder, MultiOperation, MultiResult,
@@ -132,7 +132,7 @@ pub(crate) fn config(hosts: usize) -> Config {
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 7,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     }
 }
 

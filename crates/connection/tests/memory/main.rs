@@ -16,7 +16,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
-    Avoided, Break, Config, Connection, Host, Pending, RequestError, State, WatchEvent, WatchedRead,
+    Break, Config, Connection, Host, Pending, RequestError, State, UnsupportedRequests, WatchEvent,
+    WatchedRead,
 };
 use zookeeper_recipes_protocol::{EventType, PathRequest, ReplyBody, RequestBody, SetDataRequest};
 
@@ -49,7 +50,7 @@ pub(crate) fn config() -> Config {
         auth: Vec::new(),
         reply_limit: 64 << 20,
         seed: 7,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     }
 }
 

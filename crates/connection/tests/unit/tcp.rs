@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_protocol::{ConnectRequest, ConnectResponse, Reply, ReplyBody, xid};
 
 use super::*;
-use crate::{Avoided, Config, Connection, State};
+use crate::{Config, Connection, State, UnsupportedRequests};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -78,7 +78,7 @@ async fn session_follows_its_name(
         auth: Vec::new(),
         reply_limit: 1 << 20,
         seed: 7,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     };
     let mut listener = listen(zone).await;
     let (connection, driver) = Connection::new(Arc::new(tcp), config);

@@ -535,9 +535,7 @@ impl ZnodeOwner {
         self.deletes_on_drop = true;
         let live = self.znode.live().clone();
         live.clone().in_background(async move {
-            let reply = reply.await;
-            live.note_create(&reply);
-            match reply {
+            match reply.await {
                 Ok(created) if !in_doubt => {
                     self.set_path(&created.path, Writers::Any);
                 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
-use crate::live::live_session::LiveSession;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::SharedWork;
@@ -35,7 +34,6 @@ impl SoleWriter {
     /// The method sends one request in a session, and another one if the directory did not exist.
     pub(crate) async fn writer(
         &self,
-        live: &Arc<LiveSession>,
         server: &Arc<dyn ServerSession>,
         directory: &str,
         identity: &Identity,
@@ -45,10 +43,9 @@ impl SoleWriter {
             Some(enforced) => *enforced,
             None => {
                 let begin = || {
-                    let (live, server) = (live.clone(), server.clone());
+                    let (server, owner) = (server.clone(), owner.clone());
                     let (directory, identity) = (directory.to_owned(), *identity);
-                    let owner = owner.clone();
-                    async move { is_enforced(&live, &*server, &directory, &identity, &owner).await }
+                    async move { is_enforced(&*server, &directory, &identity, &owner).await }
                         .boxed()
                 };
                 let enforced = self.trial.join(begin).await?;
@@ -66,7 +63,6 @@ impl SoleWriter {
 /// znode remains. The refused operation is the answer. The result is `None` if the reply does not
 /// say.
 async fn is_enforced(
-    live: &LiveSession,
     server: &dyn ServerSession,
     directory: &str,
     identity: &Identity,
@@ -91,10 +87,6 @@ async fn is_enforced(
         },
     ];
     let refused = server.transact(&operations).await.err()?;
-    if refused.operation.is_some() {
-        // The server has read the creates of this transaction, which are those of an attempt.
-        live.note_create_is_supported();
-    }
     match (refused.operation, refused.error) {
         (Some(FOREIGN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(true),
         (Some(OWN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(false),

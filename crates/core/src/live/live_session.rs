@@ -4,14 +4,13 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use zookeeper_recipes_connection::Avoided;
 
 use crate::contender::Identity;
 use crate::error::Error;
@@ -44,7 +43,6 @@ pub(crate) struct LiveSession {
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
-    pub(crate) features: ServerFeatures,
 }
 
 /// The lease, and the connection whose answers renew it.
@@ -104,16 +102,6 @@ pub(crate) struct Condition {
     pub(crate) lapses: Lapses,
 }
 
-/// What this process has learned of requests that not every server knows.
-///
-/// The next ZooKeeper session of a handle goes by it, too: a clone shares it.
-#[derive(Clone, Default)]
-pub(crate) struct ServerFeatures {
-    pub(crate) containers: Avoided,
-    /// True once a server has answered a create.
-    pub(crate) create_is_supported: Arc<AtomicBool>,
-}
-
 /// Whether a server answers, and how the session ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -127,14 +115,12 @@ pub(crate) enum Status {
 impl LiveSession {
     /// A session that has just begun, by the ensemble's clock.
     ///
-    /// `features` holds what earlier sessions have learned. `runtime` runs the tasks of the
-    /// session.
+    /// `runtime` runs the tasks of the session.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
         origin: SessionOrigin,
-        features: ServerFeatures,
         runtime: Handle,
     ) -> LiveSession {
         let mut lease = Lease::new(origin, terms);
@@ -164,7 +150,6 @@ impl LiveSession {
             condition: watch::Sender::default(),
             first_identity,
             identities: AtomicU64::new(0),
-            features,
         }
     }
 
@@ -238,29 +223,6 @@ impl LiveSession {
 
     pub(crate) fn condition(&self) -> Condition {
         *self.condition.borrow()
-    }
-
-    /// Notes the outcome of a create.
-    ///
-    /// If the server has created the znode or refused it, the server knows the request.
-    pub(crate) fn note_create<T>(&self, outcome: &Result<T, ServerError>) {
-        match outcome {
-            // Such a create was not sent.
-            Err(ServerError::Refused(Refusal::TooLong(_))) => {}
-            Ok(_) | Err(ServerError::Refused(_)) => self.note_create_is_supported(),
-            Err(_) => {}
-        }
-    }
-
-    /// Notes that a server knows the request to create.
-    pub(crate) fn note_create_is_supported(&self) {
-        let answered = &self.features.create_is_supported;
-        answered.store(true, Ordering::Relaxed);
-    }
-
-    /// True once a server has answered a create, in this session or in an earlier one.
-    pub(crate) fn create_is_supported(&self) -> bool {
-        self.features.create_is_supported.load(Ordering::Relaxed)
     }
 
     /// Sets the status. Only the first end of the session counts.

@@ -17,7 +17,6 @@ use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::{poll, wait_on_parent};
 use crate::queue::own_wait::OwnWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
-use crate::queue::unknown_creates::UnknownCreates;
 use crate::queue::wait::{
     Look, Predecessors, WaitResult, Watches, look, wait_for_predecessors, would_hold_at_once,
 };
@@ -237,7 +236,7 @@ async fn create_contender<'q>(
     let znode = znodes.unnumbered(&shared.directory, identity);
     let mut owner = ZnodeOwner::not_yet_created(shared.session.session_use(), znode);
     let mut pause_if_missing = Backoff::default().without_first(1);
-    let mut unknown = UnknownCreates::default();
+    let mut pause_if_unknown = Backoff::default();
     loop {
         let (acl, writers) = access(queue, &identity, label).await;
         if writers == Writers::Owner {
@@ -247,14 +246,11 @@ async fn create_contender<'q>(
         let path = || identity.path(queue.directory(), label);
         let counted = owner.znode.count(&path(), CreateMode::EphemeralSequential);
         counted.map_err(|error| queue.failed(error))?;
-        let sent = queue.live.now();
         let reply = create(queue, path(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
         let asked = queue.ask_for_queue(!expects_alone);
         let outcome;
         (owner, outcome) = owner.created(reply).await;
-        let after = queue.live.now().saturating_sub(sent);
-        queue.live.note_create(&outcome);
         let (node, asked) = match outcome {
             Ok(node) => (node, Some(asked)),
             Err(error) if error.is(Refusal::NoNode) => {
@@ -267,7 +263,7 @@ async fn create_contender<'q>(
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
-                        unknown.pause(queue.live, &path(), after).await?;
+                        pause_if_unknown.wait().await;
                         continue;
                     }
                 }
@@ -307,7 +303,7 @@ async fn access<'a>(
     }
     let directory = queue.directory();
     let sole_writer = &queue.open.sole_writer;
-    let writer = sole_writer.writer(queue.live, &queue.server, directory, identity);
+    let writer = sole_writer.writer(&queue.server, directory, identity);
     match writer.await {
         Some(writer) => {
             let acl = written_by_owner_alone(&options.acl, &writer);
@@ -341,9 +337,6 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     own.sort_unstable_by_key(|node| node.stat.czxid);
     let mut own = own.into_iter();
     let created = own.next();
-    if created.is_some() {
-        queue.live.note_create_is_supported();
-    }
     // A server has applied two creates. The second znode would keep all later contenders waiting
     // until the session ends.
     for other in own {

@@ -199,7 +199,7 @@ pub enum Refusal {
     /// The server has too much to do.
     #[error("the server has too much to do and refused the request")]
     Throttled,
-    /// The server does not know this kind of request.
+    /// The server does not know this kind of request, or closes the connection at each of them.
     #[error("the server does not know this kind of request")]
     Unimplemented,
     /// The server is cut off from its quorum, and answers only reads.

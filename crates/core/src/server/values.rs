@@ -116,6 +116,7 @@ pub(crate) fn no_reply(error: RequestError) -> ServerError {
         RequestError::Unreadable(cause) => {
             ServerError::Refused(Refusal::UnreadableReply(cause.to_string()))
         }
+        RequestError::Unsupported(_) => ServerError::Refused(Refusal::Unimplemented),
         other => ServerError::outcome_unknown(other),
     }
 }

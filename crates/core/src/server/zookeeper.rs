@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
-    Avoided, Break, Config, Connection, Host, Network, Obstacle, State, tokio_is_paused,
+    Break, Config, Connection, Host, Network, Obstacle, State, UnsupportedRequests, tokio_is_paused,
 };
 use zookeeper_recipes_protocol::FrameError;
 
@@ -85,8 +85,8 @@ struct ZookeeperConnector {
     ///
     /// They make the library's own identity, which no other client can show to the servers.
     own_credentials: [String; 2],
-    /// Whether the servers know how to remove a watch.
-    removals: Avoided,
+    /// What the sessions have learned of the servers.
+    unsupported: UnsupportedRequests,
     /// True if the servers have refused the library's own identity.
     identity_refused: AtomicBool,
 }
@@ -121,7 +121,7 @@ impl ZookeeperConnector {
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
-            removals: self.removals.clone(),
+            unsupported: self.unsupported.clone(),
         };
         let connection = self.hosts.open(|hosts| {
             let (connection, driver) = Connection::new(self.network.clone(), config(hosts));
@@ -348,7 +348,7 @@ impl Ensemble for ZookeeperEnsemble {
             own_credentials: [surroundings.random(), surroundings.random()]
                 .map(|number| format!("{number:032x}")),
             surroundings,
-            removals: Avoided::new(),
+            unsupported: UnsupportedRequests::default(),
             identity_refused: AtomicBool::new(false),
         }))
     }

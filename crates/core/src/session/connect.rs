@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
-use crate::live::live_session::{LiveSession, ServerFeatures};
+use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Connector, Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -50,8 +50,6 @@ pub(crate) struct Opener {
     pub(crate) ensemble: Arc<dyn Ensemble>,
     pub(crate) connector: Arc<dyn Connector>,
     pub(crate) options: ConnectOptions,
-    /// What the earlier sessions have learned.
-    features: ServerFeatures,
 }
 
 impl Opener {
@@ -65,7 +63,6 @@ impl Opener {
             ensemble,
             connector,
             options,
-            features: ServerFeatures::default(),
         })
     }
 
@@ -107,14 +104,7 @@ impl Opener {
             Err(_) => return Err(failed(seen, None)),
         };
         server.limit_requests(options.jute_maxbuffer);
-        let live = LiveSession::new(
-            ensemble.clone(),
-            server,
-            terms,
-            origin,
-            self.features.clone(),
-            Handle::current(),
-        );
+        let live = LiveSession::new(ensemble.clone(), server, terms, origin, Handle::current());
         Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
     }
 

@@ -15,7 +15,7 @@ use crate::contender::Identity;
 use crate::events::Source;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{SessionOrigin, Terms};
-use crate::live::live_session::{LiveSession, ServerFeatures};
+use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
@@ -90,7 +90,6 @@ impl Scripted {
             scripted.clone(),
             Terms::with_tick(TIMEOUT, TICK),
             SessionOrigin::Opened(Duration::ZERO),
-            ServerFeatures::default(),
             Handle::current(),
         );
         (Arc::new(live), scripted)

@@ -12,7 +12,7 @@ mod unusable;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Avoided, Config, Connection, Host, Tcp};
+use zookeeper_recipes_connection::{Config, Connection, Host, Tcp, UnsupportedRequests};
 use zookeeper_recipes_core::{ConnectOptions, Error, Session, TlsOptions};
 use zookeeper_recipes_suite::in_time;
 
@@ -50,7 +50,7 @@ fn session(name: &str, port: u16, tls: TlsOptions) -> Connection {
         auth: vec![("digest".to_owned(), b"service:a-secret".to_vec())],
         reply_limit: 1 << 20,
         seed: 7,
-        removals: Avoided::new(),
+        unsupported: UnsupportedRequests::default(),
     };
     let (connection, driver) = Connection::new(Arc::new(tcp.expect("good options")), config);
     tokio::spawn(driver);

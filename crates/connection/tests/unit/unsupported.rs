@@ -1,0 +1,49 @@
+//! Tests of `src/session/unsupported.rs`.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn request_is_tried_again_after_pauses_that_grow_until_it_is_answered() {
+    for opcode in [OpCode::CreateContainer, OpCode::Create2] {
+        let unsupported = UnsupportedRequests::default();
+        let shared = unsupported.clone();
+        let mut now = 5 * SECOND;
+        for _ in 0..breaks_of(opcode) {
+            now += SECOND;
+            assert!(!unsupported.contains(opcode, now));
+            shared.closed(opcode, now);
+        }
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..20 {
+            assert!(unsupported.contains(opcode, now + pause - Duration::from_millis(1)));
+            now += pause;
+            assert!(!unsupported.contains(opcode, now));
+            shared.closed(opcode, now);
+            pause = (pause * 2).min(FIRST_PAUSE * 2_u32.pow(MAX_DOUBLINGS));
+        }
+        assert!(!unsupported.contains(OpCode::RemoveWatches, now));
+        shared.answered(opcode);
+        assert!(!unsupported.contains(opcode, now));
+    }
+}
+
+/// Connections break for other reasons, too.
+#[test]
+fn request_that_was_answered_once_is_supported_however_often_connections_break_at_it() {
+    let unsupported = UnsupportedRequests::default();
+    unsupported.answered(OpCode::Create2);
+    for _ in 0..20 {
+        unsupported.closed(OpCode::Create2, SECOND);
+    }
+    assert!(!unsupported.contains(OpCode::Create2, SECOND));
+}
+
+#[test]
+fn request_that_each_server_knows_is_never_counted() {
+    let unsupported = UnsupportedRequests::default();
+    unsupported.answered(OpCode::GetData);
+    assert!(lock(&unsupported.0).is_empty());
+    assert!(!unsupported.contains(OpCode::GetData, SECOND));
+}
