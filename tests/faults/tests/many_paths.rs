@@ -1,4 +1,5 @@
-//! A session that has used many paths keeps nothing of them, and neither does the server.
+//! A session that has used many paths, and has dropped an attempt at each, keeps nothing of them, and
+//! neither does the server.
 //!
 //! A test binary of its own, since memory is counted for the whole process. The server is another
 //! process. `ZOOKEEPER_RECIPES_PATHS` sets the number of paths, such as 1,000,000.
@@ -15,7 +16,7 @@ use tokio::time::sleep;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::Locks;
 use zookeeper_recipes_suite::{
-    KINDS, PATIENCE, TICK, eventually, in_time, number, server_with, session,
+    KINDS, PATIENCE, TICK, dropped_after, eventually, in_time, number, server_with, session,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -56,7 +57,7 @@ fn tasks() -> usize {
 }
 
 /// Acquires and releases at each of these paths once, by a recipe of its own each time, and by the
-/// lock of the path's name.
+/// lock of the path's name. An attempt before that is dropped after one to four polls.
 async fn use_paths(session: &Session, locks: &Locks, paths: std::ops::Range<u64>) {
     let next = Arc::new(AtomicU64::new(paths.start));
     let mut workers = JoinSet::new();
@@ -74,6 +75,8 @@ async fn use_paths(session: &Session, locks: &Locks, paths: std::ops::Range<u64>
                 let recipe = kind.on(&session, &name);
                 let lock = locks.lock(&name).expect("a good name");
                 let turn = async {
+                    let polls = Some(1 + number as usize % 4);
+                    drop(dropped_after(polls, recipe.acquire(), &mut 0).await);
                     let hold = recipe.acquire().await.expect("it is free");
                     let other = lock.acquire().await.expect("it is free");
                     hold.release().await.expect("it is released");
@@ -126,7 +129,7 @@ async fn until_gone(server: &Server, before: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn session_keeps_no_memory_for_paths_that_it_has_used() {
+async fn session_keeps_no_memory_for_paths_that_it_has_used_and_attempts_that_were_dropped() {
     let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
     let options = ServerOptions::new()
         .tick_time(TICK)

@@ -99,13 +99,18 @@ impl CheckedServer for TestServer {
 /// Makes two tests of each of these functions, which take a [`TestServer`]: one on Apache's server,
 /// and one on the embedded server, which must answer in the same way.
 ///
-/// After `apache at night:` stand the functions for which the embedded server is enough in most runs.
-/// `cargo xtask test` leaves their tests on Apache's server out, unless `--all-servers` asks for them.
+/// After `apache at night:` stand the functions for which the embedded server is enough in most runs,
+/// and after `embedded at night:` those for which Apache's is. `cargo xtask test` leaves their tests on
+/// the other server out, unless `--all-servers` asks for them.
 #[macro_export]
 macro_rules! on_both_servers {
     (apache at night: $($test:ident),+ $(,)?) => {
         $crate::on_both_servers!(@ apache_at_night, apache, $($test)+);
         $crate::on_both_servers!(@ embedded, embedded, $($test)+);
+    };
+    (embedded at night: $($test:ident),+ $(,)?) => {
+        $crate::on_both_servers!(@ apache, apache, $($test)+);
+        $crate::on_both_servers!(@ embedded_at_night, embedded, $($test)+);
     };
     ($($test:ident),+ $(,)?) => {
         $crate::on_both_servers!(@ apache, apache, $($test)+);

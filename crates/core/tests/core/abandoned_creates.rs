@@ -5,12 +5,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Error, HoldState, Queue, Session};
+use zookeeper_recipes_core::{Error, Queue, Session};
 use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::{TestServer, eventually, proxy, session, simulated_session};
-use zookeeper_recipes_testkit::proxy::{Direction, Operation, Proxy};
+use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{First, FirstAlone};
+use crate::support::{FIRST, FIRST_ALONE};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 50;
@@ -26,7 +25,7 @@ fn simulation() -> Simulation {
 
 /// A queue whose directory exists.
 async fn queue(session: &Session) -> Queue {
-    let queue = Queue::new(session, LOCK, First).expect("a good path");
+    let queue = Queue::new(session, LOCK, FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("it is free");
     hold.release().await.expect("it is held");
     queue
@@ -175,7 +174,7 @@ async fn attempt_that_was_never_sent_sends_nothing() {
     let simulation = simulation();
     simulated(&simulation).await;
     let session = simulated_session(&simulation, "two").await;
-    let queue = Queue::new(&session, LOCK, FirstAlone).expect("a good path");
+    let queue = Queue::new(&session, LOCK, FIRST_ALONE).expect("a good path");
     let before = simulation.counters();
     // It waits for the answer whether its releases can be marked.
     let attempt = queue.acquire().now_or_never();
@@ -219,96 +218,12 @@ async fn attempts_that_give_up_without_a_connection_send_nothing() {
     assert!(queue.acquire().await.expect("it is free").is_held());
 }
 
-async fn children(server: &TestServer) -> Vec<String> {
-    let administrator = zookeeper_recipes_suite::administrator(server).await;
-    zookeeper_recipes_suite::children(&administrator, LOCK).await
-}
-
-/// The embedded server, a proxy before it, and a session through the proxy.
-async fn through_a_proxy() -> (TestServer, Proxy, Session) {
-    let server = TestServer::embedded().await;
-    let proxy = proxy(&server).await;
-    let session = session(&proxy, Duration::from_secs(8)).await;
-    (server, proxy, session)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn another_hold_of_the_session_outlives_a_stall_with_many_attempts() {
-    const TASKS: usize = 200;
-    let (server, proxy, session) = through_a_proxy().await;
-    let steady = Queue::new(&session, "/steady", First).expect("a good path");
-    let steady = steady.acquire().await.expect("it is free");
-    let queue = queue(&session).await;
-    let before = proxy.counters();
-    proxy.freeze();
-    give_up_again_and_again(&queue, TASKS, 18, Duration::from_millis(150)).await;
-    proxy.thaw();
-    eventually("the creates arrive", async || {
-        proxy
-            .counters()
-            .since(&before)
-            .of(Operation::Create)
-            .replies
-            >= TASKS as u64
-    })
-    .await;
-    eventually("nothing is left", async || {
-        children(&server).await.is_empty()
-    })
-    .await;
-    let sent = proxy.counters().since(&before);
-    assert_eq!(sent.of(Operation::Create).requests, TASKS as u64);
-    assert!(sent.bytes_to_client() < 2_000_000, "{sent:?}");
-    session.wait_connected().await.expect("the session lives");
-    assert_eq!(steady.state(), HoldState::Held);
-}
-
-/// The requests have not reached the server, or their replies have not come back.
-#[tokio::test(flavor = "multi_thread")]
-async fn attempts_dropped_before_a_real_connection_breaks_are_found_by_one_list() {
-    let (server, proxy, session) = through_a_proxy().await;
-    let queue = queue(&session).await;
-    for arrive in [false, true] {
-        match arrive {
-            true => proxy.freeze_direction(Direction::ToClient),
-            false => proxy.freeze(),
-        }
-        drop(begun(&queue));
-        if arrive {
-            eventually("they arrive", async || {
-                children(&server).await.len() == ATTEMPTS
-            })
-            .await;
-        }
-        let before = proxy.counters();
-        proxy.cut();
-        proxy.thaw();
-        let sent = || proxy.counters().since(&before);
-        // Creates that are not written yet at the cut are answered over the next connection.
-        eventually("the outcome of all is known", async || {
-            let answered = sent().of(Operation::Create).replies;
-            sent().of(Operation::GetChildren).replies > 0 || answered == ATTEMPTS as u64
-        })
-        .await;
-        eventually("nothing is left", async || {
-            children(&server).await.is_empty()
-        })
-        .await;
-        // The first attempt may look before the others know that their replies are lost.
-        let sent = sent();
-        let lists = sent.of(Operation::GetChildren).requests;
-        // An attempt whose create is on its way at the cut has sent its list with it.
-        let of_attempts = sent.of(Operation::Create).requests;
-        assert!(lists <= of_attempts + 2, "{sent:?}");
-    }
-}
-
 /// Its directory does not exist, so the create is refused.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_before_its_create_is_refused_asks_for_nothing_more() {
     let simulation = simulation();
     let session = simulated_session(&simulation, "one").await;
-    let queue = Queue::new(&session, "/missing", First).expect("a good path");
+    let queue = Queue::new(&session, "/missing", FIRST).expect("a good path");
     let mut attempt = Box::pin(queue.acquire());
     assert!((&mut attempt).now_or_never().is_none());
     drop(attempt);

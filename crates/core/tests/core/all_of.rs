@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
-    Session,
+    AllOf, ConnectOptions, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
 };
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
-use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
+use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
 
-use crate::support::First;
+use crate::support::{FIRST, make};
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
@@ -30,7 +29,7 @@ async fn held(session: &Session, path: &str) -> Hold {
 }
 
 fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
-    Box::new(Queue::new(session, path, First).expect("a good path"))
+    Box::new(Queue::new(session, path, FIRST).expect("a good path"))
 }
 
 fn all_of(session: &Session, paths: [&str; 3]) -> AllOf {
@@ -56,27 +55,6 @@ async fn recipes_are_listed_in_the_order_in_which_they_are_acquired() {
     let holds = all.acquire().await.expect("nobody holds one");
     let tokens = holds.holds().iter().map(Hold::fencing_token);
     assert!(tokens.is_sorted(), "{holds:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_who_take_the_same_locks_in_opposite_order_both_finish() {
-    let server = server().await;
-    let (first, second) = (session(&server, LONG).await, session(&server, LONG).await);
-    let turns = |all: AllOf| async move {
-        for _ in 0..25 {
-            let holds = all.acquire().await.expect("they are acquired");
-            assert!(holds.is_held() && holds.holds().len() == 3);
-            holds.release().await.expect("they are released");
-        }
-    };
-    let forth = tokio::spawn(turns(all_of(&first, ["/all/a", "/all/b", "/all/c"])));
-    let back = tokio::spawn(turns(all_of(&second, ["/all/c", "/all/b", "/all/a"])));
-    timeout(PATIENCE, async {
-        forth.await.expect("no panic");
-        back.await.expect("no panic");
-    })
-    .await
-    .expect("both finish");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +207,7 @@ async fn all_last_as_long_as_the_first_that_ends() {
     let (_simulation, session, _) = simulated().await;
     let limit = Duration::from_secs(2);
     let options = QueueOptions::new().at_most(limit);
-    let short = Queue::with_options(&session, "/all/b", First, options);
+    let short = Queue::with_options(&session, "/all/b", FIRST, options);
     let short: Box<dyn Recipe> = Box::new(short.expect("a good path"));
     let all = AllOf::new([lock(&session, "/all/a"), short]).expect("two locks");
     let all = all.acquire().await.expect("nobody is before it");
@@ -254,10 +232,7 @@ async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
         ..SimulationOptions::default()
     });
     for path in ["/app", "/zoo"] {
-        let created = simulation
-            .administrator()
-            .create(path, b"", CreateMode::Persistent);
-        created.expect("it is new");
+        make(&simulation, path);
     }
     let under = async |process: &str, chroot: &str| {
         let process = simulation.process(process).with_chroot(chroot);
@@ -291,32 +266,6 @@ async fn processes_with_different_chroots_do_not_wait_for_each_other() {
         let done = futures_util::future::join_all(turns).await;
         assert!(done.iter().all(Result::is_ok), "{seed}: {done:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn locks_of_one_path_below_different_chroots_are_held_together() {
-    let (_simulation, [_, app, zoo]) = under_chroots(0).await;
-    let both = AllOf::new([lock(&app, "/lock"), lock(&zoo, "/lock")]).expect("two locks");
-    let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
-    assert!(holds.is_held() && holds.holds().len() == 2);
-    holds.release().await.expect("they are released");
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_lock_under_two_names_is_refused() {
-    let (_simulation, [plain, app, _]) = under_chroots(0).await;
-    let error = AllOf::new([lock(&plain, "/app/lock"), lock(&app, "/lock")])
-        .expect_err("one would wait for the other");
-    assert_eq!(error.value(), "/app/lock");
-}
-
-#[tokio::test(start_paused = true)]
-async fn locks_of_one_path_in_two_ensembles_are_held_together() {
-    let (_one, [first, ..]) = under_chroots(0).await;
-    let (_other, [second, ..]) = under_chroots(1).await;
-    let both = AllOf::new([lock(&first, "/lock"), lock(&second, "/lock")]).expect("two locks");
-    let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
-    holds.release().await.expect("they are released");
 }
 
 #[tokio::test]

@@ -1,19 +1,17 @@
 //! Coming back to a queue in which one was alone: what the number of one's znode says.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueOptions, QueueView,
-    Rule, Session, Verdict,
+    ConnectOptions, Contender, CreateMode, Hold, Queue, QueueOptions, Session,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::{First, FirstAlone};
+use crate::support::{ByPlace, FIRST, FIRST_ALONE};
 
 const PATH: &str = "/locks/alone";
 
@@ -26,7 +24,7 @@ async fn session(simulation: &Simulation, process: &str) -> (Session, Meter) {
 
 async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
     let (session, meter) = session(simulation, process).await;
-    let queue = Queue::new(&session, PATH, First);
+    let queue = Queue::new(&session, PATH, FIRST);
     (queue.expect("a good path"), meter)
 }
 
@@ -66,24 +64,6 @@ fn number(hold: &Hold) -> i32 {
     contender.expect("a contender").sequence().get()
 }
 
-/// Two hold together.
-#[derive(Debug)]
-struct TwoAtATime;
-
-impl Rule for TwoAtATime {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 | 1 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 2),
-        })
-    }
-}
-
 async fn must_wait(queue: &Queue) {
     let waited = timeout(Duration::from_secs(3), queue.acquire()).await;
     assert!(waited.is_err(), "it holds beside another: {waited:?}");
@@ -111,7 +91,7 @@ async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
     let mut requests = Vec::new();
     for _ in 0..8 {
         let before = meter.read().requests;
-        let queue = Queue::new(&session, PATH, First).expect("a good path");
+        let queue = Queue::new(&session, PATH, FIRST).expect("a good path");
         hold(&queue).await.release().await.expect("it is released");
         requests.push(meter.read().requests - before);
     }
@@ -127,7 +107,7 @@ async fn acquire_after_a_drop_waits_for_one_round_trip() {
     let (session, _) = session(&simulation, "one").await;
     let options = QueueOptions::new().one_contender();
     let new = || {
-        let queue = Queue::with_options(&session, PATH, First, options.clone());
+        let queue = Queue::with_options(&session, PATH, FIRST, options.clone());
         queue.expect("a good path")
     };
     let kept = new();
@@ -145,24 +125,6 @@ async fn acquire_after_a_drop_waits_for_one_round_trip() {
     }
 }
 
-/// Counts two kinds of contenders, and is of one of them.
-#[derive(Debug)]
-struct FirstOfBoth(&'static str, &'static [&'static str]);
-
-impl Rule for FirstOfBoth {
-    fn label(&self) -> Cow<'_, str> {
-        self.0.into()
-    }
-
-    fn counts(&self, label: &str) -> bool {
-        self.1.contains(&label)
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
-    }
-}
-
 /// Two recipes of one session share what the session knows of the directory.
 #[tokio::test(start_paused = true)]
 async fn who_is_alone_by_one_rule_waits_by_another() {
@@ -170,7 +132,11 @@ async fn who_is_alone_by_one_rule_waits_by_another() {
     let (one, _) = session(&simulation, "one").await;
     let (two, _) = session(&simulation, "two").await;
     let queue = |session, label, counted| {
-        let rule = FirstOfBoth(label, counted);
+        let rule = ByPlace {
+            label,
+            counts: counted,
+            ..FIRST
+        };
         Queue::new(session, PATH, rule).expect("a good path")
     };
     let gate = hold(&queue(&two, "gate-", &["gate-"])).await;
@@ -212,7 +178,11 @@ async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (queue_one, _) = queue(&simulation, "one").await;
     let (queue_two, _) = queue(&simulation, "two").await;
-    let (shared_one, shared_two) = (queue_one.by(TwoAtATime), queue_two.by(TwoAtATime));
+    let two_at_a_time = ByPlace {
+        waits_on: |me| Some(me.checked_sub(2)?..me),
+        ..FIRST
+    };
+    let (shared_one, shared_two) = (queue_one.by(two_at_a_time), queue_two.by(two_at_a_time));
     let other = hold(&shared_one).await;
     for _ in 0..3 {
         let beside = hold(&shared_two).await;
@@ -291,7 +261,7 @@ async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration
     let mut queues = Vec::new();
     for process in ["one", "two"] {
         let (session, _) = session(&simulation, process).await;
-        let queue = Queue::new(&session, PATH, FirstAlone).expect("a good path");
+        let queue = Queue::new(&session, PATH, FIRST_ALONE).expect("a good path");
         release(hold(&queue).await).await;
         queues.push(queue);
     }

@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
+use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
     Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Refusal, ServerError, SessionEnd};
+use zookeeper_recipes_core::{
+    ConnectOptions, InvalidInput, Refusal, ServerError, Session, SessionEnd,
+};
+use zookeeper_recipes_simulation::Simulation;
 
 type Function = Box<dyn FnOnce() + Send>;
 
@@ -63,8 +67,6 @@ pub(crate) struct Alterations {
     pub(crate) is_blind: bool,
     /// The session says that its events have no order.
     pub(crate) has_no_order: bool,
-    /// The client is on another connection after each read that sets a watch.
-    pub(crate) reconnects_at_reads: bool,
     /// Before each create, the server creates a znode of the same name and of this kind. The
     /// outcome of both is unknown.
     pub(crate) doubles_creates: Option<CreateMode>,
@@ -75,8 +77,6 @@ pub(crate) struct Alterations {
     pub(crate) applies_late: Option<(&'static str, Duration)>,
     /// The next deletion is never sent, and never answered.
     pub(crate) stalls_a_deletion: Arc<AtomicBool>,
-    /// Another session, once the reads of this one are answered in it, also after its end.
-    pub(crate) reads_in: Arc<Mutex<Option<Arc<dyn ServerSession>>>>,
     /// The server refuses each create of this path, as if the parent did not exist. The number counts
     /// these creates.
     pub(crate) lacks_parent_of: Option<(&'static str, Arc<AtomicU64>)>,
@@ -84,6 +84,24 @@ pub(crate) struct Alterations {
     pub(crate) refuses_containers: bool,
     /// The answer to each list, as of a member that lags behind.
     pub(crate) lists: Arc<Mutex<Option<Vec<String>>>>,
+    /// So many sessions have expired before they are up.
+    pub(crate) loses_openings: Arc<AtomicU64>,
+    /// The tasks of the session stand still while this is true. Its client continues.
+    pub(crate) stands_still: Option<watch::Receiver<bool>>,
+}
+
+/// A session of this process, whose server does what the alterations say.
+pub(crate) async fn altered(
+    simulation: &Simulation,
+    process: &str,
+    alterations: Alterations,
+) -> Session {
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble(process),
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    session.expect("a session opens")
 }
 
 /// An ensemble with altered sessions.
@@ -118,7 +136,21 @@ impl Ensemble for Altered {
     }
 
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        self.ensemble.task(work)
+        let mut work = self.ensemble.task(work);
+        let Some(mut stands_still) = self.alterations.stands_still.clone() else {
+            return work;
+        };
+        let in_turns = async move {
+            loop {
+                let _ = stands_still.wait_for(|it| !it).await;
+                tokio::select! {
+                    biased;
+                    Ok(_) = stands_still.wait_for(|it| *it) => {}
+                    () = &mut work => return,
+                }
+            }
+        };
+        in_turns.boxed()
     }
 }
 
@@ -131,6 +163,12 @@ struct AlteredConnector {
 impl Connector for AlteredConnector {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
+            let openings = &self.alterations.loses_openings;
+            let one_less = |left: u64| left.checked_sub(1);
+            let lost = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            if lost.is_ok() {
+                return Err(ServerError::SessionOver(SessionEnd::Expired));
+            }
             let client = self.alterations.stays_open.as_ref();
             let connected = client.and_then(|it| it.lock().expect("no panic").clone());
             let server = match connected {
@@ -143,7 +181,6 @@ impl Connector for AlteredConnector {
             Ok(Arc::new(AlteredSession {
                 server,
                 alterations: self.alterations.clone(),
-                connection: AtomicU64::new(0),
                 writes: Arc::default(),
                 is_closed: AtomicBool::new(false),
             }) as Arc<dyn ServerSession>)
@@ -161,8 +198,6 @@ impl Connector for AlteredConnector {
 struct AlteredSession {
     server: Arc<dyn ServerSession>,
     alterations: Alterations,
-    /// Counts the connections.
-    connection: AtomicU64,
     /// True once a create was applied late. Locked by each write that others wait for.
     writes: Arc<tokio::sync::Mutex<bool>>,
     /// True once the session of a user's client is closed on this side.
@@ -176,29 +211,6 @@ impl Drop for AlteredSession {
 }
 
 impl AlteredSession {
-    /// The session in which this one reads.
-    fn reader(&self) -> Arc<dyn ServerSession> {
-        let other = self.alterations.reads_in.lock().expect("no panic").clone();
-        other.unwrap_or_else(|| self.server.clone())
-    }
-
-    /// The answer over the connection that this session reports.
-    fn renumbered<'a>(&'a self, reply: Reply<'a, Exchange>) -> Reply<'a, Exchange> {
-        if !self.alterations.reconnects_at_reads {
-            return reply;
-        }
-        let asked_over = self.connection();
-        async move {
-            let exchange = reply.await?;
-            let connection = asked_over.filter(|_| self.connection() == asked_over);
-            Ok(Exchange {
-                connection,
-                ..exchange
-            })
-        }
-        .boxed()
-    }
-
     /// Applies the first create after this time, and the others after it.
     fn apply_late<'a>(
         &'a self,
@@ -248,17 +260,11 @@ impl ServerSession for AlteredSession {
     }
 
     fn connection(&self) -> Option<u64> {
-        match self.alterations.reconnects_at_reads {
-            true => Some(self.connection.load(Ordering::Relaxed)),
-            false => self.server.connection(),
-        }
+        self.server.connection()
     }
 
     fn opened_over(&self) -> Option<u64> {
-        match self.alterations.reconnects_at_reads {
-            true => Some(0),
-            false => self.server.opened_over(),
-        }
+        self.server.opened_over()
     }
 
     fn limit_requests(&self, bytes: usize) {
@@ -282,7 +288,6 @@ impl ServerSession for AlteredSession {
         Some(Arc::new(AlteredSession {
             server: self.server.clone(),
             alterations: self.alterations.clone(),
-            connection: AtomicU64::new(0),
             writes: self.writes.clone(),
             is_closed: AtomicBool::new(false),
         }))
@@ -350,11 +355,7 @@ impl ServerSession for AlteredSession {
         if let Some(names) = self.alterations.lists.lock().expect("no panic").clone() {
             return ready(Ok(names)).boxed();
         }
-        let reader = self.reader();
-        match Arc::ptr_eq(&reader, &self.server) {
-            true => self.server.list(path),
-            false => async move { reader.list(path).await }.boxed(),
-        }
+        self.server.list(path)
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
@@ -372,18 +373,13 @@ impl ServerSession for AlteredSession {
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        let reader = self.reader();
-        match Arc::ptr_eq(&reader, &self.server) {
-            true => self.server.get(path),
-            false => async move { reader.get(path).await }.boxed(),
-        }
+        self.server.get(path)
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
         let read = self.server.get_and_watch(path);
         async move {
             let (data, stat, watch) = read.await?;
-            self.connection.fetch_add(1, Ordering::Relaxed);
             match self.alterations.is_blind && stat.ephemeral_owner == self.id().0 {
                 true => Ok((data, stat, std::future::pending().boxed())),
                 false => Ok((data, stat, watch)),
@@ -410,14 +406,14 @@ impl ServerSession for AlteredSession {
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
         self.alterations.before_sync.make();
-        self.renumbered(self.server.sync(path))
+        self.server.sync(path)
     }
 
     fn prove(&self) -> Reply<'_, Exchange> {
-        let proved = async {
+        async {
             let _before = self.writes.lock().await;
             self.server.prove().await
-        };
-        self.renumbered(proved.boxed())
+        }
+        .boxed()
     }
 }

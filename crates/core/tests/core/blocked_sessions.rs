@@ -1,79 +1,17 @@
 //! Sessions that are blocked while their clients continue.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::{Connector, Ensemble};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, InvalidInput, Queue, Recipe, Session};
+use zookeeper_recipes_core::{Error, Hold, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, altered};
+use crate::support::lock;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Servers that put a client into another session at every reconnect, as ClickHouse Keeper does.
-fn forgetful() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    })
-}
-
-/// An ensemble whose sessions the test can block, while their clients continue.
-#[derive(Debug)]
-struct Stalled {
-    ensemble: Arc<dyn Ensemble>,
-    stands_still: watch::Receiver<bool>,
-}
-
-impl Ensemble for Stalled {
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        self.ensemble.clone().connector(options)
-    }
-
-    fn now(&self) -> Duration {
-        self.ensemble.now()
-    }
-
-    fn address(&self) -> String {
-        self.ensemble.address()
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        let mut stands_still = self.stands_still.clone();
-        let mut work = self.ensemble.task(work);
-        let in_turns = async move {
-            loop {
-                let _ = stands_still.wait_for(|it| !it).await;
-                tokio::select! {
-                    biased;
-                    Ok(_) = stands_still.wait_for(|it| *it) => {}
-                    () = &mut work => return,
-                }
-            }
-        };
-        in_turns.boxed()
-    }
-}
-
-/// A session, and the switch that blocks it.
-async fn open(simulation: &Simulation) -> (watch::Sender<bool>, Session) {
-    let (stand_still, stands_still) = watch::channel(false);
-    let ensemble = Arc::new(Stalled {
-        ensemble: simulation.ensemble("one"),
-        stands_still,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    (stand_still, session.expect("a session opens"))
-}
 
 /// Acquires, again where that comes to nothing because the session is over.
 async fn hold(recipe: &impl Recipe) -> Hold {
@@ -85,14 +23,23 @@ async fn hold(recipe: &impl Recipe) -> Hold {
     }
 }
 
-/// The session is blocked meanwhile, so that it has not seen the new connection when the create is
+/// The servers put a client into another session at every reconnect, as ClickHouse Keeper does. The
+/// session is blocked meanwhile, so that it has not seen the new connection when the create is
 /// answered over it.
 async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) -> R) {
     for create_is_lost in [false, true] {
         for moment in 0..100 {
-            let simulation = forgetful();
-            let (stand_still, session) = open(&simulation).await;
-            let recipe = recipe(&session);
+            let simulation = Simulation::new(SimulationOptions {
+                session_timeout: TIMEOUT,
+                forgets_sessions: true,
+                ..SimulationOptions::default()
+            });
+            let (stand_still, stands_still) = watch::channel(false);
+            let alterations = Alterations {
+                stands_still: Some(stands_still),
+                ..Alterations::default()
+            };
+            let recipe = recipe(&altered(&simulation, "one", alterations).await);
             // The directory exists from then on, and the session knows that its server creates.
             hold(&recipe).await.release().await.expect("it is held");
             sleep(Duration::from_millis(moment * 17)).await;
@@ -112,21 +59,15 @@ async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) ->
             let standing = simulation.administrator().tree();
             let own = standing.iter().find(|znode| znode.path == hold.node_path());
             let owner = own.map(|znode| znode.stat.ephemeral_owner);
-            assert_eq!(
-                owner,
-                Some(hold.session_id().0),
-                "moment {moment}, create lost: {create_is_lost}"
-            );
+            let case = format!("moment {moment}, create lost: {create_is_lost}");
+            assert_eq!(owner, Some(hold.session_id().0), "{case}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn contender_that_another_session_owns_does_not_hold() {
-    assert_holds_by_its_own_session(|session| {
-        Queue::new(session, "/locks/a", First).expect("a good path")
-    })
-    .await;
+    assert_holds_by_its_own_session(|session| lock(session, "/locks/a")).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError,
-    Session, SessionEnd, SessionState,
+    ConnectOptions, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError, Session,
+    SessionEnd, SessionState,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions, Way};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::support::First;
+use crate::support::FIRST;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -147,17 +146,6 @@ async fn listener_that_opens_no_session_is_named() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn connection_timeout_is_kept_to_beyond_the_session_timeout() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let options = ConnectOptions::new()
-        .session_timeout(SECOND)
-        .connection_timeout(3 * SECOND);
-    let (error, took) = refused(&address, options).await;
-    assert!(took >= 3 * SECOND, "{error} after {took:?}");
-}
-
 /// A connect that fails at once, without waiting for the network, must not be repeated for ever.
 #[test]
 fn address_without_a_route_is_an_error_by_the_connection_timeout() {
@@ -198,35 +186,6 @@ async fn options_that_can_open_no_session_are_refused_at_once() {
         let text = error.to_string();
         assert!(text.contains(problem) && !text.contains(secret), "{text}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn chroot_that_is_not_there_is_named_at_the_connect_and_later() {
-    let server = Server::start(ServerOptions::new()).await;
-    let server = server.expect("a server starts");
-    let connect_string = format!("{}/app", server.connect_string());
-    let error = Session::connect(&connect_string)
-        .await
-        .expect_err("no chroot");
-    let names_it =
-        |error: &Error| matches!(error, Error::MissingChroot { chroot } if chroot == "/app");
-    assert!(names_it(&error), "{error}");
-
-    let administrator = Session::connect(&server.connect_string()).await;
-    let administrator = administrator.expect("a session opens");
-    let path = NodePath::new("/app").expect("a good path");
-    let root = administrator.server(&path).await.expect("a session");
-    let acl = [zookeeper_recipes_core::Acl::new(
-        zookeeper_recipes_core::Permission::ALL,
-        zookeeper_recipes_core::AuthId::anyone(),
-    )];
-    let created = root.create("/app", b"", CreateMode::Persistent, &acl).await;
-    created.expect("it is created");
-    let session = Session::connect(&connect_string).await.expect("the chroot");
-    root.delete("/app").await.expect("it is empty");
-    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
-    let error = queue.acquire().await.expect_err("no chroot");
-    assert!(names_it(&error), "{error}");
 }
 
 /// No hold could be granted in such a session, and each look at it would be in vain.
@@ -298,7 +257,7 @@ async fn credentials_that_are_refused_for_a_moment_end_the_session_unless_they_a
         assert!(first.is_err(), "wrong credentials are said at once");
 
         faults.refuse_credentials(false);
-        let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+        let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
         let held = tokio::time::timeout(10 * SECOND, queue.acquire()).await;
         assert_eq!(held.expect("in time").is_ok(), retries);
     }

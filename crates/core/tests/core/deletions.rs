@@ -1,21 +1,18 @@
 //! Many znodes deleted at once over one session.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, join_all};
+use futures_util::future::{FutureExt, join_all};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{Connector, Ensemble};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, InvalidInput, LossReason,
-    Permission, Queue, Refusal, Session,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, LossReason, Permission, Queue, Refusal,
+    Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::support::FirstAlone;
+use crate::support::FIRST_ALONE;
 
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,14 +39,10 @@ impl Crowd {
             ..SimulationOptions::default()
         });
         let ensemble = simulation.ensemble("a");
-        Crowd::on(simulation, ensemble, paths).await
-    }
-
-    async fn on(simulation: Simulation, ensemble: Arc<dyn Ensemble>, paths: Vec<String>) -> Crowd {
         let options = ConnectOptions::new().tick(Duration::from_secs(2));
         let session = Session::open(ensemble, options);
         let session = session.await.expect("a session opens");
-        let lock = |path| Queue::new(&session, path, FirstAlone).expect("a good path");
+        let lock = |path| Queue::new(&session, path, FIRST_ALONE).expect("a good path");
         let locks = paths.into_iter().map(lock).collect();
         let crowd = Crowd {
             simulation,
@@ -234,7 +227,7 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
     let directory = "/locks/closed";
     let created = administrator.create_with_acl(directory, b"", mode, &acl);
     created.expect("there is none");
-    let closed = Queue::new(&crowd.session, directory, FirstAlone).expect("a good path");
+    let closed = Queue::new(&crowd.session, directory, FIRST_ALONE).expect("a good path");
 
     let mut holds = crowd.acquire().await;
     holds.insert(50, closed.acquire().await.expect("it is free"));
@@ -307,21 +300,6 @@ async fn each_of_many_releases_is_done_whatever_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_releases_come_through_a_break_of_the_connection_at_any_moment() {
-    for at in 0..12 {
-        let crowd = Crowd::new(at, 200).await;
-        let holds = crowd.acquire().await;
-        let releases = release(holds);
-        sleep(Duration::from_millis(at)).await;
-        crowd.simulation.process("a").disconnect();
-        for outcome in outcomes(releases).await {
-            outcome.expect("it is released");
-        }
-        assert_eq!(crowd.standing(), [""; 0], "after {at} ms");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn many_releases_all_end_with_their_session() {
     let requests = (1..=3)
         .map(|nth| (RequestKind::Transact, nth))
@@ -360,57 +338,6 @@ async fn many_releases_all_end_when_the_session_is_closed() {
             .expect("it closes");
         outcomes(releases).await;
         crowd.assert_nothing_remains().await;
-    }
-}
-
-/// What a seed draws, one after the other.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut drawn = self.0;
-        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (drawn ^ (drawn >> 31)) % end
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn releases_dropped_at_random_leave_nothing_and_hold_up_nobody() {
-    for seed in 0..40 {
-        let mut draws = Draws(seed);
-        let crowd = Crowd::new(seed, 100).await;
-        let holds = crowd.acquire().await;
-        let faults = crowd.simulation.faults();
-        for _ in 0..draws.below(4) {
-            let kinds = [FaultKind::RequestLost, FaultKind::ReplyLost];
-            let fault = Fault::new(kinds[draws.below(2) as usize]);
-            faults.inject(fault.under("/locks").nth(draws.below(20)));
-        }
-        let releases = holds.into_iter().map(|hold| {
-            let patience = match draws.below(4) {
-                0 => PATIENCE,
-                1 => Duration::ZERO,
-                _ => Duration::from_millis(draws.below(15)),
-            };
-            tokio::spawn(async move {
-                let outcome = timeout(patience, hold.release()).await;
-                match outcome {
-                    Ok(released) => released,
-                    Err(_) if patience < PATIENCE => Ok(()),
-                    Err(_) => panic!("it hangs"),
-                }
-            })
-        });
-        let releases = releases.collect();
-        for outcome in join_all::<Vec<_>>(releases).await {
-            let released = outcome.expect("no panic");
-            released.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        }
-        crowd.assert_all_are_deleted().await;
-        // The queue waits for no contender any more.
-        assert_released(crowd.acquire().await).await;
     }
 }
 
@@ -460,59 +387,6 @@ async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
     assert_eq!(kinds.map(|kind| crowd.sent(kind)), [100, 0]);
 }
 
-/// An ensemble whose process drops its tasks, once `drops_tasks` is set.
-#[derive(Debug)]
-struct Taskless {
-    ensemble: Arc<dyn Ensemble>,
-    drops_tasks: Arc<AtomicBool>,
-}
-
-impl Ensemble for Taskless {
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        self.ensemble.clone().connector(options)
-    }
-
-    fn now(&self) -> Duration {
-        self.ensemble.now()
-    }
-
-    fn address(&self) -> String {
-        self.ensemble.address()
-    }
-
-    fn identity(&self) -> Identity {
-        self.ensemble.identity()
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        match self.drops_tasks.load(Ordering::Relaxed) {
-            true => std::future::ready(()).boxed(),
-            false => self.ensemble.task(work),
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_releases_go_one_by_one_where_tasks_are_dropped() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let drops_tasks = Arc::new(AtomicBool::new(false));
-    let ensemble = Arc::new(Taskless {
-        ensemble: simulation.ensemble("a"),
-        drops_tasks: drops_tasks.clone(),
-    });
-    let paths = (0..100).map(|lock| format!("/locks/{lock}")).collect();
-    let crowd = Crowd::on(simulation, ensemble, paths).await;
-    let holds = crowd.acquire().await;
-    let deletes = crowd.sent(RequestKind::Delete);
-    drops_tasks.store(true, Ordering::Relaxed);
-    assert_released(holds).await;
-    assert_eq!(crowd.sent(RequestKind::Delete), deletes + 100);
-    assert_eq!(crowd.standing(), [""; 0]);
-}
-
 /// The session is of one runtime, and the owners of its holds are of another.
 #[test]
 fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
@@ -527,7 +401,7 @@ fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
             ))
             .expect("a session opens");
         let lock = |lock| format!("/locks/{lock}");
-        let lock = |path| Queue::new(&session, lock(path), FirstAlone).expect("a good path");
+        let lock = |path| Queue::new(&session, lock(path), FIRST_ALONE).expect("a good path");
         let locks: Vec<_> = (0..100).map(lock).collect();
         let holds = other.block_on(join_all(locks.iter().map(|lock| lock.acquire())));
         let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();

@@ -1,16 +1,15 @@
 //! Creates that the server applies twice, and znodes that look like a contender's own.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Session};
+use zookeeper_recipes_core::{CreateMode, Queue};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, UsersClient, altered};
+use crate::support::{FIRST, lock, make};
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -24,12 +23,7 @@ async fn queue_behind(simulation: &Simulation, before: CreateMode) -> Queue {
 }
 
 async fn altered_queue(simulation: &Simulation, alterations: Alterations) -> Queue {
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations,
-    };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    Queue::new(&session.expect("a session opens"), "/lock", First).expect("a good path")
+    lock(&altered(simulation, "one", alterations).await, "/lock")
 }
 
 /// The paths of the contenders that were created.
@@ -54,7 +48,7 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
     assert_eq!(hold.node_path(), created[0]);
     hold.release().await.expect("it is held");
     let other = simulated_session(&simulation, "other").await;
-    let other = Queue::new(&other, "/lock", First).expect("a good path");
+    let other = Queue::new(&other, "/lock", FIRST).expect("a good path");
     let next = timeout(TIME, other.acquire()).await;
     let next = next.expect("nobody is before it").expect("it is free");
     next.release().await.expect("it is held");
@@ -65,8 +59,7 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
 async fn contender_whose_name_is_there_already_holds_by_its_znode() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
-    let made = administrator.create("/lock", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
+    make(&simulation, "/lock");
     let set = administrator.set_create_counter("/lock", i32::MAX);
     set.expect("it exists");
     let queue = queue_behind(&simulation, CreateMode::EphemeralSequential).await;
@@ -114,10 +107,7 @@ async fn begin(simulation: &Simulation, mut attempt: Pin<&mut impl Future>) {
 async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
     for closes in [false, true] {
         let simulation = Simulation::new(SimulationOptions::default());
-        let made = simulation
-            .administrator()
-            .create("/lock", b"", CreateMode::Persistent);
-        made.expect("an empty tree takes it");
+        make(&simulation, "/lock");
         let alterations = Alterations {
             doubles_creates: Some(CreateMode::PersistentSequential),
             // Nothing but its deletions would end the znodes of a session that is closed.

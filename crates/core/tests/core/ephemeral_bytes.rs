@@ -12,7 +12,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use crate::support::{First, everyone};
+use crate::support::{FIRST, everyone, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The least `jute.maxbuffer` that a session accepts.
@@ -27,9 +27,8 @@ async fn simulation() -> (Simulation, Session) {
         trace_limit: 0,
         ..SimulationOptions::default()
     });
-    let administrator = simulation.administrator();
-    let created = administrator.create(CHROOT, b"", CreateMode::Persistent);
-    created.expect("it is new");
+    let _administrator = simulation.administrator();
+    make(&simulation, CHROOT);
     let session = session(&simulation, "one").await;
     (simulation, session)
 }
@@ -60,7 +59,7 @@ fn long(number: usize) -> String {
 }
 
 fn queue(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, First).expect("a good path")
+    Queue::new(session, path, FIRST).expect("a good path")
 }
 
 /// Holds at paths with these numbers.

@@ -1,6 +1,5 @@
 //! Handoff without a read: what a waiter may conclude from its notifications.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +8,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
-    QueueView, Rule, RuleHints, Session, Verdict, WaitStrategy,
+    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Session, WaitStrategy,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support;
+use crate::support::{ByPlace, FIRST, FIRST_ALONE};
 
 /// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,36 +24,17 @@ enum WokenBy {
     Deletion,
 }
 
-#[derive(Debug)]
-struct First(WokenBy);
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        support::First.decide(view)
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for First {
-    fn holds_only_first(&self, _: &str) -> bool {
-        true
-    }
-
-    fn may_be_replaced(&self, _: &str) -> bool {
-        self.0 == WokenBy::Release
-    }
-}
-
 const PATH: &str = "/locks/handoff";
 const TICK: Duration = Duration::from_millis(500);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// A contender that is let in by this, and no other way.
+fn first(woken_by: WokenBy) -> ByPlace {
+    ByPlace {
+        may_be_replaced: woken_by == WokenBy::Release,
+        ..FIRST_ALONE
+    }
+}
 
 async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Queue, Meter) {
     let meter = Meter::default();
@@ -63,31 +42,8 @@ async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Qu
     let opened = Session::open(Arc::new(ensemble), ConnectOptions::new().tick(TICK)).await;
     let options = QueueOptions::new().mark_release(woken_by == WokenBy::Release);
     let session = opened.expect("a session opens");
-    let queue = Queue::with_options(&session, PATH, First(woken_by), options);
+    let queue = Queue::with_options(&session, PATH, first(woken_by), options);
     (queue.expect("a good path"), meter)
-}
-
-/// The loss watch of the holder reports the deletion of its own znode.
-#[tokio::test(start_paused = true)]
-async fn release_after_a_wait_asks_no_server_how_the_znode_was_deleted() {
-    let simulation = Simulation::default();
-    let (first, _) = queue(&simulation, "first", WokenBy::Deletion).await;
-    let (second, second_meter) = queue(&simulation, "second", WokenBy::Deletion).await;
-    let held = first.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn(async move { second.acquire().await });
-    sleep(Duration::from_secs(1)).await;
-    held.release().await.expect("it is held");
-    let waited = waiting.await.expect("no panic").expect("its turn");
-    // The meter counts the question as a probe. Right after a probe, no other is due for long.
-    let syncs = || second_meter.read().probes;
-    let probed = syncs();
-    while syncs() == probed {
-        sleep(Duration::from_millis(1)).await;
-    }
-    let before = syncs();
-    waited.release().await.expect("it is held");
-    sleep(Duration::from_millis(100)).await;
-    assert_eq!(syncs(), before);
 }
 
 /// One that waits, alone behind a holder.
@@ -181,15 +137,6 @@ async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
-    for (seed, woken_by) in each(200) {
-        let waiter = Waiter::new(seed, woken_by).await;
-        waiter.delete();
-        waiter.assert_is_not_let_in(seed).await;
-    }
-}
-
 /// The one before it goes, too, so that the waiter finds nobody there as it sets its watches.
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_going() {
@@ -263,36 +210,9 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn waiter_that_is_deleted_learns_it_while_the_holder_holds_on() {
-    for (_, woken_by) in each(1) {
-        let waiter = Waiter::new(0, woken_by).await;
-        waiter.delete();
-        let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
-        let outcome = outcome.expect("in time").expect("no panic");
-        assert_deleted(woken_by, &outcome);
-        assert!(waiter.hold.is_held());
-    }
-}
-
-/// Those behind it take that for its release.
+/// The super user writes to it before it is watched. Those behind it take that for its release.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_znode_is_written_to_learns_it() {
-    let waiter = Waiter::new(0, WokenBy::Release).await;
-    let administrator = waiter.simulation.administrator();
-    administrator
-        .set_data(&waiter.own, b"")
-        .expect("it is written");
-    let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
-    let outcome = outcome.expect("in time").expect("no panic");
-    let written =
-        matches!(&outcome, Err(Error::ContenderWritten { path, .. }) if *path == waiter.own);
-    assert!(written, "{outcome:?}");
-}
-
-/// The super user writes to it before it is watched.
-#[tokio::test(start_paused = true)]
-async fn waiter_whose_znode_is_written_to_at_once_learns_it() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
     let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
@@ -403,7 +323,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
     let options = QueueOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
-    let first = First(WokenBy::Deletion);
+    let first = first(WokenBy::Deletion);
     let waiter = Queue::with_options(waiter.session(), PATH, first, options).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn({
@@ -421,39 +341,16 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     assert!(hold.is_held());
 }
 
-/// Waits on the holder, also if other contenders are between the two.
-#[derive(Debug)]
-struct BehindTheHolder;
-
-impl Rule for BehindTheHolder {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(0),
-        })
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for BehindTheHolder {
-    fn holds_only_first(&self, _: &str) -> bool {
-        true
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
-    let queue = Queue::new(holder.session(), PATH, BehindTheHolder).expect("a good path");
+    // Each waits on the holder, also if other contenders are between the two.
+    let behind_the_holder = ByPlace {
+        waits_on: |me| (me > 0).then_some(0..1),
+        ..FIRST_ALONE
+    };
+    let queue = Queue::new(holder.session(), PATH, behind_the_holder).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let waiting: Vec<_> = (0..3)
         .map(|_| {
@@ -468,39 +365,17 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
     assert_eq!(held.count(), 1);
 }
 
-/// Never lets the first of all hold.
-#[derive(Debug)]
-struct NeverFirst;
-
-impl Rule for NeverFirst {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(Verdict::Wait {
-            on: (0..me).collect(),
-        })
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for NeverFirst {
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
-    let waiter = Queue::new(waiter.session(), PATH, NeverFirst).expect("a good path");
+    let never_first = ByPlace {
+        waits_on: |me| Some(0..me),
+        may_be_replaced: false,
+        ..FIRST
+    };
+    let waiter = Queue::new(waiter.session(), PATH, never_first).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(Duration::from_secs(1)).await;
@@ -518,7 +393,7 @@ async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
-    let waiter = Queue::new(waiter.session(), PATH, support::First).expect("a good path");
+    let waiter = Queue::new(waiter.session(), PATH, FIRST).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(Duration::from_secs(1)).await;

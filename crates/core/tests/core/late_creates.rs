@@ -5,38 +5,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Recipe, Session};
+use zookeeper_recipes_core::{Queue, Recipe};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, altered};
+use crate::support::{FIRST, make};
 
 const TIME: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_millis(500);
 
-async fn session(simulation: &Simulation, alterations: Alterations) -> Session {
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations,
-    };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    session.expect("a session opens")
-}
-
 /// A queue and a lock of a single znode, whose first create is applied late.
 async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
-    let made = simulation
-        .administrator()
-        .create("/lock", b"", CreateMode::Persistent);
-    made.expect("nothing is there");
+    make(simulation, "/lock");
     let alterations = Alterations {
         applies_late: Some(("/lock/", LATE)),
         ..Alterations::default()
     };
-    let session = session(simulation, alterations).await;
+    let session = altered(simulation, "one", alterations).await;
     match queues {
-        true => Box::new(Queue::new(&session, "/lock", First).expect("a good path")),
+        true => Box::new(Queue::new(&session, "/lock", FIRST).expect("a good path")),
         false => Box::new(SingleNodeLock::new(&session, "/lock/one").expect("a good path")),
     }
 }
@@ -75,8 +63,8 @@ async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
     let simulation = Simulation::new(SimulationOptions::default());
     let alterations = Alterations::default();
     let lists = alterations.lists.clone();
-    let session = session(&simulation, alterations).await;
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let session = altered(&simulation, "one", alterations).await;
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("it is free");
     hold.release().await.expect("it is held");
     *lists.lock().expect("no panic") = Some(Vec::new());
@@ -105,7 +93,7 @@ async fn parent_that_is_always_missing_is_created_ever_more_rarely() {
         lacks_parent_of: Some(("/lock/one", number.clone())),
         ..Alterations::default()
     };
-    let session = session(&simulation, alterations).await;
+    let session = altered(&simulation, "one", alterations).await;
     let lock = SingleNodeLock::new(&session, "/lock/one").expect("a good path");
     let never = lock.acquire_timeout(Duration::from_secs(10)).await;
     assert!(never.expect_err("it is not created").is_timeout());

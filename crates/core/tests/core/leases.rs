@@ -1,68 +1,13 @@
 //! Leases: what is held is lost before the ensemble lets go of it.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, NodePath, Queue, Session};
-use zookeeper_recipes_simulation::{
-    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_core::{ConnectOptions, Hold, NodePath, Queue, Session};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
-
-/// A process wakes, just before its session expires, on a follower that will report that to the
-/// leader too late.
-#[tokio::test(start_paused = true)]
-async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answers() {
-    for asleep in (2_000..5_000).step_by(20) {
-        let simulation = Simulation::new(SimulationOptions {
-            seed: asleep,
-            servers: 3,
-            session_timeout: Duration::from_secs(3),
-            tick: Duration::from_secs(1),
-            ..SimulationOptions::default()
-        });
-        let administrator = simulation.administrator();
-        let session = loop {
-            let session = simulated_session(&simulation, "a").await;
-            let server = administrator.server_of(session.id().expect("open"));
-            if server != Some(administrator.leader()) {
-                break session;
-            }
-        };
-        let held: Arc<Mutex<Option<Hold>>> = Arc::default();
-        let ended: Arc<Mutex<Option<bool>>> = Arc::default();
-        let (looked_at, seen) = (held.clone(), ended.clone());
-        let id = session.id().expect("open");
-        simulation.on_commit(move |committed| {
-            if matches!(committed.change, Change::SessionEnded { session, .. } if session == id) {
-                let hold = looked_at.lock().expect("no panic");
-                let still_held = hold.as_ref().is_some_and(|hold| hold.is_held());
-                *seen.lock().expect("no panic") = Some(still_held);
-            }
-        });
-
-        let process = simulation.process("a");
-        // An answer is under way, by which the connection survives.
-        let asleep_for = FaultKind::Asleep(Duration::from_millis(asleep));
-        let fault = Fault::new(asleep_for).of_process("a");
-        simulation.faults().inject(fault.on(RequestKind::Sync));
-        while !process.is_asleep() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let queue = Queue::new(&session, "/lock", First).expect("a good path");
-        let acquired = process.while_awake(queue.acquire()).await;
-        if let Ok(hold) = acquired {
-            *held.lock().expect("no panic") = Some(hold);
-        }
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let seen = *ended.lock().expect("no panic");
-        assert_ne!(seen, Some(true), "after {asleep} ms asleep it was held");
-        held.lock().expect("no panic").take();
-    }
-}
+use crate::support::{FIRST, make};
 
 #[tokio::test(start_paused = true)]
 async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_connection() {
@@ -104,14 +49,12 @@ async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
         tick,
         ..SimulationOptions::default()
     });
-    let administrator = simulation.administrator();
-    administrator
-        .create("/lock", b"", CreateMode::Persistent)
-        .expect("an empty tree takes it");
+    let _administrator = simulation.administrator();
+    make(&simulation, "/lock");
     let asked = Instant::now();
     let options = ConnectOptions::new().tick(tick);
     let session = Session::open(simulation.ensemble("a"), options).await;
-    let queue = Queue::new(&session.expect("a session opens"), "/lock", First);
+    let queue = Queue::new(&session.expect("a session opens"), "/lock", FIRST);
     let hold = queue.expect("a good path").acquire().await.expect("free");
     assert!(asked.elapsed() >= 3 * delay);
     // The margin is half a tick and a fortieth of the session timeout.
@@ -131,54 +74,9 @@ async fn held(
     }
     let session = Session::open(simulation.ensemble("a"), options).await;
     let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     (session, hold)
-}
-
-/// The silence that sessions with this timeout and tick tolerate, and the shortest rest of a lease
-/// while all is well: what is left if the servers fall silent at the worst moment.
-async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Duration, Duration) {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: timeout,
-        tick: Duration::from_millis(500),
-        network_delay: Duration::ZERO..=Duration::ZERO,
-        commit_delay: Duration::ZERO..=Duration::ZERO,
-        ..SimulationOptions::default()
-    });
-    let (session, hold) = held(&simulation, timeout, tick).await;
-    // The first confirmations come after a wait.
-    tokio::time::sleep(timeout * 2).await;
-    let mut left = Duration::MAX;
-    let end = Instant::now() + 4 * timeout;
-    while Instant::now() < end {
-        left = left.min(hold.remaining());
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    (session.tolerated_silence().expect("it is open"), left)
-}
-
-#[tokio::test(start_paused = true)]
-async fn session_tolerates_a_silence_at_its_worst_moment() {
-    let millis = Duration::from_millis;
-    for timeout in [2_000, 3_000, 4_000, 7_000, 10_000, 20_000].map(millis) {
-        for tick in [
-            None,
-            Some(millis(200)),
-            Some(millis(500)),
-            Some(millis(1_000)),
-        ] {
-            let (tolerated, left) = tolerated_and_left(timeout, tick).await;
-            assert!(
-                tolerated <= left + millis(10),
-                "{timeout:?} {tick:?}: {tolerated:?} {left:?}"
-            );
-            assert!(
-                left <= tolerated + timeout / 9,
-                "{timeout:?} {tick:?}: {tolerated:?} {left:?}"
-            );
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,51 +170,58 @@ fn terms() -> impl Iterator<Item = (Duration, Option<Duration>, Duration)> {
         .map(move |(timeout, tick, interval)| (millis(timeout), tick.map(millis), millis(interval)))
 }
 
-/// The answers that a silence has delayed are confirmed a wait after its end.
+/// What the documentation says of several silences: the share of each in the tolerated silence, in
+/// thousandths, and the pauses after it. The pauses are of a session timeout, a wait and an interval.
+type Silences = (
+    &'static str,
+    &'static [u32],
+    fn(Duration, Duration, Duration) -> Vec<Duration>,
+);
+
+const SILENCES: [Silences; 3] = [
+    // The answers that a silence has delayed are confirmed a wait after its end.
+    (
+        "each that is tolerated, and its end",
+        &[500, 900, 950, 990],
+        |timeout, _, _| vec![timeout],
+    ),
+    (
+        "two fifths, however soon they follow each other",
+        &[400],
+        |_, _, interval| {
+            let gaps = (0..20).map(|gap| Duration::from_millis(1) + interval * gap / 4);
+            gaps.collect()
+        },
+    ),
+    (
+        "each that is tolerated, with the wait and two tenths between them",
+        &[990],
+        |timeout, wait, interval| {
+            let more = (0..8).map(|more| wait + timeout / 5 + interval * more / 8);
+            more.collect()
+        },
+    ),
+];
+
 #[tokio::test(start_paused = true)]
-async fn tolerated_silence_ends_no_hold_also_not_after_its_end() {
-    for (timeout, tick, interval) in terms() {
-        for share in [500, 900, 950, 990] {
-            let probed = Probed::new(timeout, tick, interval).await;
-            for _ in 0..2 {
-                probed.silence(share).await;
+async fn tolerated_silences_end_no_hold() {
+    for (case, shares, pauses) in SILENCES {
+        for (timeout, tick, interval) in terms() {
+            let wait = timeout / 40 + tick.unwrap_or(timeout / 4);
+            for (share, pause) in shares.iter().flat_map(|share| {
+                pauses(timeout, wait, interval)
+                    .into_iter()
+                    .map(|it| (*share, it))
+            }) {
+                let probed = Probed::new(timeout, tick, interval).await;
+                for _ in 0..4 {
+                    probed.silence(share).await;
+                    tokio::time::sleep(pause).await;
+                }
                 tokio::time::sleep(timeout).await;
                 let held = probed.hold.is_held();
-                assert!(held, "{timeout:?} {tick:?}: {share} thousandths");
+                assert!(held, "{case}: {timeout:?} {tick:?} {share} {pause:?}");
             }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn silences_of_two_fifths_end_no_hold_however_soon_they_follow_each_other() {
-    for (timeout, tick, interval) in terms() {
-        for gap in 0..20 {
-            let probed = Probed::new(timeout, tick, interval).await;
-            for _ in 0..4 {
-                probed.silence(400).await;
-                tokio::time::sleep(Duration::from_millis(1) + interval * gap / 4).await;
-            }
-            tokio::time::sleep(timeout).await;
-            let held = probed.hold.is_held();
-            assert!(held, "{timeout:?} {tick:?}: gap {gap}/4 of {interval:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn tolerated_silences_end_no_hold_with_the_wait_and_two_tenths_between_them() {
-    for (timeout, tick, interval) in terms() {
-        let wait = timeout / 40 + tick.unwrap_or(timeout / 4);
-        for more in 0..8 {
-            let probed = Probed::new(timeout, tick, interval).await;
-            for _ in 0..4 {
-                probed.silence(990).await;
-                tokio::time::sleep(wait + timeout / 5 + interval * more / 8).await;
-            }
-            tokio::time::sleep(timeout).await;
-            let held = probed.hold.is_held();
-            assert!(held, "{timeout:?} {tick:?}: {more}/8 of {interval:?} more");
         }
     }
 }
@@ -378,7 +283,7 @@ async fn session_leaves_a_server_at_which_it_gets_no_lease() {
     let (simulation, session, lagging) =
         at_a_lagging_follower(SimulationOptions::default(), connect, 0.2).await;
     let timeout = session.timeout().expect("it is open");
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("another server answers");
     let server = simulation.administrator().server_of(hold.session_id());
@@ -396,7 +301,7 @@ async fn session_leaves_a_server_at_which_it_loses_each_hold() {
     };
     let connect = ConnectOptions::new().tick(tick);
     let (simulation, session, lagging) = at_a_lagging_follower(options, connect, 0.36).await;
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let mut lost = 0;
     let until_released = async {
         while queue

@@ -13,7 +13,7 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::{FirstAlone, everyone};
+use crate::support::{FIRST_ALONE, everyone, make};
 
 /// `jute.maxbuffer` without a configuration.
 const USUAL: usize = 0xf_ffff;
@@ -21,7 +21,7 @@ const USUAL: usize = 0xf_ffff;
 /// A session, and a hold that is suspended as soon as the connection breaks.
 async fn session_that_holds(simulation: &Simulation) -> (Session, Hold) {
     let session = simulated_session(simulation, "one").await;
-    let steady = Queue::new(&session, "/steady", FirstAlone).expect("a good path");
+    let steady = Queue::new(&session, "/steady", FIRST_ALONE).expect("a good path");
     let hold = steady.acquire().await.expect("nobody is before it");
     (session, hold)
 }
@@ -34,7 +34,7 @@ fn recipes(
     acl: &[Acl],
 ) -> [Result<Box<dyn Recipe>, InvalidInput>; 2] {
     let queue = QueueOptions::new().data(data).acl(acl);
-    let queue = Queue::with_options(session, path, FirstAlone, queue);
+    let queue = Queue::with_options(session, path, FIRST_ALONE, queue);
     let single_node = SingleNodeOptions::new().data(data).acl(acl);
     let single_node = SingleNodeLock::with_options(session, path, single_node);
     [
@@ -218,19 +218,17 @@ async fn option_that_cannot_work_is_refused_without_the_credentials() {
 #[tokio::test(start_paused = true)]
 async fn list_that_is_too_long_is_one_clear_error_and_the_session_continues() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let administrator = simulation.administrator();
-    let created = administrator.create("/queue", b"", CreateMode::Persistent);
-    created.expect("an empty tree takes it");
+    let _administrator = simulation.administrator();
+    make(&simulation, "/queue");
     let long = "x".repeat(32_000);
     for number in 0..2_100 {
         let child = format!("/queue/{long}{number}");
-        let created = administrator.create(&child, b"", CreateMode::Persistent);
-        created.expect("it is free");
+        make(&simulation, &child);
     }
     let session = simulated_session(&simulation, "one").await;
-    let elsewhere = Queue::new(&session, "/elsewhere", FirstAlone).expect("a good path");
+    let elsewhere = Queue::new(&session, "/elsewhere", FIRST_ALONE).expect("a good path");
     let held = elsewhere.acquire().await.expect("nobody is before it");
-    let queue = Queue::new(&session, "/queue", FirstAlone).expect("a good path");
+    let queue = Queue::new(&session, "/queue", FIRST_ALONE).expect("a good path");
     let refused = queue.acquire().await.expect_err("no list can be read");
     let too_long = matches!(
         &refused,

@@ -1,26 +1,29 @@
-//! Holds that are lost: nobody is kept waiting for their owners.
+//! Holds that are lost: each report names one reason, and nobody is kept waiting for their owners.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Ended, Error, ErrorKind, Hold, HoldState, LossReason, Queue,
-    QueueOptions, Recipe, RecipeExt, Session, SessionEnd, SessionState,
+    ConnectOptions, CreateMode, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions,
+    Recipe, RecipeExt, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use crate::altered_ensemble::{Alterations, Altered, Call};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, Call, altered};
+use crate::support::{FIRST, lock, make};
 
 const TICK: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const EXPIRED: LossReason = LossReason::Session(SessionEnd::Expired);
+const OPEN: LossReason = LossReason::DeletedOrSessionOver;
 
 fn simulation(servers: usize) -> Simulation {
     Simulation::new(SimulationOptions {
@@ -43,26 +46,14 @@ async fn simulated() -> (Simulation, Session) {
     (simulation, session)
 }
 
-/// A session, and what is called before the server hears of its end.
-async fn session_with_a_call_at_its_end() -> (Session, Call) {
-    let alterations = Alterations::default();
-    let at_end = alterations.at_end.clone();
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation(1).ensemble("one"),
-        alterations,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    (session.expect("a session opens"), at_end)
-}
-
 fn queue(session: &Session) -> Queue {
-    Queue::new(session, "/locks/a", First).expect("a good path")
+    lock(session, "/locks/a")
 }
 
 /// A queue whose clones wait for each other within the process.
 fn local_queue(session: &Session) -> Queue {
     let options = QueueOptions::new().one_contender();
-    Queue::with_options(session, "/locks/a", First, options).expect("a good path")
+    Queue::with_options(session, "/locks/a", FIRST, options).expect("a good path")
 }
 
 async fn hold(queue: &Queue) -> Hold {
@@ -83,10 +74,256 @@ async fn lapse(simulation: &Simulation, process: &str, hold: &Hold) {
     assert_eq!(hold.lost().await, LossReason::LeaseElapsed);
 }
 
+fn lost_for<T>(outcome: &Result<T, Error>) -> Option<LossReason> {
+    match outcome {
+        Err(Error::Lost { reason, .. }) => Some(*reason),
+        _ => None,
+    }
+}
+
+/// The hold of a process that has a watch on its znode.
+struct Watched {
+    simulation: Simulation,
+    session: Session,
+    hold: Hold,
+}
+
+impl Watched {
+    async fn new() -> Watched {
+        let (simulation, session) = simulated().await;
+        let hold = hold(&queue(&session)).await;
+        let administrator = simulation.administrator();
+        let is_watched = || {
+            let watches = administrator.watches();
+            watches.iter().any(|it| it.path == hold.node_path())
+        };
+        while !is_watched() {
+            sleep(MILLISECOND).await;
+        }
+        Watched {
+            simulation,
+            session,
+            hold,
+        }
+    }
+
+    fn expire(&self) {
+        let administrator = self.simulation.administrator();
+        administrator.expire(self.hold.session_id());
+    }
+
+    fn delete(&self) {
+        let administrator = self.simulation.administrator();
+        let deleted = administrator.delete(self.hold.node_path());
+        deleted.expect("it exists");
+    }
+
+    /// Delays the answer to the question if the session lasts by this time.
+    fn answer_late(&self, late: Duration) {
+        let fault = Fault::new(FaultKind::ReplyLate(late)).on(RequestKind::Sync);
+        self.simulation.faults().inject(fault);
+    }
+
+    /// Waits until the hold is not held, without a question for the reason.
+    async fn until_not_held(&self) {
+        while self.hold.is_held() {
+            sleep(MILLISECOND).await;
+        }
+    }
+
+    async fn until_the_session_is_replaced(&self) {
+        while self.session.id() == Some(self.hold.session_id()) {
+            sleep(MILLISECOND).await;
+        }
+    }
+
+    /// Each report of the loss, also after the session is over, names this reason.
+    async fn assert_lost_for(self, case: &str, reason: LossReason) {
+        let (hold, view) = (&self.hold, self.hold.view());
+        let state = HoldState::Lost(reason);
+        let lost = timeout(TIMEOUT * 3, hold.lost()).await;
+        assert_eq!(lost, Ok(reason), "{case}: lost()");
+        assert_eq!(hold.state(), state, "{case}: state()");
+        assert_eq!(view.ended().await, Ended::Lost(reason), "{case}: ended()");
+        self.expire();
+        self.until_the_session_is_replaced().await;
+        assert_eq!(hold.state(), state, "{case}: state(), later");
+        assert_eq!(hold.lost().await, reason, "{case}: lost(), later");
+        let began = Instant::now();
+        let released = self.hold.release().await;
+        assert!(began.elapsed() < 5 * MILLISECOND, "{case}: at once");
+        assert_eq!(lost_for(&released), Some(reason), "{case}: release()");
+        let error = released.expect_err("it is lost");
+        assert!(!error.is_retryable(), "{case}: {error}");
+        assert_eq!(view.state(), state, "{case}: a view's state()");
+    }
+}
+
+/// Loses the hold, and returns the reason.
+type Loss = for<'a> fn(&'a Watched) -> BoxFuture<'a, LossReason>;
+
+/// The lease runs out in a pause, and the znode is deleted with the session before the process
+/// continues.
+async fn pause(it: &Watched) {
+    it.simulation.process("one").sleep(TIMEOUT * 2);
+    sleep(TIMEOUT * 2 - MILLISECOND).await;
+}
+
+/// A report that cannot wait names what is known.
+async fn asked_before_it_is_known(it: &Watched) -> LossReason {
+    it.until_not_held().await;
+    assert_eq!(it.hold.state(), HoldState::Lost(OPEN));
+    OPEN
+}
+
+const LOSSES: [(&str, Loss); 8] = [
+    ("an expiry is no deletion by another client", |it| {
+        it.expire();
+        async { EXPIRED }.boxed()
+    }),
+    ("a deletion stays one when the session ends", |it| {
+        it.delete();
+        async { LossReason::Deleted }.boxed()
+    }),
+    ("a lapse in a pause, and somebody asks first", |it| {
+        let lapses = async move {
+            pause(it).await;
+            let lapsed = LossReason::LeaseElapsed;
+            assert_eq!(it.hold.state(), HoldState::Lost(lapsed));
+            lapsed
+        };
+        lapses.boxed()
+    }),
+    ("a lapse in a pause, and nobody asks", |it| {
+        let lapses = async move {
+            pause(it).await;
+            it.until_the_session_is_replaced().await;
+            LossReason::LeaseElapsed
+        };
+        lapses.boxed()
+    }),
+    ("the lease would have ended after the session", |it| {
+        let outage = it.hold.remaining() / 2;
+        it.simulation.process("one").partition(outage);
+        it.expire();
+        let ends = async move {
+            it.until_not_held().await;
+            sleep(TIMEOUT * 2).await;
+            EXPIRED
+        };
+        ends.boxed()
+    }),
+    ("an expiry, asked for before it is known", |it| {
+        it.expire();
+        asked_before_it_is_known(it).boxed()
+    }),
+    ("a deletion, asked for before it is known", |it| {
+        it.delete();
+        asked_before_it_is_known(it).boxed()
+    }),
+    // The documented limit for a deletion by hand is a sixth of the timeout.
+    ("a deletion, and no server answers in time", |it| {
+        it.answer_late(TIMEOUT / 2);
+        it.delete();
+        let open = async move {
+            it.until_not_held().await;
+            let began = Instant::now();
+            it.hold.lost().await;
+            assert!(began.elapsed() <= TIMEOUT / 20 + MILLISECOND);
+            OPEN
+        };
+        open.boxed()
+    }),
+];
+
+#[tokio::test(start_paused = true)]
+async fn each_report_of_a_loss_names_its_one_reason() {
+    for (case, lose) in LOSSES {
+        let watched = Watched::new().await;
+        let reason = lose(&watched).await;
+        watched.assert_lost_for(case, reason).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_not_held_at_once_after_a_deletion_and_names_the_reason_after_an_answer() {
+    const LATE: Duration = Duration::from_millis(300);
+    let watched = Watched::new().await;
+    watched.answer_late(LATE);
+    let worked_at = Arc::new(Mutex::new(Instant::now()));
+    let noted = worked_at.clone();
+    let work = async move {
+        loop {
+            *noted.lock().expect("no panic") = Instant::now();
+            sleep(MILLISECOND).await;
+        }
+    };
+    watched.delete();
+    let began = Instant::now();
+    let not_held = async {
+        watched.until_not_held().await;
+        assert!(began.elapsed() < LATE / 3, "{:?}", began.elapsed());
+        assert_eq!(watched.hold.remaining(), Duration::ZERO);
+    };
+    let worked: (Result<(), _>, ()) = tokio::join!(watched.hold.run_until_lost(work), not_held);
+    assert_eq!(worked.0, Err(LossReason::Deleted));
+    let worked = *worked_at.lock().expect("no panic") - began;
+    assert!(worked < LATE / 3 && began.elapsed() >= LATE, "{worked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_after_a_deletion_waits_for_the_reason() {
+    let watched = Watched::new().await;
+    watched.expire();
+    watched.until_not_held().await;
+    assert_eq!(lost_for(&watched.hold.release().await), Some(EXPIRED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_write_names_the_reason_that_its_hold_has() {
+    let watched = Watched::new().await;
+    let lapses = watched.hold.remaining() + MILLISECOND;
+    watched.simulation.process("one").partition(lapses);
+    sleep(lapses).await;
+    // The session deletes the znode of the lost hold.
+    sleep(TIMEOUT / 2).await;
+    let written = watched.hold.transaction().delete("/none").commit().await;
+    assert_eq!(lost_for(&written), Some(LossReason::LeaseElapsed));
+}
+
+/// The session ends while its client reconnects. The servers delete its znodes, and close the
+/// connection that has just been confirmed.
+#[tokio::test(start_paused = true)]
+async fn attempt_whose_session_ends_during_a_reconnect_blames_no_other_client() {
+    for seed in 0..400 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            network_delay: MILLISECOND..=MILLISECOND * 20,
+            follower_lag: Duration::ZERO..=Duration::ZERO,
+            ..SimulationOptions::default()
+        });
+        let [holder, waiter] = [
+            open(&simulation, "holder").await,
+            open(&simulation, "waiter").await,
+        ];
+        let _held = hold(&queue(&holder)).await;
+        let waiting = queue(&waiter);
+        let waiting = tokio::spawn(async move { waiting.acquire().await });
+        sleep(Duration::from_secs(1)).await;
+        simulation.process("waiter").disconnect();
+        sleep(MILLISECOND * (seed as u32 % 80)).await;
+        let session = waiter.id().expect("it is open");
+        simulation.administrator().expire(session);
+        let failed = waiting.await.expect("no panic").expect_err("it is over");
+        let is_over = matches!(failed, Error::SessionOver { .. });
+        assert!(is_over, "{seed}: {failed}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_and_kept_bars_nobody() {
-    let simulation = simulation(1);
-    let one = open(&simulation, "one").await;
+    let (simulation, one) = simulated().await;
     let two = open(&simulation, "two").await;
     let kept = hold(&local_queue(&one)).await;
     let takes_a_turn =
@@ -104,42 +341,14 @@ async fn hold_that_is_lost_and_kept_bars_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
-    let (simulation, session) = simulated().await;
-    let queue = local_queue(&session);
-    let kept = hold(&queue).await;
-    let waiting = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.acquire().await }
-    });
-    sleep(Duration::from_secs(1)).await;
-    simulation
-        .administrator()
-        .expire(session.id().expect("open"));
-    kept.lost().await;
-    let attempt = timeout(Duration::from_secs(60), waiting).await;
-    let attempt = attempt.expect("in time").expect("no panic");
-    // It began in the session that is over.
-    assert!(
-        matches!(attempt, Err(Error::SessionOver { .. })),
-        "{attempt:?}"
-    );
-    session.wait_connected().await.expect("a new session");
-    assert!(queue.try_acquire().await.expect("a look").is_some());
-    drop(kept);
-}
-
-#[tokio::test(start_paused = true)]
 async fn turn_of_a_lost_hold_goes_to_one_waiter_and_once() {
     let (simulation, session) = simulated().await;
     let queue = local_queue(&session);
     let kept = hold(&queue).await;
-    let waiting: Vec<_> = (0..3)
-        .map(|_| {
-            let queue = queue.clone();
-            tokio::spawn(async move { queue.acquire().await })
-        })
-        .collect();
+    let waiting = [(); 3].map(|()| {
+        let queue = queue.clone();
+        tokio::spawn(async move { queue.acquire().await })
+    });
     sleep(TIMEOUT).await;
     lapse(&simulation, "one", &kept).await;
     let administrator = simulation.administrator();
@@ -153,48 +362,12 @@ async fn turn_of_a_lost_hold_goes_to_one_waiter_and_once() {
     assert_eq!(held.count(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
-    let (simulation, session) = simulated().await;
-    let queue = local_queue(&session);
-    let kept = hold(&queue).await;
-    sleep(TIMEOUT).await;
-    lapse(&simulation, "one", &kept).await;
-    sleep(TIMEOUT).await;
-    let tried = queue.try_acquire().await.expect("a look").expect("free");
-    let waits = waits(&queue);
-    sleep(TIMEOUT).await;
-    lapse(&simulation, "one", &tried).await;
-    sleep(TIMEOUT).await;
-    assert!(queue.try_acquire().await.expect("a look").is_none());
-    assert!(waits.await.expect("its turn").is_held());
-    drop((kept, tried));
-}
-
-#[tokio::test(start_paused = true)]
-async fn try_takes_the_turn_of_a_lost_hold_behind_waiters_that_gave_up() {
-    let (simulation, session) = simulated().await;
-    let queue = local_queue(&session);
-    let kept = hold(&queue).await;
-    for _ in 0..3 {
-        let gave_up = queue.acquire_timeout(TIMEOUT).await.map(drop);
-        assert!(matches!(gave_up, Err(Error::DeadlineElapsed { .. })));
-    }
-    lapse(&simulation, "one", &kept).await;
-    session.wait_connected().await.expect("a server answers");
-    // The session deletes the znode of the lost hold.
-    sleep(TIMEOUT).await;
-    assert!(queue.try_acquire().await.expect("a look").is_some());
-    drop(kept);
-}
-
 /// Its session's runtime has no time for it.
 #[tokio::test(start_paused = true)]
 async fn loss_is_reported_in_time_though_the_session_is_blocked() {
     let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
-    let process = simulation.process("one");
-    process.block_sessions(TIMEOUT * 2);
+    simulation.process("one").block_sessions(TIMEOUT * 2);
     let reported = tokio::select! {
         // The sleep comes first: any poll of the hold looks at the clock and reports the loss.
         biased;
@@ -215,20 +388,24 @@ async fn attempt_that_waits_ends_with_its_session() {
     assert!(waiting.is_err(), "{waiting:?}");
     session.close().await;
     let outcome = timeout(TIMEOUT, waits).await.expect("in time");
-    assert!(
-        matches!(outcome, Err(Error::SessionOver { .. })),
-        "{outcome:?}"
-    );
+    let is_over = matches!(outcome, Err(Error::SessionOver { .. }));
+    assert!(is_over, "{outcome:?}");
 }
 
-/// Its owner is of another runtime, and hears of it at once.
-#[test]
-fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
+/// A session of a runtime, and a hold of it whose owner is of another runtime.
+fn held_in_another_runtime() -> ([tokio::runtime::Runtime; 2], Session, Hold) {
     let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
     let (own, other) = (runtime(), runtime());
     let simulation = other.block_on(async { simulation(1) });
     let session = own.block_on(open(&simulation, "one"));
     let held = other.block_on(hold(&queue(&session)));
+    ([own, other], session, held)
+}
+
+/// Its owner hears of it at once.
+#[test]
+fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
+    let ([own, other], _session, held) = held_in_another_runtime();
     own.shutdown_background();
     let reason = other.block_on(held.lost());
     assert!(matches!(reason, LossReason::Session(_)), "{reason:?}");
@@ -236,11 +413,7 @@ fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
 
 #[test]
 fn session_is_over_when_its_runtime_shuts_down() {
-    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
-    let (own, other) = (runtime(), runtime());
-    let simulation = other.block_on(async { simulation(1) });
-    let session = own.block_on(open(&simulation, "one"));
-    let held = other.block_on(hold(&queue(&session)));
+    let ([own, other], session, held) = held_in_another_runtime();
     drop(own);
     let over = SessionState::Ended(SessionEnd::Closed);
     assert_eq!(session.state(), over);
@@ -260,53 +433,6 @@ fn session_is_over_when_its_runtime_shuts_down() {
         assert!(over, "{acquired:?}");
         timeout(TIMEOUT, session.close()).await.expect("at once");
     });
-}
-
-#[tokio::test(start_paused = true)]
-async fn release_of_a_lost_hold_says_so_at_once() {
-    let (simulation, session) = simulated().await;
-    let held = hold(&queue(&session)).await;
-    simulation.process("one").partition(TIMEOUT);
-    held.lost().await;
-    let began = Instant::now();
-    let released = held.release().await;
-    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    assert!(began.elapsed() < Duration::from_millis(5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable() {
-    let (simulation, session) = simulated().await;
-    let expired = hold(&queue(&session)).await;
-    let administrator = simulation.administrator();
-    administrator.expire(session.id().expect("open"));
-    expired.lost().await;
-    let error = expired.release().await.expect_err("it is lost");
-    assert_eq!(error.kind(), ErrorKind::SessionOver, "{error}");
-    assert!(!error.is_retryable(), "{error}");
-    session.wait_connected().await.expect("a new session");
-    let deleted = hold(&queue(&session)).await;
-    sleep(TIMEOUT).await;
-    administrator
-        .delete(deleted.node_path())
-        .expect("it is there");
-    deleted.lost().await;
-    let error = deleted.release().await.expect_err("it is lost");
-    assert_eq!(error.kind(), ErrorKind::HoldEnded, "{error}");
-    assert!(!error.is_retryable(), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn next_task_of_the_process_holds_after_the_release_of_a_lost_hold() {
-    let (simulation, session) = simulated().await;
-    let queue = local_queue(&session);
-    let held = hold(&queue).await;
-    let waits = waits(&queue);
-    sleep(TIMEOUT).await;
-    lapse(&simulation, "one", &held).await;
-    let released = held.release().await;
-    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    assert!(waits.await.expect("its turn").is_held());
 }
 
 /// The process may pause before the task is polled.
@@ -346,25 +472,8 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     let _next = hold(&queue).await;
     assert_eq!(view.state(), released);
     let refused = late.commit().await;
-    assert!(
-        matches!(refused, Err(Error::Released { .. })),
-        "{refused:?}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of() {
-    let (simulation, session) = simulated().await;
-    let held = hold(&queue(&session)).await;
-    let view = held.view();
-    simulation
-        .administrator()
-        .delete(held.node_path())
-        .expect("it exists");
-    let reason = held.lost().await;
-    drop(held);
-    assert_eq!(view.ended().await, Ended::Lost(reason));
-    assert_eq!(reason, LossReason::Deleted);
+    let is_refused = matches!(refused, Err(Error::Released { .. }));
+    assert!(is_refused, "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -392,12 +501,7 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
         administrator.delete(hold.node_path()).expect("it exists");
         std::future::pending::<()>()
     });
-    let lost = lost.await;
-    let reason = LossReason::Deleted;
-    assert!(
-        matches!(&lost, Err(Error::Lost { reason: it, .. }) if *it == reason),
-        "{lost:?}"
-    );
+    assert_eq!(lost_for(&lost.await), Some(LossReason::Deleted));
     let contenders = recipe.contenders().await.expect("a look");
     assert!(contenders.is_empty(), "{contenders:?}");
 }
@@ -406,15 +510,13 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
 #[tokio::test(start_paused = true)]
 async fn guarded_write_is_refused_once_the_znode_has_gone() {
     let (simulation, session) = simulated().await;
-    let administrator = simulation.administrator();
-    administrator
-        .create("/data", b"", CreateMode::Persistent)
-        .expect("an empty tree takes it");
+    make(&simulation, "/data");
     let held = hold(&queue(&session)).await;
+    let administrator = simulation.administrator();
     administrator.delete(held.node_path()).expect("it exists");
     let write = held.transaction().set_data("/data", b"late");
     let write = write.commit().await;
-    assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
+    assert!(lost_for(&write).is_some(), "{write:?}");
 }
 
 /// No watch is set yet that could report the deletion.
@@ -428,23 +530,8 @@ async fn release_reports_that_another_client_has_deleted_the_znode() {
         let deleted = simulation.administrator().delete(held.node_path());
         deleted.expect("it exists");
         let released = held.release().await;
-        let reason = LossReason::Deleted;
-        assert!(
-            matches!(&released, Err(Error::Lost { reason: it, .. }) if *it == reason),
-            "{released:?}"
-        );
+        assert_eq!(lost_for(&released), Some(LossReason::Deleted));
     }
-}
-
-/// The first deletion was applied, and its answer was lost.
-#[tokio::test(start_paused = true)]
-async fn release_whose_answer_is_lost_is_no_loss() {
-    let (simulation, session) = simulated().await;
-    let held = hold(&queue(&session)).await;
-    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Delete);
-    simulation.faults().inject(lost);
-    held.release().await.expect("it was held to its end");
-    assert_eq!(simulation.faults().waiting(), 0, "it was met");
 }
 
 /// The server gets the close behind the write.
@@ -458,31 +545,10 @@ async fn guarded_write_that_is_sent_before_its_session_is_closed_has_an_unknown_
     assert!((&mut write).now_or_never().is_none(), "it is under way");
     session.close().await;
     let write = write.await;
-    assert!(
-        matches!(write, Err(Error::OutcomeUnknown { .. })),
-        "{write:?}"
-    );
+    let is_open = matches!(write, Err(Error::OutcomeUnknown { .. }));
+    assert!(is_open, "{write:?}");
     let children = simulation.administrator().children("/");
     assert!(children.contains(&"written".to_owned()), "{children:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn attempt_that_is_dropped_before_its_create_is_answered_leaves_nothing() {
-    let (simulation, session) = simulated().await;
-    let queue = queue(&session);
-    hold(&queue).await.release().await.expect("it is held");
-    let late = FaultKind::ReplyLate(Duration::from_secs(1));
-    let late = Fault::new(late).on(RequestKind::Create);
-    simulation.faults().inject(late);
-    let attempt = queue.acquire_timeout(Duration::from_millis(500)).await;
-    assert!(
-        matches!(attempt, Err(Error::DeadlineElapsed { .. })),
-        "{attempt:?}"
-    );
-    let standing = || simulation.administrator().children("/locks/a").len();
-    assert_eq!(standing(), 1, "it was created");
-    sleep(TIMEOUT).await;
-    assert_eq!(standing(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -492,8 +558,8 @@ async fn release_in_an_outage_ends_with_the_lease() {
     simulation.process("one").partition(TIMEOUT * 2);
     let (began, remaining) = (Instant::now(), held.remaining());
     let released = held.release().await;
-    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    assert!(began.elapsed() < remaining + Duration::from_millis(5));
+    assert!(lost_for(&released).is_some(), "{released:?}");
+    assert!(began.elapsed() < remaining + 5 * MILLISECOND);
 }
 
 /// A follower reports to the leader only every half tick which sessions it has heard of.
@@ -513,11 +579,8 @@ async fn one_answer_after_a_pause_does_not_keep_a_hold() {
                 }
             };
             let id = session.id().expect("open");
-            let held = std::sync::Arc::new(hold(&queue(&session)).await);
-            let (asked, was_held) = (
-                held.clone(),
-                std::sync::Arc::new(std::sync::Mutex::new(false)),
-            );
+            let held = Arc::new(hold(&queue(&session)).await);
+            let (asked, was_held) = (held.clone(), Arc::new(Mutex::new(false)));
             let seen = was_held.clone();
             simulation.on_commit(move |committed| {
                 if matches!(committed.change, Change::SessionEnded { session, .. } if session == id)
@@ -526,10 +589,9 @@ async fn one_answer_after_a_pause_does_not_keep_a_hold() {
                 }
             });
             sleep(TIMEOUT / 2 + Duration::from_millis(phase / 3)).await;
-            simulation
-                .process("one")
-                .sleep(Duration::from_millis(pause));
-            sleep(Duration::from_millis(pause + 12)).await;
+            let pause = Duration::from_millis(pause);
+            simulation.process("one").sleep(pause);
+            sleep(pause + Duration::from_millis(12)).await;
             let server = administrator.server_of(id).unwrap_or(1);
             simulation.faults().cut_off_from_leader(server, TIMEOUT * 3);
             sleep(TIMEOUT * 2).await;
@@ -542,7 +604,7 @@ async fn one_answer_after_a_pause_does_not_keep_a_hold() {
 
 /// What ClickHouse Keeper does at every reconnect.
 #[tokio::test(start_paused = true)]
-async fn reconnect_into_another_session_ends_the_session_and_its_holds() {
+async fn reconnect_into_another_session_ends_the_session_and_its_attempts() {
     let simulation = Simulation::new(SimulationOptions {
         tick: TICK,
         session_timeout: TIMEOUT,
@@ -552,37 +614,24 @@ async fn reconnect_into_another_session_ends_the_session_and_its_holds() {
     let session = open(&simulation, "one").await;
     let before = session.id();
     let held = hold(&queue(&session)).await;
+    let waiting = queue(&session);
+    let waiting = tokio::spawn(async move { waiting.acquire().await });
+    sleep(Duration::from_secs(1)).await;
     simulation.process("one").disconnect();
     let reason = timeout(TIMEOUT / 5, held.lost()).await;
     assert!(matches!(reason, Ok(LossReason::Session(_))), "{reason:?}");
+    let waited = waiting.await.expect("no panic");
+    let is_over = matches!(waited, Err(Error::SessionOver { .. }));
+    assert!(is_over, "{waited:?}");
     let reopened = timeout(TIMEOUT, async {
         while !matches!(session.state(), SessionState::Connected(id) if Some(id) != before) {
             sleep(Duration::from_millis(10)).await;
         }
     });
     reopened.await.expect("a new session opens");
-    // The znode of the old session exists until its timeout.
+    // The znodes of the old session exist until its timeout.
     let next = timeout(TIMEOUT + TICK * 2, queue(&session).acquire()).await;
     drop(next.expect("in time").expect("it is free in the end"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn hold_survives_a_reconnect_within_its_lease() {
-    let simulation = simulation(3);
-    let session = open(&simulation, "one").await;
-    let held = hold(&queue(&session)).await;
-    for _ in 0..20 {
-        sleep(Duration::from_millis(700)).await;
-        simulation.process("one").disconnect();
-    }
-    sleep(TIMEOUT * 3).await;
-    assert!(held.is_held(), "{held:?}");
-    // The proofs of the session are gone.
-    let path = queue(&session);
-    let children = simulation.administrator().children(path.path().as_str());
-    assert_eq!(children.len(), 1, "{children:?}");
-    let server = session.server(path.path()).await.expect("a session");
-    assert_eq!(server.state(), ConnectionState::Connected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -624,20 +673,15 @@ async fn lapse_costs_the_holds_before_it_and_no_other() {
 async fn child_of_another_recipe_is_an_error_that_names_it() {
     let (simulation, session) = simulated().await;
     let administrator = simulation.administrator();
-    for parent in ["/locks", "/locks/a"] {
-        administrator
-            .create(parent, b"", CreateMode::Persistent)
-            .expect("a good path");
-    }
+    make(&simulation, "/locks");
+    make(&simulation, "/locks/a");
     let stranger = "/locks/a/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-__WRIT__";
     administrator
         .create(stranger, b"", CreateMode::PersistentSequential)
         .expect("a good path");
     // Children of no recipe, listed before it and after it.
-    for other in ["/locks/a/A", "/locks/a/z"] {
-        let created = administrator.create(other, b"", CreateMode::Persistent);
-        created.expect("a good path");
-    }
+    make(&simulation, "/locks/a/A");
+    make(&simulation, "/locks/a/z");
     for attempt in [
         queue(&session).acquire().await.map(drop),
         queue(&session).try_acquire().await.map(drop),
@@ -653,105 +697,43 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     assert_eq!(administrator.children("/locks/a").len(), 3);
 }
 
+/// A session, and what is called before the server hears of its end.
+async fn session_with_a_call_at_its_end(simulation: &Simulation) -> (Session, Call) {
+    let alterations = Alterations::default();
+    let at_end = alterations.at_end.clone();
+    (altered(simulation, "one", alterations).await, at_end)
+}
+
 /// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.
 #[tokio::test(start_paused = true)]
-async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
-    let (session, at_end) = session_with_a_call_at_its_end().await;
+async fn hold_is_lost_and_reported_before_the_server_hears_of_the_end_of_its_session() {
+    let (session, at_end) = session_with_a_call_at_its_end(&simulation(1)).await;
     // Nothing but the session keeps the `ServerSession`: the loss watch is not set yet.
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
-    at_end.set(move || sender.send(view.state()).expect("it is awaited"));
-    session.close().await;
-    let state = at_the_drop.await.expect("the ServerSession is dropped");
-    assert_eq!(
-        state,
-        HoldState::Lost(LossReason::Session(SessionEnd::Closed))
-    );
-}
-
-/// Events and health checks report the loss from then on.
-#[tokio::test]
-async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
-    const MEANWHILE: Duration = Duration::from_millis(20);
-    let (session, at_end) = session_with_a_call_at_its_end().await;
-    let held = hold(&queue(&session)).await;
-    let view = held.view();
-    let (sender, at_the_drop) = oneshot::channel();
     at_end.set(move || {
-        std::thread::sleep(MEANWHILE);
-        let kept = view.kept_after_loss();
-        sender.send(kept).expect("it is awaited");
+        let seen = (view.state(), view.kept_after_loss().is_some());
+        sender.send(seen).expect("it is awaited");
     });
     session.close().await;
-    let kept = at_the_drop.await.expect("the ServerSession is dropped");
-    assert!(kept >= Some(MEANWHILE), "{kept:?}");
-}
-
-/// The deletions and transactions of a session that loses one hold by a lapse.
-async fn deletions_at_a_lapse(released: usize) -> u64 {
-    let (simulation, session) = simulated().await;
-    for _ in 0..released {
-        let short = hold(&queue(&session)).await;
-        short.release().await.expect("it is held");
-    }
-    let lost = hold(&queue(&session)).await;
-    sleep(TIMEOUT).await;
-    let deletions = || {
-        let counters = simulation.counters();
-        counters.requests(RequestKind::Delete) + counters.requests(RequestKind::Transact)
-    };
-    let before = deletions();
-    lapse(&simulation, "one", &lost).await;
-    sleep(TIMEOUT).await;
-    assert_eq!(simulation.administrator().children("/locks/a"), [""; 0]);
-    deletions() - before
-}
-
-#[tokio::test(start_paused = true)]
-async fn lapse_costs_no_request_for_a_hold_that_was_released() {
-    assert_eq!(
-        deletions_at_a_lapse(10).await,
-        deletions_at_a_lapse(0).await
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn hold_whose_znode_somebody_has_deleted_is_dropped_without_a_request() {
-    let (simulation, session) = simulated().await;
-    let held = hold(&queue(&session)).await;
-    sleep(Duration::from_secs(5)).await;
-    let administrator = simulation.administrator();
-    administrator.delete(held.node_path()).expect("it exists");
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(held.state(), HoldState::Lost(LossReason::Deleted));
-    let deletions = || simulation.counters().requests(RequestKind::Delete);
-    let before = deletions();
-    drop(held);
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(deletions(), before);
+    let seen = at_the_drop.await.expect("the ServerSession is dropped");
+    let closed = LossReason::Session(SessionEnd::Closed);
+    assert_eq!(seen, (HoldState::Lost(closed), true));
 }
 
 /// The servers have expired the session, so nobody closes it.
 #[tokio::test(start_paused = true)]
 async fn server_session_is_dropped_at_the_end_though_a_hold_of_it_is_kept() {
-    let alterations = Alterations::default();
-    let at_end = alterations.at_end.clone();
     let simulation = simulation(1);
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
+    let (session, at_end) = session_with_a_call_at_its_end(&simulation).await;
     let held = hold(&queue(&session)).await;
     let (sender, dropped) = oneshot::channel();
     // The test may have failed by then.
     at_end.set(move || sender.send(()).unwrap_or_default());
     simulation.administrator().expire(held.session_id());
     let dropped = timeout(TIMEOUT * 3, dropped).await;
-    dropped
-        .expect("it is over")
-        .expect("the ServerSession is dropped");
+    let dropped = dropped.expect("it is over");
+    dropped.expect("the ServerSession is dropped");
     assert!(!held.is_held());
 }

@@ -4,21 +4,20 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{
     Directories, Error, Hold, HoldState, LossReason, NamedZnode, NodePath, Queue, Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{First, SINGLE, everyone};
+use crate::support::{FIRST, SINGLE, everyone, make};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(1);
 
 fn lock(session: &Session) -> Queue {
-    Queue::new(session, "/lock", First).expect("a good path")
+    Queue::new(session, "/lock", FIRST).expect("a good path")
 }
 
 async fn another_session(session: &Session) -> Duration {
@@ -128,9 +127,8 @@ impl Processes {
     fn admit_clients(&self) {
         for number in 0..50 {
             let path = format!("/later-{number}");
-            let administrator = self.simulation.administrator();
-            let later = administrator.create(&path, b"", CreateMode::Persistent);
-            later.expect("a new path");
+            let _administrator = self.simulation.administrator();
+            make(&self.simulation, &path);
         }
     }
 }

@@ -8,13 +8,13 @@ use zookeeper_recipes_core::{Queue, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::FIRST;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOMENTS: u64 = 60;
 
 fn queue(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, First).expect("a good path")
+    Queue::new(session, path, FIRST).expect("a good path")
 }
 
 /// The server puts the client into another session, this long before the second attempt begins.

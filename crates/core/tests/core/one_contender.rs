@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldView, Queue, QueueOptions};
+use zookeeper_recipes_core::{Error, Hold, HoldView, Queue, QueueOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{FIRST, make};
 
 const PATH: &str = "/locks/a";
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -18,7 +17,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(100);
 async fn queue(simulation: &Simulation, process: &str) -> Queue {
     let session = simulated_session(simulation, process).await;
     let options = QueueOptions::new().one_contender();
-    Queue::with_options(&session, PATH, First, options).expect("a good path")
+    Queue::with_options(&session, PATH, FIRST, options).expect("a good path")
 }
 
 /// The hold of the first task, and the attempt of the next one, which waits in the process.
@@ -188,8 +187,7 @@ async fn no_write_of_an_earlier_hold_lands_once_the_next_task_holds() {
     for lost in [None].into_iter().chain(lost) {
         let simulation = Simulation::default();
         let administrator = simulation.administrator();
-        let created = administrator.create("/data", b"", CreateMode::Persistent);
-        created.expect("there is none");
+        make(&simulation, "/data");
         let queue = queue(&simulation, "one").await;
         let (first, next) = holder_and_waiter(&queue).await;
         let view = first.view();
@@ -230,28 +228,4 @@ async fn hold_that_is_lost_and_kept_lets_the_next_task_hold() {
     let next = timeout(Duration::from_secs(60), next).await;
     assert!(next.expect("in time").expect("its turn").is_held());
     assert!(!kept.is_held());
-}
-
-/// A process that wants one lock with many tasks, some of which give up.
-#[tokio::test(start_paused = true)]
-async fn crowd_of_tasks_that_give_up_and_stay_all_come_to_their_turn() {
-    let simulation = Simulation::default();
-    let queue = queue(&simulation, "one").await;
-    let task = |number: u64| {
-        let queue = queue.clone();
-        async move {
-            let patience = match number % 3 {
-                0 => Duration::from_millis(number),
-                _ => Duration::from_secs(600),
-            };
-            match timeout(patience, queue.acquire()).await {
-                Ok(hold) => hold.expect("its turn").release().await.expect("held"),
-                Err(_) => assert_eq!(number % 3, 0),
-            }
-        }
-    };
-    join_all((0..100).map(task)).await;
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(simulation.administrator().children(PATH), [""; 0]);
-    assert!(queue.is_idle());
 }

@@ -6,17 +6,17 @@ use zookeeper_recipes_core::{Error, Operation, Queue};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{First, FirstAlone};
+use crate::support::{FIRST, FIRST_ALONE};
 
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]
 async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "holder").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("it is free");
     let other = simulated_session(&simulation, "waiter").await;
-    let other = Queue::new(&other, "/queue", First).expect("a good path");
+    let other = Queue::new(&other, "/queue", FIRST).expect("a good path");
     let waiting = tokio::spawn(async move { other.acquire().await });
     tokio::time::sleep(Duration::from_secs(5)).await;
     let own = hold.node_path();
@@ -35,7 +35,7 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
         assert!(refused.to_string().contains(own), "{refused}");
     }
     // The ensemble lets the process write to each of its contenders.
-    let beside = Queue::new(&session, "/beside", FirstAlone).expect("a good path");
+    let beside = Queue::new(&session, "/beside", FIRST_ALONE).expect("a good path");
     let beside = beside.acquire().await.expect("it is free");
     let write = hold.transaction().set_data(beside.node_path(), b"mine");
     let refused = write.commit().await.expect_err("it is another holder's");

@@ -11,7 +11,7 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{FIRST, make};
 
 const PATH: &str = "/locks/a";
 
@@ -23,9 +23,8 @@ async fn session(simulation: &Simulation, owner: &str) -> Session {
 
 /// A session below the znode `/app`, which is its chroot.
 async fn below_a_chroot(simulation: &Simulation) -> Session {
-    let administrator = simulation.administrator();
-    let made = administrator.create("/app", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
+    let _administrator = simulation.administrator();
+    make(simulation, "/app");
     let process = simulation.process("a").with_chroot("/app");
     let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
     session.expect("the chroot is there")
@@ -51,8 +50,8 @@ async fn list_says_who_holds_and_who_waits_since_when() {
     let simulation = Simulation::new(SimulationOptions::default());
     let billing = session(&simulation, "billing").await;
     let ledger = session(&simulation, "ledger").await;
-    let queue = Queue::new(&billing, PATH, First).expect("a good path");
-    let other = Queue::new(&ledger, PATH, First).expect("a good path");
+    let queue = Queue::new(&billing, PATH, FIRST).expect("a good path");
+    let other = Queue::new(&ledger, PATH, FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { other.acquire().await });
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -97,7 +96,7 @@ async fn data_that_is_set_replaces_the_owner() {
         ("Zoë 7".as_bytes(), Some("Zoë 7")),
     ] {
         let options = QueueOptions::new().data(data);
-        let queue = Queue::with_options(&session, PATH, First, options).expect("a good path");
+        let queue = Queue::with_options(&session, PATH, FIRST, options).expect("a good path");
         let hold = queue.acquire().await.expect("nobody is before it");
         let listed = entries(&queue).await;
         assert_eq!(listed[0].data, data);
@@ -138,7 +137,7 @@ async fn missing_chroot_is_no_empty_queue() {
     let administrator = simulation.administrator();
     let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
-        Arc::new(Queue::new(&session, PATH, First).expect("a good path")),
+        Arc::new(Queue::new(&session, PATH, FIRST).expect("a good path")),
         Arc::new(SingleNodeLock::new(&session, PATH).expect("a good path")),
     ];
     for recipe in &recipes {
@@ -161,7 +160,7 @@ async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
     let session = below_a_chroot(&simulation).await;
-    let queue = Queue::new(&session, PATH, First).expect("a good path");
+    let queue = Queue::new(&session, PATH, FIRST).expect("a good path");
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
     simulation.faults().inject(late.on(RequestKind::Get));
     let expire = async {

@@ -1,21 +1,20 @@
 //! Waiters that watch the directory: [`WaitStrategy::Parent`].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Queue, QueueOptions, Session, WaitStrategy};
+use zookeeper_recipes_core::{Queue, QueueOptions, Session, WaitStrategy};
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
-use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, altered};
+use crate::support::FIRST;
 
 const LATE: Duration = Duration::from_secs(5);
 
 fn queue(session: &Session) -> Queue {
     let options = QueueOptions::new().strategy(WaitStrategy::Parent);
-    Queue::with_options(session, "/locks/a", First, options).expect("a good path")
+    Queue::with_options(session, "/locks/a", FIRST, options).expect("a good path")
 }
 
 /// The thread stands still after the list. Meanwhile the connection breaks and returns.
@@ -24,15 +23,15 @@ async fn reconnect_after_the_list_wakes_a_waiter_that_waits_later() {
     let simulation = Simulation::new(SimulationOptions::default());
     let holder = queue(&simulated_session(&simulation, "two").await);
     let holds = holder.acquire().await.expect("nobody is before it");
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations: Alterations {
+    let session = altered(
+        &simulation,
+        "one",
+        Alterations {
             misses_children_for: Some(LATE),
             ..Alterations::default()
         },
-    };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
+    )
+    .await;
     let waiter = queue(&session);
     let waits = tokio::spawn(async move { waiter.acquire().await });
     let administrator = simulation.administrator();

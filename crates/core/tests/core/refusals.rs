@@ -1,12 +1,9 @@
 //! An acquisition that the server refuses, on a simulated ensemble.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     CreateMode, Error, Hold, NodePath, Queue, QueueOptions, Recipe, Refusal, ServerError, Session,
@@ -15,33 +12,10 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::log::Log;
 use zookeeper_recipes_suite::simulated_session;
 
-/// Counts the warnings and errors that are logged.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
+use crate::support::FIRST;
 
 #[tokio::test(start_paused = true)]
 async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
@@ -51,10 +25,10 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
     created.expect("an empty tree takes it");
     let session = simulated_session(&simulation, "one").await;
-    let queue = Queue::new(&session, "/closed", crate::support::First).expect("a good path");
+    let queue = Queue::new(&session, "/closed", FIRST).expect("a good path");
 
-    let warnings = Warnings::default();
-    let _subscribed = tracing::subscriber::set_default(warnings.clone());
+    let log = Log::up_to(Level::WARN);
+    let _subscribed = tracing::subscriber::set_default(log.clone());
     let refused = queue.acquire().await;
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
     let asked_for = |simulation: &Simulation| {
@@ -67,7 +41,7 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let before = asked_for(&simulation);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(asked_for(&simulation), before);
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+    assert!(log.lines().is_empty(), "{:?}", log.lines());
 }
 
 /// The parent's access control list permits to create a child. That of the child does not exist.
@@ -81,7 +55,7 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
     let created = administrator.create_with_acl("/p/locks", b"", mode, &read_only);
     created.expect("it is free");
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| Queue::new(&session, path, crate::support::First).expect("a good path");
+    let queue = |path| Queue::new(&session, path, FIRST).expect("a good path");
     let single = |path| SingleNodeLock::new(&session, path).expect("a good path");
     let attempts: [(&str, Box<dyn Recipe>); 4] = [
         ("a contender", Box::new(queue("/p/locks"))),
@@ -137,7 +111,7 @@ fn create(simulation: &Simulation, path: &str, granted: Permission) {
 
 async fn hold(simulation: &Simulation) -> (Session, Hold) {
     let session = simulated_session(simulation, "one").await;
-    let queue = Queue::new(&session, "/locks/a", crate::support::First).expect("a good path");
+    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("it is free");
     (session, hold)
 }
@@ -196,7 +170,7 @@ async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
     let session = simulated_session(&simulation, "one").await;
     let acl = [Acl::new(Permission::ALL, AuthId::authed())];
     let options = QueueOptions::new().acl(acl);
-    let queue = Queue::with_options(&session, "/locks/a", crate::support::First, options);
+    let queue = Queue::with_options(&session, "/locks/a", FIRST, options);
     let error = queue.expect("a good path").acquire().await;
     let error = error.expect_err("it has no credentials");
     let Error::Refused { refusal, .. } = &error else {
@@ -230,7 +204,7 @@ async fn chroot_that_may_not_be_read_is_not_missing() {
     let process = simulation.process("one").with_chroot("/app");
     let session = Session::open(process.ensemble(), Default::default()).await;
     let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", crate::support::First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     assert_eq!(queue.contenders().await.expect("a list").len(), 0);
     let process = simulation.process("two").with_chroot("/other");
     let missing = Session::open(process.ensemble(), Default::default()).await;

@@ -1,21 +1,16 @@
 //! Holds that continue as another kind, on a simulated ensemble.
 
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueView, Rule,
-    RuleHints, Session, Verdict,
-};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, LossReason, Queue, Rule, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered, Call};
-use crate::support::{First, everyone};
+use crate::altered_ensemble::{Alterations, Call, altered};
+use crate::support::{ByPlace, FIRST, data, everyone, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -39,7 +34,7 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
     for lost in [RequestKind::Sync, RequestKind::GetEach] {
         let simulation = Simulation::new(SimulationOptions::default());
         let session = simulated_session(&simulation, "a").await;
-        let queue = Queue::new(&session, "/queue", First).expect("a good path");
+        let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
         let hold = queue.acquire().await.expect("free");
         let faults = simulation.faults();
         faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
@@ -62,7 +57,7 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
 /// proven.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_is_done_once_the_next_connection_is_proven() {
-    let (simulation, _session, hold) = held(First).await;
+    let (simulation, _session, hold) = held(FIRST).await;
     let faults = simulation.faults();
     faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
     let late = FaultKind::ReplyLate(Duration::from_millis(500));
@@ -76,7 +71,7 @@ async fn a_replacement_is_done_once_the_next_connection_is_proven() {
 #[tokio::test(start_paused = true)]
 async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_nothing() {
     for directory_too in [false, true] {
-        let (simulation, _session, hold) = held(First).await;
+        let (simulation, _session, hold) = held(FIRST).await;
         let administrator = simulation.administrator();
         administrator.delete(hold.node_path()).expect("it exists");
         if directory_too {
@@ -93,32 +88,13 @@ async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_noth
     }
 }
 
-#[derive(Debug)]
-struct NeverReplaced;
-
-impl Rule for NeverReplaced {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for NeverReplaced {
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_replacement_that_the_rule_forbids_is_refused() {
-    let (_simulation, _session, hold) = held(NeverReplaced).await;
+    let never = ByPlace {
+        may_be_replaced: false,
+        ..FIRST
+    };
+    let (_simulation, _session, hold) = held(never).await;
     let refused = hold.replace("lock-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
@@ -129,13 +105,13 @@ async fn a_replacement_that_the_rule_forbids_is_refused() {
 /// The new znode would be the youngest of those with that number.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_at_the_end_of_the_count_is_refused() {
-    let (simulation, _session, hold) = held(First).await;
+    let (simulation, _session, hold) = held(FIRST).await;
     let administrator = simulation.administrator();
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
     hold.release().await.expect("it is released");
     let session = simulated_session(&simulation, "b").await;
-    let queue = Queue::new(&session, "/queue", First);
+    let queue = Queue::new(&session, "/queue", FIRST);
     let hold = queue.expect("a good path").acquire().await.expect("free");
     assert!(
         hold.node_path().ends_with("2147483647"),
@@ -152,7 +128,7 @@ async fn a_replacement_at_the_end_of_the_count_is_refused() {
 /// The replacement is done, and the client has not heard the answer.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_dropped_half_way_leaves_nothing() {
-    let (simulation, _session, hold) = held(First).await;
+    let (simulation, _session, hold) = held(FIRST).await;
     let acl = everyone();
     let mut replace = Box::pin(hold.replace("lock-", "new-", b"", &acl));
     assert!((&mut replace).now_or_never().is_none());
@@ -165,7 +141,7 @@ async fn a_replacement_dropped_half_way_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_is_lost_in_its_replacement_stays_lost() {
-    let (simulation, _session, hold) = held(First).await;
+    let (simulation, _session, hold) = held(FIRST).await;
     sleep(TIMEOUT).await;
     let lapses = hold.remaining() + Duration::from_millis(100);
     let acl = everyone();
@@ -181,7 +157,7 @@ async fn a_hold_that_is_lost_in_its_replacement_stays_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
-    let (simulation, _session, hold) = held(First).await;
+    let (simulation, _session, hold) = held(FIRST).await;
     let administrator = simulation.administrator();
     let old = hold.node_path().to_owned();
     let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
@@ -213,19 +189,18 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
         Simulation::new(SimulationOptions::default()),
         Call::default(),
     );
-    let administrator = simulation.administrator();
-    let created = administrator.create("/data", b"", CreateMode::Persistent);
-    created.expect("there is none");
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("a"),
-        alterations: Alterations {
+    let _administrator = simulation.administrator();
+    make(&simulation, "/data");
+    let session = altered(
+        &simulation,
+        "a",
+        Alterations {
             before_transaction: call.clone(),
             ..Alterations::default()
         },
-    };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    )
+    .await;
+    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     let view = hold.view();
     let (sender, replacing) = oneshot::channel();
@@ -239,7 +214,5 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     assert!(matches!(late, Err(Error::Released { .. })), "{late:?}");
     let replaced = replacing.await.expect("it was called").await;
     assert!(replaced.expect("replaced").is_held());
-    let standing = administrator.tree();
-    let data = standing.iter().find(|znode| znode.path == "/data");
-    assert_eq!(data.expect("it exists").data, b"");
+    assert_eq!(data(&simulation, "/data"), b"");
 }

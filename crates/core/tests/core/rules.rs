@@ -12,20 +12,11 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{ByPlace, FIRST};
 
-/// The first, by another label.
-#[derive(Debug)]
-struct Labelled(&'static str);
-
-impl Rule for Labelled {
-    fn label(&self) -> Cow<'_, str> {
-        self.0.into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
-    }
+/// As [`FIRST`], by another label.
+fn labelled(label: &'static str) -> ByPlace {
+    ByPlace { label, ..FIRST }
 }
 
 /// Counts no contender, not even its own.
@@ -51,7 +42,7 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
     for label in ["a/b-", "/", "../lock-", "lo\0ck-", "lock\u{85}-"] {
-        let refused = Queue::new(&session, "/locks/a", Labelled(label));
+        let refused = Queue::new(&session, "/locks/a", labelled(label));
         let error = refused.expect_err(label).to_string();
         assert!(error.contains("label"), "{label:?}: {error}");
     }
@@ -61,25 +52,15 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
 }
 
-/// Waits on itself.
-#[derive(Debug)]
-struct Vain;
-
-impl Rule for Vain {
-    fn label(&self) -> Cow<'_, str> {
-        First.label()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        Ok(Verdict::wait_on(view.place()))
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn rule_that_waits_on_its_own_contender_is_refused() {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", Vain).expect("a good path");
+    let in_vain = ByPlace {
+        waits_on: |me| Some(me..me + 1),
+        ..FIRST
+    };
+    let queue = Queue::new(&session, "/locks/a", in_vain).expect("a good path");
     let refused = tokio::time::timeout(Duration::from_secs(60), queue.acquire()).await;
     let error = refused
         .expect("an answer")
@@ -91,8 +72,8 @@ async fn rule_that_waits_on_its_own_contender_is_refused() {
 async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
-    let other = queue.by(Labelled("a/b-"));
+    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let other = queue.by(labelled("a/b-"));
     let acquired = other.acquire().await.map(drop);
     assert!(
         matches!(acquired, Err(Error::InvalidInput(_))),
@@ -107,7 +88,7 @@ async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attem
 async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let data = vec![0; 600_000];
     let write = hold.transaction().set_data("/a", &data);
@@ -128,15 +109,15 @@ struct CountsReads(Arc<AtomicUsize>);
 impl Rule for CountsReads {
     fn label(&self) -> Cow<'_, str> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        First.label()
+        FIRST.label()
     }
 
     fn counts(&self, label: &str) -> bool {
-        First.counts(label)
+        FIRST.counts(label)
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
+        FIRST.decide(view)
     }
 }
 
@@ -155,6 +136,20 @@ async fn label_is_read_once_for_each_queue() {
     assert_eq!(reads.load(Ordering::Relaxed), 1);
     drop((tried, queue.by(rule)));
     assert_eq!(reads.load(Ordering::Relaxed), 2);
+}
+
+/// A rule that says no more than it has to.
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        FIRST.label()
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        FIRST.decide(view)
+    }
 }
 
 fn contenders() -> [Contender; 2] {

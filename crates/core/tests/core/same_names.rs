@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Queue};
+use zookeeper_recipes_core::Queue;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::{FIRST, make};
 
 const PATH: &str = "/queue";
 
 async fn queue(simulation: &Simulation, process: &str) -> Queue {
     let session = simulated_session(simulation, process).await;
-    Queue::new(&session, PATH, First).expect("a good path")
+    Queue::new(&session, PATH, FIRST).expect("a good path")
 }
 
 /// A create whose outcome is unknown is repeated with the same identity. So the znode of a
@@ -23,8 +23,7 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
     for reconnects in [true, false] {
         let simulation = Simulation::new(SimulationOptions::default());
         let administrator = simulation.administrator();
-        let made = administrator.create(PATH, b"", CreateMode::Persistent);
-        made.expect("an empty tree takes it");
+        make(&simulation, PATH);
         let counted = administrator.set_create_counter(PATH, i32::MAX);
         counted.expect("it is there");
         let hold = queue(&simulation, "holder").await.acquire().await;
@@ -44,8 +43,7 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
         }
         let path = hold.node_path().to_owned();
         administrator.delete(&path).expect("it exists");
-        let again = administrator.create(&path, b"", CreateMode::Persistent);
-        again.expect("the name is free");
+        make(&simulation, &path);
         let granted = timeout(Duration::from_secs(60), waiting).await;
         let next = granted.expect("it is first now").expect("no panic");
         assert!(next.expect("it is acquired").is_held(), "{reconnects}");

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::First;
+use crate::support::FIRST;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -34,7 +34,7 @@ async fn session_and_its_hold_move_to_the_new_hosts() {
     let simulation = three_servers();
     let session = simulated_session(&simulation, "one").await;
     let id = session.id();
-    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     for _ in 0..5 {
         let other = (server_of(&simulation, &session) + 1) % 3;

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{in_time, simulated_session};
 
-use crate::support::First;
+use crate::support::FIRST;
 
 const FOR_GOOD: Duration = Duration::from_secs(100_000);
 const TICK: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ fn slow_down(simulation: &Simulation, servers: usize, by: Duration) {
 }
 
 fn lock(session: &Session) -> Queue {
-    Queue::new(session, "/lock", First).expect("a good path")
+    Queue::new(session, "/lock", FIRST).expect("a good path")
 }
 
 /// The next contender holds T after the break, and at most a tick, a pause and the handshakes of

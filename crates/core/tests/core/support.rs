@@ -1,41 +1,65 @@
 //! What most of these tests use.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, InvalidInput, NamedZnode, NodePath, Permission, QueueView, Rule, RuleHints,
-    Session, Verdict,
+    Acl, AuthId, Contender, CreateMode, InvalidInput, NamedZnode, NodePath, Permission, Queue,
+    QueueView, Rule, RuleHints, Session, Verdict,
 };
+use zookeeper_recipes_simulation::Simulation;
 
-/// Holds when nobody is before it, and waits on the one right before it.
-#[derive(Debug)]
-pub(crate) struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
-    }
+/// A rule by which a contender waits on other contenders by its place alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByPlace {
+    pub(crate) label: &'static str,
+    /// The labels that count, beside its own.
+    pub(crate) counts: &'static [&'static str],
+    /// The places of the contenders that the contender of this place waits on. It holds if there is
+    /// no such range.
+    pub(crate) waits_on: fn(usize) -> Option<Range<usize>>,
+    pub(crate) reads_directory: bool,
+    /// Each holder is the only one. So its releases are marked.
+    pub(crate) holds_only_first: bool,
+    pub(crate) may_be_replaced: bool,
+    pub(crate) may_step_back: bool,
 }
 
-/// As [`First`], and says that a holder is the only one. So its releases are marked.
-#[derive(Debug)]
-pub(crate) struct FirstAlone;
+/// Holds when nobody is before it, and waits on the one right before it.
+pub(crate) const FIRST: ByPlace = ByPlace {
+    label: "lock-",
+    counts: &[],
+    waits_on: |me| Some(me.checked_sub(1)?..me),
+    reads_directory: false,
+    holds_only_first: false,
+    may_be_replaced: true,
+    may_step_back: false,
+};
 
-impl Rule for FirstAlone {
+/// As [`FIRST`], and says that a holder is the only one.
+pub(crate) const FIRST_ALONE: ByPlace = ByPlace {
+    holds_only_first: true,
+    ..FIRST
+};
+
+impl Rule for ByPlace {
     fn label(&self) -> Cow<'_, str> {
-        First.label()
+        self.label.into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        label == self.label || self.counts.contains(&label)
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
+        Ok(match (self.waits_on)(view.place()) {
+            None => Verdict::Hold,
+            Some(on) => Verdict::Wait { on: on.collect() },
+        })
+    }
+
+    fn reads_directory(&self) -> bool {
+        self.reads_directory
     }
 
     fn hints(&self) -> &dyn RuleHints {
@@ -43,10 +67,37 @@ impl Rule for FirstAlone {
     }
 }
 
-impl RuleHints for FirstAlone {
+impl RuleHints for ByPlace {
     fn holds_only_first(&self, _: &str) -> bool {
-        true
+        self.holds_only_first
     }
+
+    fn may_be_replaced(&self, _: &str) -> bool {
+        self.may_be_replaced
+    }
+
+    fn may_step_back(&self, _: &Contender, _: Option<&[u8]>) -> bool {
+        self.may_step_back
+    }
+}
+
+/// The queue of a lock.
+pub(crate) fn lock(session: &Session, path: &str) -> Queue {
+    Queue::new(session, path, FIRST).expect("a good path")
+}
+
+/// Creates a persistent znode without data.
+pub(crate) fn make(simulation: &Simulation, path: &str) {
+    let administrator = simulation.administrator();
+    let made = administrator.create(path, b"", CreateMode::Persistent);
+    made.expect("there is none");
+}
+
+/// The data of the znode at a path.
+pub(crate) fn data(simulation: &Simulation, path: &str) -> Vec<u8> {
+    let tree = simulation.administrator().tree().into_iter();
+    let mut found = tree.filter(|znode| znode.path == path);
+    found.next().expect("it exists").data
 }
 
 pub(crate) const SINGLE: &str = "/single";

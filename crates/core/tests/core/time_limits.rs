@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions,
-    Session,
+    ConnectOptions, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::First;
+use crate::support::{FIRST, data, make};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(3);
@@ -29,7 +28,7 @@ async fn open(simulation: &Simulation, process: &str) -> Session {
 }
 
 fn queue(session: &Session, options: QueueOptions) -> Queue {
-    Queue::with_options(session, "/locks/a", First, options).expect("good options")
+    Queue::with_options(session, "/locks/a", FIRST, options).expect("good options")
 }
 
 fn limited(session: &Session) -> Queue {
@@ -104,32 +103,11 @@ async fn each_hold_of_a_process_has_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn next_task_holds_once_the_time_of_the_hold_before_is_up() {
-    let simulation = with_a_long_lease();
-    let session = open(&simulation, "one").await;
-    let local = queue(&session, QueueOptions::new().at_most(LIMIT).one_contender());
-    let first = local.acquire().await.expect("nobody is before it");
-    let waiting = {
-        let local = local.clone();
-        tokio::spawn(async move { local.acquire().await })
-    };
-    sleep(LIMIT - SECOND).await;
-    // The owner is late, and no task of the session has noticed.
-    simulation.process("one").block_sessions(2 * SECOND);
-    sleep(SECOND).await;
-    let token = first.fencing_token();
-    let released = first.release().await;
-    assert!(matches!(released, Err(Error::Lost { reason: UP, .. })));
-    let (next, _) = held_at(waiting).await;
-    assert!(next.fencing_token().get() > token.get());
-}
-
-#[tokio::test(start_paused = true)]
 async fn time_limit_of_zero_is_refused_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = open(&simulation, "one").await;
     let options = QueueOptions::new().at_most(Duration::ZERO);
-    let refused = Queue::with_options(&session, "/locks/a", First, options);
+    let refused = Queue::with_options(&session, "/locks/a", FIRST, options);
     let error = refused.expect_err("no hold could last").to_string();
     assert!(error.contains("time limit"), "{error}");
 }
@@ -148,9 +126,8 @@ async fn time_limit_of_any_length_is_no_limit() {
 #[tokio::test(start_paused = true)]
 async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
     let simulation = with_a_long_lease();
-    let administrator = simulation.administrator();
-    let created = administrator.create("/data", b"", CreateMode::Persistent);
-    created.expect("it is new");
+    let _administrator = simulation.administrator();
+    make(&simulation, "/data");
     let hold = limited(&open(&simulation, "one").await).acquire().await;
     let hold = hold.expect("nobody is before it");
     simulation.process("one").block_sessions(LIMIT + SECOND);
@@ -162,9 +139,7 @@ async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
         "{refused:?}"
     );
     sleep(2 * SECOND).await;
-    let tree = administrator.tree();
-    let data = tree.iter().find(|node| node.path == "/data");
-    assert_eq!(data.expect("it is there").data, b"");
+    assert_eq!(data(&simulation, "/data"), b"");
 }
 
 /// On the real clock, because the work blocks its thread.

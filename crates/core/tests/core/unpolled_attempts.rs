@@ -1,19 +1,18 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Directories, Error, Queue, Session};
+use zookeeper_recipes_core::{Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, ServerSettings, Simulation, SimulationOptions,
 };
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support;
+use crate::altered_ensemble::{Alterations, UsersClient, altered};
+use crate::support::{self, FIRST, FIRST_ALONE, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -26,14 +25,13 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
         forgets_sessions: true,
         ..SimulationOptions::default()
     });
-    let administrator = simulation.administrator();
+    let _administrator = simulation.administrator();
     for path in ["/locks", "/locks/a"] {
-        let made = administrator.create(path, b"", CreateMode::Persistent);
-        made.expect("an empty tree takes it");
+        make(&simulation, path);
     }
     let queue = async |process| {
         let session = simulated_session(&simulation, process).await;
-        Queue::new(&session, "/locks/a", support::First).expect("a good path")
+        Queue::new(&session, "/locks/a", FIRST).expect("a good path")
     };
     let (one, other) = (queue("one").await, queue("other").await);
     let mut attempt = one.acquire().boxed();
@@ -53,13 +51,7 @@ async fn users_session(simulation: &Simulation) -> Session {
         stays_open: Some(UsersClient::default()),
         ..Alterations::default()
     };
-    let ensemble = simulation.ensemble("closing");
-    let ensemble = Arc::new(Altered {
-        ensemble,
-        alterations,
-    });
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    session.expect("a session opens")
+    altered(simulation, "closing", alterations).await
 }
 
 /// A lock of one znode in the session of a user's client, and one of another process.
@@ -97,7 +89,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
     let view = released.view();
     released.release().await.expect("it is held");
     let hold = others.acquire().await.expect("free again");
-    let queue = Queue::new(&closing, "/queue", support::First).expect("a good path");
+    let queue = Queue::new(&closing, "/queue", FIRST).expect("a good path");
     let mut attempt = queue.acquire().boxed();
     assert!((&mut attempt).now_or_never().is_none(), "it is under way");
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
@@ -130,7 +122,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
             false => Some(hold),
         };
         assert_eq!(view.is_held(), !is_noticed);
-        let queue = Queue::new(&closing, "/queue", support::First).expect("a good path");
+        let queue = Queue::new(&closing, "/queue", FIRST).expect("a good path");
         let mut attempt = queue.acquire().boxed();
         assert!((&mut attempt).now_or_never().is_none(), "it is under way");
         timeout(TIMEOUT, closing.close()).await.expect("it closes");
@@ -179,7 +171,7 @@ async fn close_deletes_a_single_znode_of_its_own() {
 async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| Queue::new(&session, path, support::FirstAlone).expect("a good path");
+    let queue = |path| Queue::new(&session, path, FIRST_ALONE).expect("a good path");
     let (one, other) = (queue("/locks/a"), queue("/locks/b"));
     let mut attempt = one.acquire().boxed();
     assert!((&mut attempt).now_or_never().is_none(), "it is under way");
@@ -223,7 +215,7 @@ async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
     });
     let session = simulated_session(&simulation, "one").await;
     let other = simulated_session(&simulation, "other").await;
-    let queue = |session| Queue::new(session, "/locks/a", support::First).expect("a good path");
+    let queue = |session| Queue::new(session, "/locks/a", FIRST).expect("a good path");
     let hold = queue(&session).acquire().await.expect("free");
     let beside = SingleNodeLock::new(&session, "/beside").expect("a good path");
     let beside = beside.acquire().await.expect("free");
@@ -254,13 +246,13 @@ async fn session_that_ends_for_a_shortened_timeout_bars_nobody_though_an_attempt
     });
     let queue = async |process, path| {
         let session = simulated_session(&simulation, process).await;
-        Queue::new(&session, path, support::First).expect("a good path")
+        Queue::new(&session, path, FIRST).expect("a good path")
     };
     let other = queue("other", "/locks/a").await;
     let busy = queue("other", "/locks/busy").await;
     let busy = busy.acquire().await.expect("free");
     let session = simulated_session(&simulation, "one").await;
-    let one = |path| Queue::new(&session, path, support::First).expect("a good path");
+    let one = |path| Queue::new(&session, path, FIRST).expect("a good path");
     let (held, waits) = (one("/locks/a"), one("/locks/busy"));
     let hold = held.acquire().await.expect("free");
     let mut attempt = waits.acquire().boxed();

@@ -1,26 +1,23 @@
 //! Servers that close the connection at requests that they do not know.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, Queue, Refusal, Session,
-};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Refusal, Session};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, altered};
+use crate::support::{FIRST, make};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Acquires and releases the lock at the path, however many sessions that takes.
 async fn works(session: &Session, path: &str) {
-    let queue = Queue::new(session, path, First).expect("a good path");
+    let queue = Queue::new(session, path, FIRST).expect("a good path");
     loop {
         match queue.acquire().await {
             Ok(hold) => return hold.release().await.expect("it is released"),
@@ -67,15 +64,11 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_containers_gets_persistent_directories() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("p"),
-        alterations: Alterations {
-            refuses_containers: true,
-            ..Alterations::default()
-        },
+    let alterations = Alterations {
+        refuses_containers: true,
+        ..Alterations::default()
     };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    works(&session.expect("a session opens"), "/locks/a").await;
+    works(&altered(&simulation, "p", alterations).await, "/locks/a").await;
     let administrator = simulation.administrator();
     assert_eq!(administrator.reap_containers(), [""; 0]);
     assert_eq!(administrator.children("/locks"), ["a"]);
@@ -89,7 +82,7 @@ async fn server_that_does_not_know_creates_is_an_error_that_says_so() {
         ..SimulationOptions::default()
     });
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let acquired = timeout(60 * SECOND, queue.acquire()).await;
     let error = acquired.expect("in time").expect_err("no create");
     let is_clear =
@@ -128,13 +121,11 @@ async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_wait
         ..SimulationOptions::default()
     });
     let administrator = simulation.administrator();
-    administrator
-        .create("/queue", b"", CreateMode::Persistent)
-        .expect("an empty tree takes it");
+    make(&simulation, "/queue");
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let late = FaultKind::RequestLate(Duration::from_millis(800));
     let create = Fault::new(late).on(RequestKind::Create);
     simulation.faults().inject(create.under("/queue/"));
@@ -157,7 +148,7 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     const LOST: usize = 10;
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let faults = simulation.faults();
     for nth in 1..=LOST as u64 {
         let late = Fault::new(FaultKind::RequestLate(60 * SECOND));
@@ -186,7 +177,7 @@ async fn server_that_has_refused_a_create_knows_creates() {
     let made = administrator.create_with_acl("/lock", b"", CreateMode::Persistent, &reads);
     made.expect("an empty tree takes it");
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let refused = queue.acquire().await;
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
     let opened = [Acl::new(Permission::ALL, AuthId::anyone())];

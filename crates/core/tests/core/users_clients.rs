@@ -8,22 +8,19 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::{CreateMode, Ensemble};
+use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support::First;
+use crate::support::{FIRST, make};
 
 const SOON: Duration = Duration::from_secs(5);
 
 /// The ensemble of this user's client, and the moments at which a test is called.
 fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>, Alterations) {
-    let made = simulation
-        .administrator()
-        .create("/lock", b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
+    make(simulation, "/lock");
     let alterations = Alterations {
         stays_open: Some(client),
         ..Alterations::default()
@@ -40,7 +37,7 @@ async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
     let (ensemble, alterations) = users_ensemble(simulation, UsersClient::default());
     let session = Session::open(ensemble, ConnectOptions::new()).await;
     let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     // From now on, an acquisition begins with the create of its znode.
     let first = queue.acquire().await.expect("it is free");
     first.release().await.expect("it is held");
@@ -102,7 +99,7 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
     let (queue, alterations) = users_queue(&simulation).await;
     let holder = Session::open(simulation.ensemble("other"), ConnectOptions::new()).await;
     let holder = holder.expect("a session opens");
-    let holder = Queue::new(&holder, "/lock", First).expect("a good path");
+    let holder = Queue::new(&holder, "/lock", FIRST).expect("a good path");
     let held = holder.acquire().await.expect("it is free");
     let acquired = acquire_in_a_thread(&queue);
     let children = || simulation.administrator().children("/lock");
@@ -139,7 +136,7 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
         runtime.block_on(async {
             let session = Session::open(ensemble, ConnectOptions::new()).await;
             let session = session.expect("a session opens");
-            let queue = Queue::new(&session, "/lock", First).expect("a good path");
+            let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
             let hold = queue.acquire().await.expect("it is free");
             stalls.store(true, Ordering::Relaxed);
             let close = session.close();
@@ -176,7 +173,7 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
         let session = Session::open(ensemble, ConnectOptions::new()).await;
         let session = session.expect("it opens");
         let recipe: Box<dyn Recipe> = match queues {
-            true => Box::new(Queue::new(&session, "/lock", First).expect("a good path")),
+            true => Box::new(Queue::new(&session, "/lock", FIRST).expect("a good path")),
             false => Box::new(SingleNodeLock::new(&session, "/single").expect("a good path")),
         };
         let began = tokio::time::Instant::now();

@@ -1,92 +1,53 @@
 //! What a waiter does as its reads and watches answer, and what it asks for.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, InvalidInput,
-    Permission, Queue, QueueView, Refusal, Rule, RuleHints, Session, Verdict,
+    Acl, AuthId, CreateMode, Error, Hold, Identity, Permission, Queue, Refusal,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::First;
+use crate::altered_ensemble::{Alterations, altered};
+use crate::support::{ByPlace, FIRST, make};
+
+/// As [`FIRST`]. No contender is ever replaced.
+const KEPT: ByPlace = ByPlace {
+    may_be_replaced: false,
+    ..FIRST
+};
 
 const PATH: &str = "/queue";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// As [`First`]. No contender is ever replaced.
-#[derive(Clone, Copy, Debug, Default)]
-struct Kept {
-    reads_directory: bool,
-    may_step_back: bool,
-    marks_release: bool,
-}
-
-impl Rule for Kept {
-    fn label(&self) -> Cow<'_, str> {
-        First.label()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
-    }
-
-    fn reads_directory(&self) -> bool {
-        self.reads_directory
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for Kept {
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
-    }
-
-    fn may_step_back(&self, _: &Contender, _: Option<&[u8]>) -> bool {
-        self.may_step_back
-    }
-
-    fn holds_only_first(&self, _: &str) -> bool {
-        self.marks_release
-    }
-}
-
 fn simulation() -> Simulation {
     let simulation = Simulation::new(SimulationOptions::default());
-    let made = simulation
-        .administrator()
-        .create(PATH, b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
+    make(&simulation, PATH);
     simulation
 }
 
-async fn queue(simulation: &Simulation, process: &str, rule: Kept) -> Queue {
+async fn queue(simulation: &Simulation, process: &str, rule: ByPlace) -> Queue {
     let session = simulated_session(simulation, process).await;
     Queue::new(&session, PATH, rule).expect("a good path")
 }
 
 type Waiting = JoinHandle<Result<Hold, Error>>;
 
-async fn hold(simulation: &Simulation, rule: Kept) -> Hold {
+async fn hold(simulation: &Simulation, rule: ByPlace) -> Hold {
     let acquired = queue(simulation, "holder", rule).await.acquire().await;
     acquired.expect("it is free")
 }
 
-async fn wait(simulation: &Simulation, process: &str, rule: Kept) -> Waiting {
+async fn wait(simulation: &Simulation, process: &str, rule: ByPlace) -> Waiting {
     let waiter = queue(simulation, process, rule).await;
     tokio::spawn(async move { waiter.acquire().await })
 }
 
 /// A hold that lasts until its loss watch is set, and a contender that waits for it.
-async fn hold_and_waiter(simulation: &Simulation, rule: Kept) -> (Hold, Waiting) {
+async fn hold_and_waiter(simulation: &Simulation, rule: ByPlace) -> (Hold, Waiting) {
     let hold = hold(simulation, rule).await;
     let waiting = wait(simulation, "waiter", rule).await;
     sleep(5 * SECOND).await;
@@ -119,7 +80,7 @@ async fn waiter_that_may_not_read_its_predecessor_does_not_hold() {
     let mode = CreateMode::PersistentSequential;
     let created = administrator.create_with_acl(&name, b"", mode, &closed);
     let predecessor = created.expect("it is free");
-    let queue = queue(&simulation, "waiter", Kept::default()).await;
+    let queue = queue(&simulation, "waiter", KEPT).await;
     let refused = timeout(60 * SECOND, queue.acquire()).await;
     let error = refused.expect("an answer").expect_err("it cannot know");
     let Error::Refused { path, refusal, .. } = &error else {
@@ -135,9 +96,9 @@ async fn waiter_that_may_not_read_its_predecessor_does_not_hold() {
 #[tokio::test(start_paused = true)]
 async fn waiter_reads_changed_data_of_the_directory_once_and_watches_it_again() {
     let simulation = simulation();
-    let rule = Kept {
+    let rule = ByPlace {
         reads_directory: true,
-        ..Kept::default()
+        ..KEPT
     };
     let (_hold, _waiting) = hold_and_waiter(&simulation, rule).await;
     for data in [b"a", b"b"] {
@@ -152,9 +113,9 @@ async fn waiter_reads_changed_data_of_the_directory_once_and_watches_it_again() 
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_verdict_needs_no_data_asks_nothing_when_the_directory_is_written() {
     let simulation = simulation();
-    let rule = Kept {
+    let rule = ByPlace {
         may_step_back: true,
-        ..Kept::default()
+        ..KEPT
     };
     let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
     let before = asked(&simulation);
@@ -171,17 +132,17 @@ async fn waiter_whose_verdict_needs_no_data_asks_nothing_when_the_directory_is_w
 async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     let simulation = simulation();
     let lists: Arc<Mutex<Option<Vec<String>>>> = Arc::default();
-    let ensemble = Altered {
-        ensemble: simulation.ensemble("waiter"),
-        alterations: Alterations {
+    let session = altered(
+        &simulation,
+        "waiter",
+        Alterations {
             lists: lists.clone(),
             ..Alterations::default()
         },
-    };
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let hold = hold(&simulation, Kept::default()).await;
-    let waiter = Queue::new(&session, PATH, First).expect("a good path");
+    )
+    .await;
+    let hold = hold(&simulation, KEPT).await;
+    let waiter = Queue::new(&session, PATH, FIRST).expect("a good path");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(SECOND).await;
     let stale = simulation.administrator().children(PATH);
@@ -201,10 +162,10 @@ async fn looks_at_a_list_that_is_out_of_date_are_paced() {
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds() {
     let simulation = simulation();
-    let rule = Kept {
+    let rule = ByPlace {
         reads_directory: true,
-        marks_release: true,
-        ..Kept::default()
+        holds_only_first: true,
+        ..KEPT
     };
     let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
     simulation.process("waiter").disconnect();
@@ -222,10 +183,10 @@ async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds
 #[tokio::test(start_paused = true)]
 async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a_list() {
     let simulation = simulation();
-    let hold = hold(&simulation, Kept::default()).await;
-    let leaving = wait(&simulation, "between", Kept::default()).await;
+    let hold = hold(&simulation, KEPT).await;
+    let leaving = wait(&simulation, "between", KEPT).await;
     sleep(SECOND).await;
-    let waiting = wait(&simulation, "waiter", Kept::default()).await;
+    let waiting = wait(&simulation, "waiter", KEPT).await;
     sleep(SECOND).await;
     simulation.process("waiter").disconnect();
     sleep(5 * SECOND).await;
@@ -242,9 +203,9 @@ async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a
 #[tokio::test(start_paused = true)]
 async fn contender_that_is_alone_lists_the_queue_if_its_read_has_no_answer() {
     let simulation = simulation();
-    let rule = Kept {
+    let rule = ByPlace {
         reads_directory: true,
-        ..Kept::default()
+        ..KEPT
     };
     let queue = queue(&simulation, "one", rule).await;
     let mut holds = 0;

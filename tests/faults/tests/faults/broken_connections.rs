@@ -15,7 +15,7 @@ use crate::support::{
     assert_session_over, awaited, creates, held, held_and_awaited, queue_length, waits_in_earnest,
 };
 
-on_both_servers!(
+on_both_servers!(embedded at night:
     waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile,
     holder_comes_through_a_break_and_nobody_else_gets_in,
     frozen_holder_knows_its_loss_before_the_next_one_holds,

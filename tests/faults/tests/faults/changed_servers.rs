@@ -7,7 +7,6 @@ use zookeeper_recipes_suite::{
     KINDS, LATE, LONG, QUIET, SHORT, TICK, assert_nothing_left, eventually, in_time, server,
     session,
 };
-use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::support::{
     acquire, acquired, held_and_awaited, hold_all, queue_length, works_with_each_kind,
@@ -64,52 +63,24 @@ async fn sessions_continue_when_servers_no_longer_know_digest() {
     works_with_each_kind(&session, "held", SHORT + TICK + LATE).await;
 }
 
-fn lowered() -> (&'static str, String) {
-    ("maxSessionTimeout", LOWERED.as_millis().to_string())
-}
-
 /// The restart shortens the timeout of the holder's session, and not that of the waiter's.
-async fn assert_lost_before_the_next_one_holds(at: &str, restart: impl AsyncFnOnce()) {
-    let (victim, rival) = (session(at, QUIET).await, session(at, LOWERED).await);
-    let successions = held_and_awaited(&victim, &rival, "lowered").await;
-    restart().await;
-    for (kind, succession) in successions {
-        let succeeded = succession.in_order().await;
-        let shortened = LossReason::Session(SessionEnd::TimeoutShortened);
-        assert_eq!(
-            succeeded.lost.state(),
-            HoldState::Lost(shortened),
-            "{kind:?}"
-        );
-        succeeded.next.release().await.expect("it is released");
-    }
-    works_with_each_kind(&victim, "lowered", LATE).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_lose_in_time_when_a_restarted_server_grants_a_shorter_timeout() {
     let mut server = server().await;
-    let at = server.connect_string();
-    let restart = async || {
-        let (key, value) = lowered();
-        server.set_configuration(key, value).expect("it is written");
-        server.restart().await.expect("it serves again");
-    };
-    assert_lost_before_the_next_one_holds(&at, restart).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn holders_lose_in_time_when_an_ensemble_is_restarted_with_a_shorter_timeout() {
-    let options = ServerOptions::new().tick_time(TICK);
-    let mut ensemble = Ensemble::start(3, options).await.expect("an ensemble");
-    let at = ensemble.connect_string();
-    let restart = async || {
-        for member in 0..3 {
-            let (key, value) = lowered();
-            let server = &mut ensemble.members_mut()[member];
-            server.set_configuration(key, value).expect("it is written");
-            ensemble.restart(member).await.expect("it serves again");
-        }
-    };
-    assert_lost_before_the_next_one_holds(&at, restart).await;
+    let (victim, rival) = (
+        session(&server, QUIET).await,
+        session(&server, LOWERED).await,
+    );
+    let successions = held_and_awaited(&victim, &rival, "lowered").await;
+    server
+        .set_configuration("maxSessionTimeout", LOWERED.as_millis().to_string())
+        .expect("it is written");
+    server.restart().await.expect("it serves again");
+    for (kind, succession) in successions {
+        let succeeded = succession.in_order().await;
+        let shortened = HoldState::Lost(LossReason::Session(SessionEnd::TimeoutShortened));
+        assert_eq!(succeeded.lost.state(), shortened, "{kind:?}");
+        succeeded.next.release().await.expect("it is released");
+    }
+    works_with_each_kind(&victim, "lowered", LATE).await;
 }

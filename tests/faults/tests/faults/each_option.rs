@@ -11,13 +11,11 @@ use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
 use zookeeper_recipes_core::{
-    ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, SessionState,
-    ZookeeperEnsemble,
+    ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, ZookeeperEnsemble,
 };
 use zookeeper_recipes_simulation::{EmbeddedServer, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::tls::{Authority, trusting};
 use zookeeper_recipes_suite::{eventually, in_time};
-use zookeeper_recipes_testkit::proxy::Proxy;
 
 const OPTIONS: [Set; 7] = [
     Set::SessionTimeout,
@@ -255,36 +253,5 @@ async fn each_way_keeps_to_the_connection_timeout() {
         let took = began.elapsed();
         assert!(took < SESSION_TIMEOUT / 2, "{backend:?}: {took:?}");
         session.close().await;
-    }
-}
-
-/// The client has connected, and then no server answers it.
-#[tokio::test(flavor = "multi_thread")]
-async fn session_over_a_client_keeps_to_the_connection_timeout() {
-    let server = EmbeddedServer::start().expect("it starts");
-    for in_background in [false, true] {
-        let proxy = Proxy::start(server.connect_string()).await;
-        let proxy = proxy.expect("a proxy");
-        let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-        let client = connector.connect(&proxy.connect_string()).await;
-        let ensemble = Arc::new(ClientEnsemble::new(client.expect("it connects")));
-        proxy.freeze();
-        let began = Instant::now();
-        let options = Set::ConnectionTimeout.options();
-        if in_background {
-            let session = Session::open_in_background(ensemble, options);
-            let session = session.expect("nothing is refused");
-            // The one session of the client is not opened again.
-            eventually("it is over", async || {
-                matches!(session.state(), SessionState::Ended(_))
-            })
-            .await;
-        } else {
-            let error = Session::open(ensemble, options).await;
-            let error = error.expect_err("no server answers");
-            assert!(matches!(error, Error::Connect { .. }), "{error}");
-        }
-        let took = began.elapsed();
-        assert!(took >= SHORT && took < 10 * SHORT, "{took:?}");
     }
 }

@@ -2,7 +2,6 @@
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{Error, Refusal};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LONG, RWLOCK, TICK, WRITER, administrator, assert_nothing_left, in_time,
     server_with, session,
@@ -37,54 +36,27 @@ async fn crowd(client: &Client, names: impl Iterator<Item = String>) {
     drop(created);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn names_that_fill_a_list_are_one_clear_error_and_the_session_lives() {
-    const LIMIT: u64 = 64 << 20;
-    let server = large_server().await;
-    let long = "x".repeat(60_000);
-    let names = (0..LIMIT / 60_000 + 1).map(|number| format!("{long}{number}"));
-    crowd(&administrator(&server).await, names).await;
-    let session = session(&server, LONG).await;
-    let elsewhere = LOCK.at(&session, "/elsewhere", 1);
-    let held = elsewhere.acquire().await.expect("it is free");
-    for recipe in [LOCK, RWLOCK, ELECTION] {
-        let crowded = recipe.at(&session, CROWDED, WRITER.min(recipe.capacity));
-        let refused = in_time(recipe.name, crowded.acquire()).await;
-        let refused = refused.expect_err("no list can be read");
-        let is_clear = matches!(
-            &refused,
-            Error::Refused { refusal: Refusal::ReplyTooLong { length, limit }, .. }
-                if length > limit && *limit as u64 == LIMIT
-        );
-        assert!(is_clear && !refused.is_retryable(), "{recipe:?}: {refused}");
-        assert!(refused.to_string().contains(CROWDED), "{refused}");
-        assert!(held.is_held(), "{recipe:?}");
-        assert_eq!(session.id(), Some(held.session_id()));
-    }
-    held.release().await.expect("the session continues");
-    let again = in_time("elsewhere", elsewhere.acquire()).await;
-    let released = again.expect("it is free").release().await;
-    released.expect("the session continues");
-    assert_nothing_left(&server).await;
-}
+mod at_night {
+    use super::*;
 
-/// Their list is longer than `jute.maxbuffer`, which a client of Java reads at most.
-#[tokio::test(flavor = "multi_thread")]
-async fn hundred_thousand_foreign_children_bar_nobody() {
-    const CHILDREN: usize = 100_000;
-    const MAX_BUFFER: usize = 0xf_ffff;
-    let server = large_server().await;
-    let name = |number: usize| format!("job-of-another-program-{number:07}");
-    assert!(CHILDREN * (name(0).len() + size_of::<i32>()) > MAX_BUFFER);
-    crowd(&administrator(&server).await, (0..CHILDREN).map(name)).await;
-    let session = session(&server, LONG).await;
-    for recipe in [LOCK, RWLOCK, ELECTION] {
-        let crowded = recipe.at(&session, CROWDED, WRITER.min(recipe.capacity));
-        let hold = in_time(recipe.name, crowded.acquire()).await;
-        let hold = hold.expect("no other contender is there");
-        let contenders = crowded.contenders().await.expect("the queue can be read");
-        assert_eq!(contenders.len(), 1, "{recipe:?}");
-        hold.release().await.expect("it is released");
+    /// Their list is longer than `jute.maxbuffer`, which a client of Java reads at most.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn hundred_thousand_foreign_children_bar_nobody() {
+        const CHILDREN: usize = 100_000;
+        const MAX_BUFFER: usize = 0xf_ffff;
+        let server = large_server().await;
+        let name = |number: usize| format!("job-of-another-program-{number:07}");
+        assert!(CHILDREN * (name(0).len() + size_of::<i32>()) > MAX_BUFFER);
+        crowd(&administrator(&server).await, (0..CHILDREN).map(name)).await;
+        let session = session(&server, LONG).await;
+        for recipe in [LOCK, RWLOCK, ELECTION] {
+            let crowded = recipe.at(&session, CROWDED, WRITER.min(recipe.capacity));
+            let hold = in_time(recipe.name, crowded.acquire()).await;
+            let hold = hold.expect("no other contender is there");
+            let contenders = crowded.contenders().await.expect("the queue can be read");
+            assert_eq!(contenders.len(), 1, "{recipe:?}");
+            hold.release().await.expect("it is released");
+        }
+        assert_nothing_left(&server).await;
     }
-    assert_nothing_left(&server).await;
 }

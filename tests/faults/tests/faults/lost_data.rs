@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 use zookeeper_recipes_core::{Hold, LossReason, Session, SessionEnd};
-use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer};
 use zookeeper_recipes_suite::log::Log;
 use zookeeper_recipes_suite::{LATE, SHORT, TICK, in_time, server, session};
 use zookeeper_recipes_testkit::Server;
@@ -72,24 +71,6 @@ impl Holder {
         assert_eq!(names.count(), 1, "{lines:?}");
         self.session.close().await;
     }
-}
-
-#[tokio::test]
-async fn holder_holds_again_after_an_embedded_server_was_started_anew() {
-    let start = |port| {
-        let options = EmbeddedOptions {
-            port,
-            ..EmbeddedOptions::default()
-        };
-        EmbeddedServer::start_with(options).expect("a server starts")
-    };
-    let server = start(0);
-    let port = server.port();
-    let holder = Holder::new(&server.connect_string()).await;
-    holder.writes().await;
-    drop(server);
-    let _empty = start(port);
-    holder.holds_again().await;
 }
 
 /// The transactions and snapshots of a server.

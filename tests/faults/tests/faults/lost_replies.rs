@@ -15,7 +15,7 @@ use crate::support::{
     acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
 };
 
-on_both_servers!(
+on_both_servers!(embedded at night:
     first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in,
     waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in,
     waiter_keeps_its_place_whatever_is_lost_when_it_looks_again,

@@ -308,27 +308,31 @@ async fn watches_hold_while_a_session_moves_ten_thousand_times() {
     watches_hold(session, writer, 10_000, || process.disconnect()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn watches_hold_while_a_session_moves_between_real_members() {
-    let options = ServerOptions::new().tick_time(TICK);
-    let members = Members::start(3, options).await.expect("an ensemble");
-    let mut proxies = Vec::new();
-    for member in members.members() {
-        proxies.push(
-            Proxy::start(member.connect_string())
-                .await
-                .expect("a proxy"),
-        );
+mod at_night {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn watches_hold_while_a_session_moves_between_real_members() {
+        let options = ServerOptions::new().tick_time(TICK);
+        let members = Members::start(3, options).await.expect("an ensemble");
+        let mut proxies = Vec::new();
+        for member in members.members() {
+            proxies.push(
+                Proxy::start(member.connect_string())
+                    .await
+                    .expect("a proxy"),
+            );
+        }
+        let hosts: Vec<_> = proxies.iter().map(Proxy::connect_string).collect();
+        let connect = async |hosts: &str| {
+            let ensemble = Arc::new(ZookeeperEnsemble::new(hosts).expect("it is valid"));
+            let connector = ensemble.connector(&ConnectOptions::new());
+            let connected = connector.expect("it needs no options").connect().await;
+            connected.expect("it is open")
+        };
+        let session = connect(&hosts.join(",")).await;
+        let writer = connect(&members.connect_string()).await;
+        let cut = || proxies.iter().for_each(Proxy::cut);
+        watches_hold(session, writer, 300, cut).await;
     }
-    let hosts: Vec<_> = proxies.iter().map(Proxy::connect_string).collect();
-    let connect = async |hosts: &str| {
-        let ensemble = Arc::new(ZookeeperEnsemble::new(hosts).expect("it is valid"));
-        let connector = ensemble.connector(&ConnectOptions::new());
-        let connected = connector.expect("it needs no options").connect().await;
-        connected.expect("it is open")
-    };
-    let session = connect(&hosts.join(",")).await;
-    let writer = connect(&members.connect_string()).await;
-    let cut = || proxies.iter().for_each(Proxy::cut);
-    watches_hold(session, writer, 300, cut).await;
 }

@@ -5,33 +5,23 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use tokio::time::timeout;
-use zookeeper_recipes_core::{Error, HoldState, Refusal, WaitStrategy};
+use zookeeper_recipes_core::{Error, HoldState, WaitStrategy};
 use zookeeper_recipes_suite::{
-    KINDS, LATE, LONG, SHORT, TICK, TestServer, administrator, eventually, in_time,
-    on_both_servers, proxy, session,
+    KINDS, LATE, LONG, SHORT, TestServer, eventually, in_time, on_both_servers, proxy, session,
 };
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{
-    acquire, assert_no_contender_left, awaited, held, held_and_awaited, queue_length,
-    waits_in_earnest, works_with_each_kind,
+    acquire, awaited, held, queue_length, waits_in_earnest, works_with_each_kind,
 };
 
 on_both_servers!(apache at night:
-    holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
-    waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error,
-    server_that_closes_at_containers_gets_persistent_directories,
-    server_that_closes_at_every_create_is_one_clear_error,
     server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold,
     server_that_closes_at_watches_set_again_costs_connections_and_no_hold,
     server_that_closes_at_removed_watches_and_forgets_sessions_costs_few_of_them,
 );
 
-const CREATE: i32 = 15;
 const REMOVE_WATCHES: i32 = 18;
-const CREATE_CONTAINER: i32 = 19;
 const SET_WATCHES: [i32; 2] = [101, 105];
 
 /// The connections that a client may make because of a request that closes each of them. A client
@@ -56,88 +46,6 @@ async fn proxy_forgetting_sessions(server: &TestServer) -> Proxy {
     let each = Fault::on(Operation::Connect).repeatedly();
     proxy.fault(each.session_forgotten());
     proxy
-}
-
-async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds(
-    server: TestServer,
-) {
-    let proxy = proxy_forgetting_sessions(&server).await;
-    let victim = session(&proxy, SHORT).await;
-    let rival = session(&server, LONG).await;
-    let successions = held_and_awaited(&victim, &rival, "forgotten").await;
-    let forgotten = victim.id();
-    proxy.cut();
-    for (kind, succession) in successions {
-        let succeeded = succession.in_order().await;
-        assert_eq!(Some(succeeded.lost.session_id()), forgotten, "{kind:?}");
-        succeeded.next.release().await.expect("it is released");
-    }
-    works_with_each_kind(&victim, "forgotten", SHORT + TICK + LATE).await;
-    assert_ne!(victim.id(), forgotten);
-}
-
-async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error(
-    server: TestServer,
-) {
-    let administrator = administrator(&server).await;
-    let waiting_proxy = proxy_forgetting_sessions(&server).await;
-    let waiting = session(&waiting_proxy, SHORT).await;
-    let idle_proxy = proxy_forgetting_sessions(&server).await;
-    let idle = session(&idle_proxy, SHORT).await;
-    let rival = session(&server, LONG).await;
-    let mut attempts = Vec::new();
-    for &kind in KINDS {
-        let (first, attempt) = awaited(kind, &rival, &waiting, "waiting").await;
-        attempts.push((kind, first, attempt));
-    }
-    for proxy in [&waiting_proxy, &idle_proxy] {
-        proxy.cut();
-        eventually("it is connected again", || async {
-            proxy.counters().of(Operation::Connect).replies > 1
-        })
-        .await;
-    }
-    works_with_each_kind(&idle, "idle", SHORT + TICK + LATE).await;
-    for (kind, first, attempt) in attempts {
-        assert!(first.is_held(), "{kind:?}: {:?}", first.state());
-        first.release().await.expect("it is released");
-        match in_time(kind.name, attempt).await.expect("no panic") {
-            Ok(hold) => hold.release().await.expect("it is released"),
-            Err(Error::SessionOver { .. }) => {}
-            Err(error) => panic!("{kind:?}: {error}"),
-        }
-        assert_no_contender_left(&administrator, kind, "waiting").await;
-    }
-}
-
-async fn server_that_closes_at_containers_gets_persistent_directories(server: TestServer) {
-    let proxy = proxy_closing_at(&server, &[CREATE_CONTAINER]).await;
-    let session = session(&proxy, SHORT).await;
-    works_with_each_kind(&session, "no-containers", 3 * SHORT).await;
-    let connections = proxy.counters().connections();
-    assert!(connections < CONNECTIONS, "{connections} connections");
-    assert!(proxy.counters().of(Operation::Create).requests > 0);
-}
-
-async fn server_that_closes_at_every_create_is_one_clear_error(server: TestServer) {
-    let attempts = KINDS.iter().map(async |kind| {
-        let proxy = proxy_closing_at(&server, &[CREATE, CREATE_CONTAINER]).await;
-        let session = session(&proxy, SHORT).await;
-        let recipe = kind.on(&session, "unknown");
-        let outcome = timeout(3 * SHORT, recipe.acquire()).await;
-        let (name, connections) = (kind.name, proxy.counters().connections());
-        match outcome {
-            Ok(Err(Error::Refused { refusal, .. })) => {
-                assert_eq!(refusal, Refusal::Unimplemented, "{name}");
-            }
-            other => panic!("{name}: {other:?} after {connections} connections"),
-        }
-        assert!(
-            connections < CONNECTIONS,
-            "{name}: {connections} connections"
-        );
-    });
-    join_all(attempts).await;
 }
 
 async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold(server: TestServer) {

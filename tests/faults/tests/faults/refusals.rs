@@ -7,22 +7,18 @@ use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd};
 use zookeeper_recipes_suite::{
-    KINDS, Kind, LATE, LONG, TICK, TestServer, administrator, create, eventually, in_time,
-    on_both_servers, proxy, server_with, session,
+    KINDS, Kind, LONG, TICK, TestServer, administrator, create, in_time, on_both_servers, proxy,
+    server_with, session,
 };
 use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::support::{acquire, acquired, hold_all, works_with_each_kind};
+use crate::support::{acquire, acquired};
 
-on_both_servers!(
+on_both_servers!(apache at night:
     every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else,
     write_whose_outcome_the_server_does_not_know_bars_nobody_while_its_session_lives,
     guarded_write_that_was_applied_is_not_said_to_be_refused,
-    answer_that_never_changes_is_asked_for_ever_more_rarely,
-    handshake_that_is_garbled_is_no_session_and_no_spin,
-    authentication_that_is_refused_once_at_a_reconnect_costs_no_hold,
-    server_that_ends_the_session_at_each_create_gets_ever_fewer_sessions,
 );
 
 /// The codes of `org.apache.zookeeper.KeeperException.Code`, no error, and an unknown code.
@@ -226,101 +222,6 @@ async fn guarded_write_that_was_applied_is_not_said_to_be_refused(server: TestSe
             kind.await;
         }
     }
-}
-
-async fn answer_that_never_changes_is_asked_for_ever_more_rarely(server: TestServer) {
-    const MARSHALLING_ERROR: i32 = -5;
-    const NO_NODE: i32 = -101;
-    const NODE_EXISTS: i32 = -110;
-    create(&administrator(&server).await, STORED).await;
-    let rival = session(&server, LONG).await;
-    let answers = [
-        (Operation::Create, MARSHALLING_ERROR),
-        (Operation::Create, NODE_EXISTS),
-        (Operation::GetData, MARSHALLING_ERROR),
-        (Operation::GetData, NO_NODE),
-    ];
-    let attempts = answers.map(async |(operation, code)| {
-        for &kind in KINDS {
-            for contended in [false, true] {
-                // One after the other, so that one that spins has the time for it.
-                let victim = Victim::new(&server, operation, code).await;
-                victim
-                    .live_through_refusals(&rival, &[(kind, contended)])
-                    .await;
-            }
-        }
-    });
-    join_all(attempts).await;
-}
-
-async fn handshake_that_is_garbled_is_no_session_and_no_spin(server: TestServer) {
-    let proxy = proxy(&server).await;
-    proxy.fault(
-        Fault::on(Operation::Connect)
-            .repeatedly()
-            .reply_replaced(|_| vec![0, 0, 0, 3, 1, 2, 3]),
-    );
-    let options = ConnectOptions::new()
-        .session_timeout(LONG)
-        .connection_timeout(Duration::from_secs(1));
-    let opened = Session::connect_with(&proxy.connect_string(), options).await;
-    assert!(opened.is_err(), "{opened:?}");
-    assert!(
-        proxy.counters().connections() < 20,
-        "{:?}",
-        proxy.counters()
-    );
-}
-
-async fn authentication_that_is_refused_once_at_a_reconnect_costs_no_hold(server: TestServer) {
-    const AUTHENTICATION_FAILED: i32 = -115;
-    let proxy = proxy(&server).await;
-    let options = ConnectOptions::new()
-        .session_timeout(LONG)
-        .tick(TICK)
-        .auth("digest", "me:secret");
-    let session = Session::connect_with(&proxy.connect_string(), options).await;
-    let session = session.expect("a session opens");
-    let id = session.id();
-    let holds = hold_all(&session, "unauthenticated").await;
-    // The user's credentials are refused, then the library's own identity.
-    for nth in [1, 2] {
-        let fault = Fault::on(Operation::Auth).nth(nth);
-        let refused = proxy.fault(fault.refused(AUTHENTICATION_FAILED));
-        proxy.cut();
-        in_time("the refusal", refused.first()).await;
-        eventually("the session is back", async || session.is_connected()).await;
-    }
-    assert_eq!(session.id(), id);
-    for hold in holds {
-        assert!(hold.is_held(), "{:?}", hold.state());
-        hold.release().await.expect("it is released");
-    }
-    works_with_each_kind(&session, "unauthenticated", LATE).await;
-}
-
-async fn server_that_ends_the_session_at_each_create_gets_ever_fewer_sessions(server: TestServer) {
-    const SESSION_EXPIRED: i32 = -112;
-    const TIME: Duration = Duration::from_secs(6);
-    /// The pauses double from 20 milliseconds to 5 seconds.
-    const MOST: u64 = 25;
-    let proxy = proxy(&server).await;
-    let session = session(&proxy, LONG).await;
-    let fault = Fault::on(Operation::Create).repeatedly();
-    proxy.fault(fault.refused(SESSION_EXPIRED));
-    let lock = KINDS[0].on(&session, "ended");
-    let attempts = async {
-        loop {
-            let error = lock.acquire().await.expect_err("no create succeeds");
-            assert!(matches!(error, Error::SessionOver { .. }), "{error}");
-        }
-    };
-    let _: Result<(), _> = timeout(TIME, attempts).await;
-    let connections = proxy.counters().connections();
-    assert!((4..MOST).contains(&connections), "{connections}");
-    proxy.clear_faults();
-    works_with_each_kind(&session, "ended", LATE).await;
 }
 
 /// Apache's server alone requires SASL.

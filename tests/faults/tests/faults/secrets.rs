@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Error, Permission, Session, SessionEnd};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
-use zookeeper_recipes_suite::tls::{After, Authority, Tap, trusting};
+use zookeeper_recipes_suite::tls::{After, Tap};
 use zookeeper_recipes_suite::{
     LATE, TICK, TestServer, eventually, in_time, on_both_servers, proxy,
 };
@@ -47,18 +47,6 @@ async fn heard_by_a_tap(scheme: &str, options: ConnectOptions) -> Tap {
     })
     .await;
     tap
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_but_the_handshake_of_tls_is_sent_in_plaintext() {
-    for scheme in ["", "tcp+tls://"] {
-        let tls = trusting(&Authority::new("root"));
-        let tap = heard_by_a_tap(scheme, options().tls(tls)).await;
-        tap.assert_only_handshakes();
-        for plain in [SECRET, "digest", "me:"] {
-            assert!(!contains(&tap.heard(), plain), "{plain}");
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -145,12 +145,6 @@ impl Succession {
         }
     }
 
-    /// Waits until the next one holds.
-    pub(crate) async fn granted(&self) {
-        let what = format!("{}: the next one", self.what);
-        eventually(&what, || async { self.grant.is_finished() }).await;
-    }
-
     /// Checks that the holder learns of the loss before the next one holds.
     pub(crate) async fn in_order(self) -> Succeeded {
         let what = self.what;

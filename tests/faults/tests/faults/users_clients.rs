@@ -20,7 +20,7 @@ use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{awaited, held_and_awaited, hold_all, in_own_runtime};
 
-on_both_servers!(
+on_both_servers!(apache at night:
     holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
     holds_outlive_a_reconnect_of_the_client,
     nothing_is_deleted_or_written_without_the_guard,

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::version::TLS12;
-use tokio_rustls::rustls::{ServerConfig, ServerConnection};
+use tokio_rustls::rustls::ServerConfig;
 use zookeeper_recipes_connection::Break;
 use zookeeper_recipes_suite::eventually;
 use zookeeper_recipes_suite::tls::{After, Authority, Issued, Tap, trusting};
@@ -21,12 +20,7 @@ enum Server {
     Shakes(Arc<ServerConfig>),
     /// It says this.
     Says(Vec<u8>),
-    /// It says the begin of its part of the handshake, then these, and closes the connection.
-    Begins(Arc<ServerConfig>, Length, &'static [u8]),
 }
-
-/// How many bytes of the server's part are said.
-type Length = fn(&[u8]) -> usize;
 
 /// The version of TLS 1.1, and a version that hides that the server knows TLS 1.3.
 const TLS_1_1: [u8; 2] = [3, 2];
@@ -45,9 +39,6 @@ fn server_hello(version: [u8; 2]) -> Vec<u8> {
     hello
 }
 
-/// A record of the right kind that nobody with the keys has made.
-const FORGED: &[u8] = b"\x17\x03\x03\x00\x20a forged record of 32 bytes.....";
-
 /// A fatal alert.
 fn alert(description: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, description]
@@ -64,22 +55,6 @@ impl Server {
             Server::Says(bytes) => {
                 let _ = stream.read(&mut [0; 4 << 10]).await?;
                 stream.write_all(&bytes).await?;
-                stream.read_to_end(&mut Vec::new()).await?;
-            }
-            Server::Begins(config, length, then) => {
-                let mut hello = vec![0; 4 << 10];
-                let number = stream.read(&mut hello).await?;
-                let mut server = ServerConnection::new(config).expect("a good configuration");
-                let mut own = Vec::new();
-                server.read_tls(&mut &hello[..number])?;
-                server.process_new_packets().expect("a hello");
-                while server.wants_write() {
-                    server.write_tls(&mut own)?;
-                }
-                let said = length(&own);
-                assert!(said < own.len(), "its part has {} bytes", own.len());
-                stream.write_all(&own[..said]).await?;
-                stream.write_all(then).await?;
                 stream.shutdown().await?;
                 stream.read_to_end(&mut Vec::new()).await?;
             }
@@ -174,12 +149,7 @@ async fn certificate_that_proves_nothing_is_refused_with_its_fault() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_breaks_the_rules_of_the_handshake_is_refused_with_the_cause() {
-    let authority = Authority::new("root");
-    let good = authority.issue(&["localhost"]);
     let says = |bytes: &[u8]| Server::Says(bytes.to_vec());
-    let begins = |length, then| Server::Begins(good.server(None), length, then);
-    let begins_1_2 = |length| Server::Begins(good.server_of(&[&TLS12], None), length, b"");
-    let hello = |own: &[u8]| 5 + usize::from(u16::from_be_bytes([own[3], own[4]]));
     let version = "of TLS 1.2 and 1.3";
     let (closed, no_tls) = ("closed the connection in", "does not speak TLS");
     let rows = vec![
@@ -194,29 +164,8 @@ async fn server_that_breaks_the_rules_of_the_handshake_is_refused_with_the_cause
         ("HTTP", says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), no_tls),
         ("frame", says(&[0, 0, 0, 37, 0, 0, 0, 0]), no_tls),
         ("long record", says(&[22, 3, 3, 0xff, 0xff]), no_tls),
-        ("the end at once", begins(|_| 0, b""), closed),
-        ("the end in a header", begins(|_| 3, b""), closed),
-        ("the end in a hello", begins(|_| 50, b""), closed),
-        ("the end in a certificate", begins(|_| 400, b""), closed),
-        ("the end in one of TLS 1.2", begins_1_2(|_| 400), closed),
-        ("garbage in a header", begins(|_| 3, &[0xff; 64]), no_tls),
-        (
-            "forged certificate",
-            begins(hello, FORGED),
-            "cannot decrypt",
-        ),
+        ("the end at once", says(b""), closed),
+        ("the end in a header", says(&[22, 3, 3]), closed),
     ];
-    assert_refused(&authority, rows).await;
-}
-
-/// What the others are measured by.
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_keeps_the_rules_is_trusted() {
-    let authority = Authority::new("root");
-    let good = authority.issue(&["localhost"]);
-    for config in [good.server(None), good.server_of(&[&TLS12], None)] {
-        let (port, shaken) = start(Server::Shakes(config)).await;
-        let _connection = session("localhost", port, trusting(&authority));
-        eventually("a handshake", async || shaken.load(Ordering::Relaxed) > 0).await;
-    }
+    assert_refused(&Authority::new("root"), rows).await;
 }

@@ -2,7 +2,6 @@
 //! survives.
 
 mod apache;
-mod broken;
 mod held;
 mod hostile;
 mod refused;

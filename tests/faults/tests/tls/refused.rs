@@ -8,53 +8,7 @@ use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::in_time;
 use zookeeper_recipes_suite::tls::{After, Authority, Front, Tap, trusting};
 
-use crate::{connect, options, plain, refusal};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn certificate_has_to_be_for_the_configured_name_and_not_for_its_address() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let authority = Authority::new("root");
-    for (subject, good, bad) in [
-        ("localhost", "localhost", "127.0.0.1"),
-        ("127.0.0.1", "127.0.0.1", "localhost"),
-    ] {
-        let shown = authority.issue(&[subject]).server(None);
-        let front = Front::new(server.port(), shown).await;
-        let session = connect(&front.at(good), options(trusting(&authority))).await;
-        session.close().await;
-        let text = refusal(&front.at(bad), options(trusting(&authority))).await;
-        assert!(text.contains("is for other names"), "{text}");
-        assert!(text.contains(subject), "{text}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn client_without_a_good_certificate_gets_the_reason() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
-    let shown = authority.issue(&["localhost"]).server(Some(&clients));
-    let front = Front::new(server.port(), shown).await;
-    let showing = |own: zookeeper_recipes_suite::tls::Issued| {
-        trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes())
-    };
-    let stranger = Authority::new("strangers");
-    for (tls, problem) in [
-        (trusting(&authority), "requires a client certificate"),
-        (
-            showing(clients.issue_expired(&["service"])),
-            "does not accept the client's certificate",
-        ),
-        (
-            showing(stranger.issue(&["service"])),
-            "does not accept the client's certificate",
-        ),
-    ] {
-        let text = refusal(&front.at("localhost"), options(tls)).await;
-        assert!(text.contains("TLS: ") && text.contains(problem), "{text}");
-    }
-    assert_eq!(front.clients(), []);
-    assert_no_session(&server);
-}
+use crate::{options, plain, refusal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
