@@ -80,6 +80,7 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => {
             (Exit::Unavailable, "; try again")
         }
+        Error::NoLease { .. } => (Exit::Unavailable, "; try a longer --session-timeout"),
         _ => (Exit::Internal, ""),
     }
 }

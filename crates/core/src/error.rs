@@ -117,6 +117,30 @@ pub enum Error {
         session: SessionId,
     },
 
+    /// The contender's turn has come, and the servers answer too late for a hold.
+    ///
+    /// A hold needs a [lease](crate::docs::lease#if-the-servers-answer-late), and a lease needs answers within a
+    /// part of the session timeout. The contender has waited for a lease for five session
+    /// timeouts, not counting outages. Then it gives its place up, so
+    /// that it does not bar the others. A new attempt begins at the end of the queue.
+    ///
+    /// A longer session timeout helps, and so does the servers' tick in
+    /// [`ConnectOptions::tick`](crate::ConnectOptions::tick).
+    #[error(
+        "{path}: no lease in {waited:.1?}, because the servers answer after {answer:.1?}, which is \
+         too late for the session timeout (session {session})"
+    )]
+    NoLease {
+        /// The recipe's path.
+        path: String,
+        /// The session of the contender.
+        session: SessionId,
+        /// How long the contender has waited for a lease.
+        waited: Duration,
+        /// How long the last answer took.
+        answer: Duration,
+    },
+
     /// The session is over. All its holds are lost, and all its attempts fail.
     #[error("{path}: session {session} is over: {reason}")]
     SessionOver {
@@ -224,6 +248,7 @@ impl Error {
             | Error::ContenderWritten { .. }
             | Error::DeadlineElapsed { .. }
             | Error::Disconnected { .. }
+            | Error::NoLease { .. }
             | Error::OutcomeUnknown { .. } => true,
             Error::SessionOver { reason, .. } => reason.is_followed(),
             Error::Refused { refusal, .. } => {

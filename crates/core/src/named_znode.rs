@@ -17,6 +17,7 @@ use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::{Named, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
+use crate::live::short_leases::LeaseWait;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory};
 use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
@@ -328,8 +329,9 @@ impl NamedZnode {
     }
 
     async fn until_may_hold(&self) -> Result<(), Error> {
-        let may_hold = self.open.live.until_may_grant(self.path.as_str()).await;
-        may_hold.map_err(|error| self.failed(error))
+        let mut wait = LeaseWait::default();
+        let live = &self.open.live;
+        live.until_may_grant(self.path.as_str(), &mut wait).await
     }
 
     /// Waits for the holder of the path to leave.

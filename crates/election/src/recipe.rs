@@ -174,7 +174,8 @@ impl LeaderElection {
     /// # Errors
     ///
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::OtherRecipe`].
+    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
+    ///   [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// After each of these errors no znode of this campaign remains in the queue.

@@ -138,8 +138,10 @@ impl LeaderElection {
     /// * [`RunError::Election`] if another try would not help: no permission
     ///   ([`Error::Refused`]), the session is closed ([`Error::NoSession`]).
     ///
-    /// After any other error `run` tries again: an expired session, no answer, an overloaded or
-    /// read-only server, a candidate's znode that is deleted by hand.
+    /// After any other error `run` tries again: an expired session, no answer, answers that are too
+    /// late for a lease ([`Error::NoLease`]), an overloaded or read-only server, a candidate's znode
+    /// that is deleted by hand. Before it campaigns again it pauses, 20 ms at first and up to a
+    /// second, and others lead meanwhile.
     ///
     /// # Cancel safety
     ///

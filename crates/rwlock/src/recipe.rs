@@ -185,7 +185,8 @@ impl ReadLock {
     /// # Errors
     ///
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::OtherRecipe`].
+    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
+    ///   [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// After each of these errors nothing stays in the queue.

@@ -196,7 +196,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    ///   [`Error::ContenderDeleted`], [`Error::NoLease`], [`Error::OtherRecipe`].
     /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
     ///   recorded (not after [`open`](Self::open)), or if it has fewer permits than are wanted. The
     ///   number may be lowered during the wait.

@@ -96,7 +96,8 @@ impl<'a> Contender<'a> {
             }
             Err(error) => {
                 self.setting.ledger.failed(&self.who, Some(&asked), &error);
-                false
+                // Its process is too far away for good.
+                matches!(error, Error::NoLease { .. })
             }
         }
     }

@@ -129,6 +129,11 @@ impl LastingFaults {
         format!("hit{number}")
     }
 
+    /// Whether this is a contender of a process that is hit.
+    pub(crate) fn hit(who: &str) -> bool {
+        who.starts_with("hit")
+    }
+
     /// Has them happen, each at its time.
     pub(crate) async fn happen(&self, simulation: &Simulation) {
         let servers = self.servers.iter().map(|(at, server, fault)| async move {

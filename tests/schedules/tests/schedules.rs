@@ -65,6 +65,9 @@ fn the_election_keeps_its_promises() {
 /// Seeds at which a contender once waited for ever, or lost each hold, at a follower that lags.
 const AT_A_FOLLOWER_THAT_LAGS: [u64; 6] = [39, 60, 105, 235, 611, 1723];
 
+/// Seeds at which a contender that got no lease at any server once barred all others.
+const WITHOUT_A_LEASE: [u64; 2] = [50014, 50036];
+
 #[test]
 fn who_is_not_hit_comes_through_whatever_never_heals() {
     let variant = Variant {
@@ -73,7 +76,10 @@ fn who_is_not_hit_comes_through_whatever_never_heals() {
     };
     for recipe in TestedRecipe::ALL {
         let mut figures = Figures::default();
-        for seed in (0..12).chain(AT_A_FOLLOWER_THAT_LAGS) {
+        for seed in (0..12)
+            .chain(AT_A_FOLLOWER_THAT_LAGS)
+            .chain(WITHOUT_A_LEASE)
+        {
             let report = run_as(recipe, seed, 0, &variant);
             figures += report.figures;
             assert!(

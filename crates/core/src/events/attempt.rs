@@ -152,6 +152,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::DeadlineElapsed { .. } => "deadline_elapsed",
         Error::ContenderDeleted { .. } => "contender_deleted",
         Error::ContenderWritten { .. } => "contender_written",
+        Error::NoLease { .. } => "no_lease",
         Error::SessionOver {
             reason: SessionEnd::Expired,
             ..

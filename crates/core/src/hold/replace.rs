@@ -9,6 +9,7 @@ use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
+use crate::live::short_leases::LeaseWait;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
 use crate::server::error::{Refusal, ServerError};
@@ -38,8 +39,11 @@ impl Grant {
         let replaced = pin!(async {
             replace_znode(&live, &old, &new, data, acl).await?;
             // The new znode may have been found over a connection that is not proven yet.
-            let proven = live.until_may_grant(&old).await;
-            proven.map_err(|error| Error::at(&old, live.id, error))
+            match live.until_may_grant(&old, &mut LeaseWait::default()).await {
+                // Meanwhile the lease has lapsed, and the hold is lost.
+                Err(Error::NoLease { .. }) => Ok(()),
+                proven => proven,
+            }
         });
         live.during(&old, replaced).await?;
         // `hold_state` sees a lapse before this drop. After each later lapse, the supervisor looks

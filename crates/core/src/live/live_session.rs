@@ -16,7 +16,7 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{LapseCount, Lapses, Lease, SessionOrigin, Terms};
-use crate::live::short_leases::ShortLeases;
+use crate::live::short_leases::{LeaseWait, ShortLeases};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -443,26 +443,46 @@ impl LiveSession {
 
     /// Sends one `sync` after another until a hold may be granted.
     ///
-    /// If it may be at once, nothing is sent.
-    pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
+    /// If it may be at once, nothing is sent. If the servers answer too late for a lease, the error
+    /// is [`Error::NoLease`] in the end: `wait` counts for all calls of one contender.
+    pub(crate) async fn until_may_grant(
+        &self,
+        path: &str,
+        wait: &mut LeaseWait,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::at(path, self.id, error);
         let mut backoff = Backoff::up_to(self.probe_interval);
         while !lock(&self.lease_state).lease.may_grant(self.now()) {
-            let server = self.server()?;
-            match server.sync(path).await {
-                Ok(exchange) => self.note_answer(exchange),
-                Err(ServerError::OutcomeUnknown(_)) => {}
-                Err(error) => return Err(error),
+            if wait.is_over(self.timeout) {
+                return Err(Error::NoLease {
+                    path: path.to_owned(),
+                    session: self.id,
+                    waited: wait.waited,
+                    answer: wait.answer,
+                });
             }
-            self.note_lease_wait();
-            self.leave_late_server(&*server);
+            self.note_short_lease();
+            let server = self.server().map_err(failed)?;
+            match server.sync(path).await {
+                Ok(exchange) => {
+                    self.note_answer(exchange);
+                    wait.note(
+                        exchange,
+                        &lock(&self.lease_state).short,
+                        self.probe_interval,
+                    );
+                }
+                Err(ServerError::OutcomeUnknown(_)) => {}
+                Err(error) => return Err(failed(error)),
+            }
             drop(server);
             backoff.wait().await;
         }
         Ok(())
     }
 
-    /// Notes that a contender whose turn has come waits for the lease.
-    fn note_lease_wait(&self) {
+    /// Notes that the lease is too short for a contender whose turn has come.
+    fn note_short_lease(&self) {
         let mut lease_state = lock(&self.lease_state);
         let connection = lease_state.connection;
         lease_state.short.note(self.now(), connection);

@@ -1,44 +1,42 @@
-//! Leases that are too short again and again over one connection.
-//!
-//! The server answers so late that no lease can be kept there, so the session leaves it.
+//! Leases that are too short, because the servers answer late: when the session leaves its server,
+//! and when a contender gives its place up. [`docs::lease`](crate::docs::lease) has the reasons.
 
 use std::time::Duration;
 
-/// The time after which a session leaves a server doubles at each server, at most this often.
-const MOST_DOUBLINGS: u32 = 6;
+use crate::server::ensemble::Exchange;
 
-/// When leases of a session were too short, and how often the session has left a server for that.
+/// A contender gives its place up after this many session timeouts without a lease.
+const PATIENCE: u32 = 5;
+
+/// When leases of a session were too short over its connection.
 #[derive(Debug)]
 pub(crate) struct ShortLeases {
     timeout: Duration,
-    series: Option<Series>,
-    /// How many servers in a row the session has left.
-    servers_left: u32,
+    connection: Option<u64>,
+    /// When a lease was too short last.
+    last: Duration,
+    /// Since when leases are too short over the connection, again and again: at most the session
+    /// timeout after the time before.
+    since: Duration,
     /// True if a hold was granted since the lease lapsed last.
     has_granted: bool,
-}
-
-/// Short leases over one connection, at most the session timeout apart.
-#[derive(Clone, Copy, Debug)]
-struct Series {
-    connection: Option<u64>,
-    first: Duration,
-    last: Duration,
+    /// How many servers the session has left.
+    left: u64,
 }
 
 impl ShortLeases {
     pub(crate) fn new(timeout: Duration) -> ShortLeases {
         ShortLeases {
             timeout,
-            series: None,
-            servers_left: 0,
+            connection: None,
+            last: Duration::ZERO,
+            since: Duration::ZERO,
             has_granted: false,
+            left: 0,
         }
     }
 
-    /// Notes a grant.
-    ///
-    /// It ends no series: the lease may lapse before the answer to the release has come.
+    /// Notes a grant. The lease may lapse before the answer to the release has come.
     pub(crate) fn granted(&mut self) {
         self.has_granted = true;
     }
@@ -52,31 +50,57 @@ impl ShortLeases {
 
     /// Notes that the lease is too short for a contender or a holder.
     pub(crate) fn note(&mut self, now: Duration, connection: Option<u64>) {
-        let before = self.series.filter(|it| now <= it.last + self.timeout);
-        if before.is_none() {
-            self.servers_left = 0;
+        if self.connection != connection || now > self.last + self.timeout {
+            self.since = now;
         }
-        let before = before.filter(|it| it.connection == connection);
-        self.series = Some(Series {
-            connection,
-            first: before.map_or(now, |it| it.first),
-            last: now,
-        });
+        self.connection = connection;
+        self.last = now;
     }
 
-    /// True if the session has to leave the server now: the series lasts for the session timeout,
-    /// and for twice as long at each further server.
+    /// True if the session has to leave the server now, because the leases have been too short for
+    /// the session timeout.
     pub(crate) fn leaves(&mut self) -> bool {
-        let lasts = self.timeout * 2_u32.pow(self.servers_left);
-        let Some(series) = &mut self.series else {
-            return false;
-        };
-        let leaves = series.last - series.first >= lasts;
+        let leaves = self.last - self.since >= self.timeout;
         if leaves {
-            series.first = series.last;
-            self.servers_left = (self.servers_left + 1).min(MOST_DOUBLINGS);
+            self.since = self.last;
+            self.left += 1;
         }
         leaves
+    }
+}
+
+/// How long a contender whose turn has come has waited for a lease, while the servers answered.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseWait {
+    pub(crate) waited: Duration,
+    /// When the last answer came.
+    answered: Duration,
+    /// How long it took.
+    pub(crate) answer: Duration,
+    /// How many servers the session had left by then.
+    left: u64,
+}
+
+impl LeaseWait {
+    /// Notes an answer. Its request was sent at most this `pause` after the answer before, unless no
+    /// server answered in between.
+    ///
+    /// The time without an answer counts only if the session has left a server. Each step counts as
+    /// at most the session timeout: a longer one is a pause of the process, or a slow reconnect.
+    pub(crate) fn note(&mut self, exchange: Exchange, short: &ShortLeases, pause: Duration) {
+        let since = match self.left == short.left || self.answered.is_zero() {
+            true => exchange.sent.saturating_sub(pause).max(self.answered),
+            false => self.answered,
+        };
+        self.waited += exchange.answered.saturating_sub(since).min(short.timeout);
+        self.answered = exchange.answered;
+        self.answer = exchange.answered.saturating_sub(exchange.sent);
+        self.left = short.left;
+    }
+
+    /// True if the contender has to give its place up.
+    pub(crate) fn is_over(&self, timeout: Duration) -> bool {
+        self.waited >= timeout * PATIENCE
     }
 }
 

@@ -13,6 +13,7 @@ use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::live::lease::Lapses;
+use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::{poll, wait_on_parent};
 use crate::queue::own_wait::OwnWait;
@@ -94,6 +95,7 @@ async fn wait_for_grant(
     let znode = entered.owner.znode.clone();
     let mut watches = Watches::default();
     let mut own_wait = OwnWait::begin(queue.live.timeout);
+    let mut lease_wait = LeaseWait::default();
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
             Look::Hold { only } => match queue.begin_grant() {
@@ -101,7 +103,7 @@ async fn wait_for_grant(
                     let loss_watch = watches.own.take();
                     return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
                 }
-                None => renew_lease(queue).await?,
+                None => renew_lease(queue, &mut lease_wait).await?,
             },
             Look::StepBack => {
                 let deleted = znode.delete().await;
@@ -161,12 +163,12 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
         return Ok(None);
     }
     let (entered, mut listing) = enter_at_once(queue).await?;
-    let mut watches = Watches::default();
+    let (mut watches, mut lease_wait) = (Watches::default(), LeaseWait::default());
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
             Look::Hold { only } => match queue.begin_grant() {
                 Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
-                None => renew_lease(queue).await?,
+                None => renew_lease(queue, &mut lease_wait).await?,
             },
             Look::StepBack | Look::Wait(_) => return Ok(None),
         }
@@ -175,9 +177,10 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
 }
 
 /// Waits until the lease may grant, because the session may have expired.
-async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
-    let renewed = queue.live.until_may_grant(queue.directory());
-    renewed.await.map_err(|error| queue.failed(error))
+///
+/// After a while without one the attempt fails: the contender would bar all others.
+async fn renew_lease(queue: &SessionQueue<'_>, wait: &mut LeaseWait) -> Result<(), Error> {
+    queue.live.until_may_grant(queue.directory(), wait).await
 }
 
 /// Enters the queue, after a wait for a permit if the queue's options limit the entries.

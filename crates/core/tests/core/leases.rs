@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, Hold, NodePath, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, NodePath, Queue, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -250,6 +250,19 @@ async fn session_that_reconnects_before_its_first_request_proves_the_connection(
     }
 }
 
+/// The session timeout of [`members`].
+const T: Duration = Duration::from_secs(10);
+
+/// An ensemble of this many members.
+fn members(servers: usize, seed: u64) -> SimulationOptions {
+    SimulationOptions {
+        servers,
+        seed,
+        session_timeout: T,
+        ..SimulationOptions::default()
+    }
+}
+
 /// A simulation, and a session at a follower that lags behind for ever.
 ///
 /// The lag is this part of the session timeout.
@@ -258,10 +271,7 @@ async fn at_a_lagging_follower(
     connect: ConnectOptions,
     lag: f64,
 ) -> (Simulation, Session, usize) {
-    let simulation = Simulation::new(SimulationOptions {
-        servers: 3,
-        ..options
-    });
+    let simulation = Simulation::new(options);
     let administrator = simulation.administrator();
     loop {
         let opened = Session::open(simulation.ensemble("a"), connect.clone()).await;
@@ -280,8 +290,7 @@ async fn at_a_lagging_follower(
 #[tokio::test(start_paused = true)]
 async fn session_leaves_a_server_at_which_it_gets_no_lease() {
     let connect = ConnectOptions::new();
-    let (simulation, session, lagging) =
-        at_a_lagging_follower(SimulationOptions::default(), connect, 0.2).await;
+    let (simulation, session, lagging) = at_a_lagging_follower(members(3, 0), connect, 0.3).await;
     let timeout = session.timeout().expect("it is open");
     let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
     let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
@@ -297,7 +306,7 @@ async fn session_leaves_a_server_at_which_it_loses_each_hold() {
     let options = SimulationOptions {
         session_timeout: timeout,
         tick,
-        ..SimulationOptions::default()
+        ..members(3, 0)
     };
     let connect = ConnectOptions::new().tick(tick);
     let (simulation, session, lagging) = at_a_lagging_follower(options, connect, 0.36).await;
@@ -323,4 +332,110 @@ async fn session_leaves_a_server_at_which_it_loses_each_hold() {
         .administrator()
         .server_of(session.id().expect("open"));
     assert_ne!(server, Some(lagging));
+}
+
+/// A minority of the members lags. The contender keeps its place until it is at another member.
+#[tokio::test(start_paused = true)]
+async fn contender_keeps_its_place_while_its_session_leaves_two_servers() {
+    for seed in 0..20 {
+        let (simulation, session, lagging) =
+            at_a_lagging_follower(members(5, seed), ConnectOptions::new(), 0.3).await;
+        let leader = simulation.administrator().leader();
+        let other = (0..5).find(|server| ![leader, lagging].contains(server));
+        let lag = T.mul_f64(0.3);
+        simulation.faults().lag(other.expect("there are five"), lag);
+        let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+        let acquired = tokio::time::timeout(10 * T, queue.acquire()).await;
+        let acquired = acquired.expect("in time");
+        assert!(acquired.is_ok(), "seed {seed}: {acquired:?}");
+    }
+}
+
+/// A session of a process so far away, and its queue. Its lease of the opening has lapsed.
+async fn far_away(simulation: &Simulation, way: Duration) -> (Session, Queue) {
+    let session = simulated_session(simulation, "far").await;
+    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    simulation.process("far").lengthen_path(way, 1_000 * T);
+    tokio::time::sleep(2 * T).await;
+    (session, queue)
+}
+
+/// Answers after this way and back are too late for a lease with this session timeout.
+const TOO_FAR: Duration = Duration::from_millis(1_250);
+
+/// Its session lives, and would bar the others for as long.
+#[tokio::test(start_paused = true)]
+async fn place_is_given_up_when_no_server_grants_a_lease() {
+    let simulation = Simulation::new(members(1, 0));
+    let (far, queue) = far_away(&simulation, TOO_FAR).await;
+    let attempt = tokio::spawn(async move { queue.acquire().await });
+    while simulation.administrator().children("/lock").is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let near = simulated_session(&simulation, "near").await;
+    let queue = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    // The others wait for five session timeouts, and for the deletion.
+    let acquired = tokio::time::timeout(7 * T, queue.acquire()).await;
+    let hold = acquired.expect("in time").expect("the next in the queue");
+    let error = attempt
+        .await
+        .expect("no panic")
+        .expect_err("without a lease");
+    let Error::NoLease {
+        path,
+        session,
+        waited,
+        answer,
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((path.as_str(), Some(*session)), ("/lock", far.id()));
+    assert!((5 * T..6 * T).contains(waited), "{error}");
+    assert!(*answer >= 2 * TOO_FAR && error.is_retryable(), "{error}");
+    assert_eq!(simulation.administrator().children("/lock").len(), 1);
+    assert!(hold.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn contender_whose_turn_has_not_come_needs_no_lease() {
+    let simulation = Simulation::new(members(1, 0));
+    let near = simulated_session(&simulation, "near").await;
+    let holder = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    let hold = holder.acquire().await.expect("free");
+    let (_far, queue) = far_away(&simulation, TOO_FAR).await;
+    let mut attempt = tokio::spawn(async move { queue.acquire().await });
+    let waits = tokio::time::timeout(20 * T, &mut attempt).await;
+    assert!(waits.is_err(), "{waits:?}");
+    hold.release().await.expect("it is held");
+    let error = attempt
+        .await
+        .expect("no panic")
+        .expect_err("without a lease");
+    assert!(matches!(error, Error::NoLease { .. }), "{error}");
+}
+
+/// Each answer is as late as a lease allows, and the process is cut off or asleep now and then.
+#[tokio::test(start_paused = true)]
+async fn slow_server_that_grants_leases_costs_no_place() {
+    let simulation = Simulation::new(members(3, 0));
+    let (_session, queue) = far_away(&simulation, Duration::from_millis(600)).await;
+    let process = simulation.process("far");
+    for tenths in 0..20 {
+        let silence = T * (tenths % 10) * 9 / 100;
+        let attempt = process.while_awake(queue.acquire());
+        let trouble = async {
+            tokio::time::sleep(T * tenths / 20).await;
+            match tenths < 10 {
+                true => process.partition(silence),
+                false => process.sleep(silence),
+            }
+        };
+        let both = async { tokio::join!(attempt, trouble).0 };
+        let acquired = tokio::time::timeout(8 * T, both).await;
+        let hold = acquired.expect("in time").expect("its turn");
+        // The release may fail: the process may be cut off.
+        let _ = process.while_awake(hold.release()).await;
+        tokio::time::sleep(2 * T).await;
+    }
 }

@@ -60,7 +60,7 @@ async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
 async fn sync_before_a_grant_counts_from_its_sending() {
     let (live, script) = Scripted::open(2 * SECOND);
     sleep(TIMEOUT).await;
-    let renewed = live.until_may_grant("/").await;
+    let renewed = live.until_may_grant("/", &mut LeaseWait::default()).await;
     renewed.expect("the server answers");
     assert!(script.has_sent(valid_until(&live) - LEASE));
 }

@@ -1,4 +1,4 @@
-//! When a session leaves a server that answers too late.
+//! When a session leaves a server that answers too late, and when a contender gives its place up.
 
 use super::*;
 
@@ -9,39 +9,23 @@ fn leases() -> ShortLeases {
     ShortLeases::new(TIMEOUT)
 }
 
-/// How long leases are too short, each second from `now` on, until the session leaves the server.
-fn leaves_after(leases: &mut ShortLeases, now: &mut Duration, connection: u64) -> Duration {
-    let began = *now;
-    loop {
-        leases.note(*now, Some(connection));
-        if leases.leaves() {
-            return *now - began;
-        }
-        *now += SECOND;
-        assert!(*now - began < TIMEOUT * 1_000, "it stays for ever");
-    }
-}
-
-#[test]
-fn session_stays_twice_as_long_at_each_further_server() {
-    let (mut leases, mut now) = (leases(), Duration::ZERO);
-    for server in 0..MOST_DOUBLINGS + 2 {
-        let stays = TIMEOUT * 2_u32.pow(server.min(MOST_DOUBLINGS));
-        assert_eq!(leaves_after(&mut leases, &mut now, server.into()), stays);
-    }
-}
-
 /// The connection may last for a moment after that.
 #[test]
-fn session_leaves_a_server_once() {
-    let (mut leases, mut now) = (leases(), Duration::ZERO);
-    leaves_after(&mut leases, &mut now, 0);
-    assert!(!leases.leaves());
-    assert_eq!(leaves_after(&mut leases, &mut now, 0), TIMEOUT * 2);
+fn session_leaves_a_server_once_after_the_session_timeout() {
+    let mut leases = leases();
+    let mut left = Vec::new();
+    for second in 0..=25 {
+        leases.note(SECOND * second, Some(0));
+        if leases.leaves() {
+            left.push(second);
+        }
+        assert!(!leases.leaves());
+    }
+    assert_eq!(left, [10, 20]);
 }
 
 #[test]
-fn short_leases_more_than_the_session_timeout_apart_are_no_series() {
+fn short_leases_more_than_the_session_timeout_apart_do_not_add_up() {
     let mut leases = leases();
     let mut now = Duration::ZERO;
     for _ in 0..5 {
@@ -51,20 +35,11 @@ fn short_leases_more_than_the_session_timeout_apart_are_no_series() {
     }
     leases.note(now, Some(0));
     leases.note(now + TIMEOUT, Some(0));
-    assert!(leases.leaves(), "these two are one");
+    assert!(leases.leaves(), "these two do");
 }
 
 #[test]
-fn time_at_a_server_begins_anew_after_a_while_without_short_leases() {
-    let (mut leases, mut now) = (leases(), Duration::ZERO);
-    leaves_after(&mut leases, &mut now, 0);
-    assert_eq!(leaves_after(&mut leases, &mut now, 1), TIMEOUT * 2);
-    now += TIMEOUT + SECOND;
-    assert_eq!(leaves_after(&mut leases, &mut now, 2), TIMEOUT);
-}
-
-#[test]
-fn series_over_another_connection_is_another_one() {
+fn short_leases_over_two_connections_do_not_add_up() {
     let mut leases = leases();
     for round in 0..10 {
         leases.note(SECOND * 5 * round, Some((round % 2).into()));
@@ -86,4 +61,51 @@ fn lapse_counts_only_if_a_hold_was_granted_since_the_lapse_before() {
         leases.lapsed(SECOND * second, Some(0));
     }
     assert!(leases.leaves());
+}
+
+/// The time that a contender has waited after these exchanges, in seconds: when each request was
+/// sent, and when it was answered. The session leaves its server before the exchange with the number
+/// `left`.
+fn waited(exchanges: &[(u64, u64)], left: Option<usize>) -> Duration {
+    let (mut wait, mut leases) = (LeaseWait::default(), leases());
+    for (number, (sent, answered)) in exchanges.iter().enumerate() {
+        leases.left += u64::from(left == Some(number));
+        let exchange = Exchange {
+            sent: Duration::from_secs(*sent),
+            answered: Duration::from_secs(*answered),
+            connection: Some(0),
+        };
+        assert!(!wait.is_over(TIMEOUT));
+        wait.note(exchange, &leases, SECOND);
+        assert_eq!(wait.answer, Duration::from_secs(answered - sent));
+    }
+    wait.waited
+}
+
+#[test]
+fn contender_counts_its_requests_and_the_pauses_between_them() {
+    assert_eq!(waited(&[(10, 13), (14, 17), (17, 19)], None), SECOND * 10);
+}
+
+#[test]
+fn contender_does_not_count_the_time_in_which_no_server_answers() {
+    assert_eq!(waited(&[(10, 13), (1_000, 1_002)], None), SECOND * 7);
+}
+
+#[test]
+fn contender_counts_the_way_to_another_server_and_for_a_session_timeout_at_most() {
+    assert_eq!(waited(&[(10, 13), (18, 20)], Some(1)), SECOND * 11);
+    assert_eq!(waited(&[(10, 13), (1_000, 1_002)], Some(1)), SECOND * 14);
+}
+
+#[test]
+fn contender_counts_a_pause_of_its_process_as_a_session_timeout() {
+    assert_eq!(waited(&[(10, 100)], None), TIMEOUT);
+}
+
+#[test]
+fn contender_gives_its_place_up_after_five_session_timeouts() {
+    let exchanges: Vec<_> = (1..=13).map(|round| (4 * round, 4 * round + 3)).collect();
+    let waited = waited(&exchanges, None);
+    assert!((TIMEOUT * 5..TIMEOUT * 5 + SECOND * 4).contains(&waited));
 }

@@ -177,3 +177,30 @@ async fn candidate_knows_without_a_request_that_it_leads_and_that_it_leads_no_mo
     assert!(other.is_leader() && !one.is_leader());
     drop(tried);
 }
+
+/// A candidate so far away that it gets no lease is first in the queue, again and again.
+#[tokio::test(start_paused = true)]
+async fn candidate_that_gets_no_lease_lets_another_lead() {
+    let simulation = simulation();
+    let process = simulation.process("far");
+    let far = election(&session(&process).await, "far");
+    process.lengthen_path(Duration::from_millis(1_250), LONG * 60);
+    // The lease of the opening lapses.
+    sleep(TIMEOUT * 2).await;
+    let campaign = tokio::spawn(async move {
+        let work = async |_| Ok::<(), std::io::Error>(());
+        far.run(std::future::pending(), work).await
+    });
+    while simulation.administrator().children("/leader").is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let near = election(&session(&simulation.process("near")).await, "near");
+    for _ in 0..3 {
+        let elected = timeout(TIMEOUT * 7, near.acquire()).await;
+        let leadership = elected.expect("in time").expect("it leads");
+        leadership.release().await.expect("it leads");
+        // The other campaigns again.
+        sleep(TIMEOUT).await;
+    }
+    assert!(!campaign.is_finished(), "it goes on trying");
+}

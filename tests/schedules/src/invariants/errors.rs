@@ -5,6 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{Error, Refusal, SessionEnd, SessionId};
 
 use crate::findings::Findings;
+use crate::lasting_faults::LastingFaults;
 use crate::state::State;
 
 /// What an attempt has asked for, and since when.
@@ -64,6 +65,8 @@ pub(crate) fn at_failure(
         }
         Error::DeadlineElapsed { .. } | Error::NoSession { .. } => true,
         Error::Lost { .. } => true,
+        // All others find a server that grants leases.
+        Error::NoLease { .. } => LastingFaults::hit(who),
         Error::Connect { .. } | Error::Disconnected { .. } => true,
         Error::Refused { refusal, .. } => is_said(state, refusal),
         Error::InvalidInput(_) if state.recipe.resizes => {
