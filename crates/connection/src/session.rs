@@ -1,6 +1,5 @@
 //! A session as a state machine without I/O.
 
-pub(crate) mod handshake_limit;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod incoming;

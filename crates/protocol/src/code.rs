@@ -85,8 +85,6 @@ codes! {
         RuntimeInconsistency = -2,
         /// The server found its data inconsistent.
         DataInconsistency = -3,
-        /// The connection is lost. Clients use it; servers do not send it.
-        ConnectionLoss = -4,
         /// The request could not be decoded.
         MarshallingError = -5,
         /// The server does not know the operation.
@@ -101,8 +99,6 @@ codes! {
         NewConfigNoQuorum = -13,
         /// Another reconfiguration is in progress.
         ReconfigInProgress = -14,
-        /// The lower limit of errors of the server. No server sends it.
-        ApiError = -100,
         /// The znode does not exist.
         NoNode = -101,
         /// The znode's ACL does not permit this.
@@ -117,8 +113,6 @@ codes! {
         NotEmpty = -111,
         /// The session has expired.
         SessionExpired = -112,
-        /// The callback is invalid. Clients use it; servers do not send it.
-        InvalidCallback = -113,
         /// The ACL is invalid.
         InvalidAcl = -114,
         /// The server does not accept the credentials.

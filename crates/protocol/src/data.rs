@@ -189,11 +189,6 @@ impl Permission {
     /// Permits no operation.
     pub const NONE: Permission = Permission(0);
 
-    /// The permission of these bits, which may be more than the five that have a meaning.
-    pub fn from_bits(bits: i32) -> Permission {
-        Permission(bits)
-    }
-
     /// True if this includes all permissions of `other`.
     pub fn has(self, other: Permission) -> bool {
         self & other == other

@@ -6,8 +6,8 @@
 #[path = "../../tests/connection/bytes.rs"]
 mod bytes;
 #[allow(dead_code)]
-#[path = "../../tests/connection/model.rs"]
-mod model;
+#[path = "../../tests/connection/peer.rs"]
+mod peer;
 #[allow(dead_code)]
 #[path = "../../tests/connection/world.rs"]
 mod world;

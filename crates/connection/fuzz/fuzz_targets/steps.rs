@@ -3,11 +3,11 @@
 #![no_main]
 
 #[allow(dead_code)]
+#[path = "../../tests/connection/peer.rs"]
+mod peer;
+#[allow(dead_code)]
 #[path = "../../tests/connection/steps.rs"]
 mod steps;
-#[allow(dead_code)]
-#[path = "../../tests/connection/model.rs"]
-mod model;
 #[allow(dead_code)]
 #[path = "../../tests/connection/world.rs"]
 mod world;

@@ -23,7 +23,7 @@ pub fn tokio_is_paused() -> bool {
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    duration(time.tv_sec, time.tv_nsec)
+    time.try_into().unwrap_or_default()
 }
 
 /// The time since some fixed moment, as `mach_continuous_time` counts it. It never goes back.
@@ -33,7 +33,7 @@ pub fn now() -> Duration {
     let clock = ClockId::from_raw(nix::libc::CLOCK_MONOTONIC_RAW);
     // Only an unknown clock is an error, and macOS 10.12 and iOS 10 know this one.
     let time = clock_gettime(clock).expect("the system has this clock");
-    duration(time.tv_sec(), time.tv_nsec())
+    time.into()
 }
 
 /// The time since the first call. It never goes back.
@@ -44,19 +44,6 @@ pub fn now() -> Duration {
     target_vendor = "apple"
 )))]
 pub fn now() -> Duration {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
-}
-
-#[cfg(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "openbsd",
-    target_vendor = "apple"
-))]
-fn duration(seconds: impl TryInto<u64>, nanoseconds: impl TryInto<u32>) -> Duration {
-    let seconds = seconds.try_into().unwrap_or_default();
-    Duration::new(seconds, nanoseconds.try_into().unwrap_or_default())
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
 }

@@ -13,7 +13,7 @@ use zookeeper_recipes_protocol::RequestBody;
 use crate::driver::network::Network;
 use crate::driver::shared::Shared;
 use crate::driver::task::Driver;
-use crate::driver::watch::{AskedWatch, Watch};
+use crate::driver::watch::Watch;
 use crate::error::{End, RequestError};
 use crate::session::host::{Host, Obstacle};
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
@@ -77,10 +77,16 @@ impl Connection {
         let id = self
             .shared
             .input(|machine, now| machine.watch(now, read, path, to, fired));
+        let watch = Watch {
+            shared: self.shared.clone(),
+            path: path.into(),
+            id,
+            event: Some(event),
+        };
         PendingWatch {
             reply: Pending { reply },
             read,
-            watch: Some(AskedWatch::new(self.shared.clone(), path, id, event)),
+            watch: Some(watch),
         }
     }
 
@@ -193,7 +199,7 @@ impl Future for Pending {
 pub struct PendingWatch {
     reply: Pending,
     read: WatchedRead,
-    watch: Option<AskedWatch>,
+    watch: Option<Watch>,
 }
 
 impl Future for PendingWatch {
@@ -202,7 +208,6 @@ impl Future for PendingWatch {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.reply).poll(context))?;
         let is_set = self.read.sets_watch(answer.reply.header.error);
-        let watch = self.watch.take().filter(|_| is_set);
-        Poll::Ready(Ok((answer, watch.map(AskedWatch::set))))
+        Poll::Ready(Ok((answer, self.watch.take().filter(|_| is_set))))
     }
 }

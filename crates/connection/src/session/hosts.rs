@@ -24,8 +24,6 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     names: Vec<Name>,
-    /// The names that are being looked up, and since when. Some may be listed no more.
-    asked: Vec<(Host, Duration)>,
     /// The places that the present round has not tried. The last one is the next.
     untried: Vec<Place>,
     /// The place of the present connection, or of the present try.
@@ -36,32 +34,17 @@ pub(crate) struct Hosts {
 #[derive(Debug)]
 struct Name {
     host: Host,
-    addresses: Vec<Address>,
+    /// Each with the reason why the last try has opened no session there.
+    addresses: Vec<(SocketAddr, Option<Break>)>,
+    /// Since when the name is being looked up.
+    asked_at: Option<Duration>,
     /// Why the last look-up has found no address.
     problem: Option<Break>,
 }
 
-#[derive(Debug)]
-struct Address {
-    address: SocketAddr,
-    /// Why the last try has opened no session.
-    obstacle: Option<Break>,
-}
-
 impl Name {
-    fn new(host: Host) -> Name {
-        Name {
-            host,
-            addresses: Vec::new(),
-            problem: None,
-        }
-    }
-}
-
-impl Address {
-    fn new(address: SocketAddr) -> Address {
-        let obstacle = None;
-        Address { address, obstacle }
+    fn has(&self, address: SocketAddr) -> bool {
+        self.addresses.iter().any(|(it, _)| *it == address)
     }
 }
 
@@ -70,7 +53,6 @@ impl Hosts {
     pub(crate) fn new(hosts: &[Host], seed: u64) -> Hosts {
         let mut found = Hosts {
             names: Vec::new(),
-            asked: Vec::new(),
             untried: Vec::new(),
             present: None,
             random: Rng::with_seed(seed),
@@ -93,13 +75,32 @@ impl Hosts {
             match place {
                 Some(place) => self.names.push(before.swap_remove(place)),
                 None => {
-                    self.names.push(Name::new(host.clone()));
+                    self.names.push(Name {
+                        host: host.clone(),
+                        addresses: Vec::new(),
+                        asked_at: None,
+                        problem: None,
+                    });
                     self.learn(host, host.address().as_slice());
                 }
             }
         }
+        self.forget_untried();
+    }
+
+    /// Forgets the places of the round that no name has any more.
+    fn forget_untried(&mut self) {
         let names = &self.names;
         self.untried.retain(|place| has(names, place));
+    }
+
+    fn name(&mut self, host: &Host) -> Option<&mut Name> {
+        self.names.iter_mut().find(|name| name.host == *host)
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        let addresses = self.names.iter().flat_map(|name| &name.addresses);
+        addresses.map(|(address, _)| *address)
     }
 
     /// The number of addresses. A name without one counts as one.
@@ -110,14 +111,16 @@ impl Hosts {
 
     /// Begins a round, and returns the names to look up.
     pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
-        let places = self.names.iter().flat_map(|name| {
-            let host = &name.host;
-            let addresses = name.addresses.iter().map(|it| it.address);
-            addresses.map(|address| Place {
-                host: host.clone(),
-                address,
-            })
-        });
+        let places = self.names.iter().flat_map(
+            |Name {
+                 host, addresses, ..
+             }| {
+                addresses.iter().map(|(address, _)| Place {
+                    host: host.clone(),
+                    address: *address,
+                })
+            },
+        );
         self.untried = places.collect();
         self.random.shuffle(&mut self.untried);
         // The session has just lost it, or has left it, so it is the last one to try.
@@ -128,29 +131,23 @@ impl Hosts {
 
     /// The names that are neither addresses nor being looked up. They count as being looked up.
     pub(crate) fn names_to_look_up(&mut self, now: Duration) -> Vec<Host> {
-        let hosts = self.names.iter().map(|name| &name.host);
-        let mut names: Vec<Host> = hosts
-            .filter(|host| host.address().is_none() && self.asked_at(host).is_none())
-            .cloned()
-            .collect();
-        self.random.shuffle(&mut names);
-        let asked = names.iter().map(|name| (name.clone(), now));
-        self.asked.extend(asked);
-        names
-    }
-
-    /// Since when a name is being looked up.
-    fn asked_at(&self, host: &Host) -> Option<Duration> {
-        let asked = self.asked.iter().find(|(asked, _)| asked == host);
-        asked.map(|(_, at)| *at)
+        let mut asked = Vec::new();
+        for name in &mut self.names {
+            if name.asked_at.is_none() && name.host.address().is_none() {
+                name.asked_at = Some(now);
+                asked.push(name.host.clone());
+            }
+        }
+        self.random.shuffle(&mut asked);
+        asked
     }
 
     /// Takes the addresses that a name has now. The others leave.
     pub(crate) fn looked_up(&mut self, host: &Host, found: Result<Vec<SocketAddr>, Break>) {
-        self.asked.retain(|(asked, _)| asked != host);
-        let Some(name) = self.names.iter_mut().find(|name| name.host == *host) else {
+        let Some(name) = self.name(host) else {
             return;
         };
+        name.asked_at = None;
         match found {
             Ok(found) if found.is_empty() => {
                 let none = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
@@ -158,10 +155,9 @@ impl Hosts {
             }
             Ok(found) => {
                 name.problem = None;
-                name.addresses.retain(|it| found.contains(&it.address));
+                name.addresses.retain(|(it, _)| found.contains(it));
                 self.learn(host, &found);
-                let names = &self.names;
-                self.untried.retain(|place| has(names, place));
+                self.forget_untried();
             }
             Err(problem) => name.problem = Some(problem),
         }
@@ -169,14 +165,12 @@ impl Hosts {
 
     /// Adds addresses of a name, and tries them in the present round.
     pub(crate) fn learn(&mut self, host: &Host, found: &[SocketAddr]) {
-        let Some(name) = self.names.iter_mut().find(|name| name.host == *host) else {
-            return;
-        };
         for address in found.iter().copied() {
-            if name.addresses.iter().any(|it| it.address == address) {
+            let name = self.name(host).filter(|name| !name.has(address));
+            let Some(name) = name else {
                 continue;
-            }
-            name.addresses.push(Address::new(address));
+            };
+            name.addresses.push((address, None));
             let host = host.clone();
             let place = self.random.usize(0..=self.untried.len());
             self.untried.insert(place, Place { host, address });
@@ -190,8 +184,7 @@ impl Hosts {
 
     /// True if a name is being looked up.
     pub(crate) fn are_looked_up(&self) -> bool {
-        let mut names = self.names.iter();
-        names.any(|name| self.asked_at(&name.host).is_some())
+        self.names.iter().any(|name| name.asked_at.is_some())
     }
 
     /// The next place of the round.
@@ -209,47 +202,33 @@ impl Hosts {
 
     /// True if an address is known.
     pub(crate) fn has_address(&self) -> bool {
-        self.names.iter().any(|name| !name.addresses.is_empty())
+        self.addresses().next().is_some()
     }
 
     /// True if another address than the present one is known.
     pub(crate) fn has_other(&self) -> bool {
         let present = self.present.as_ref().map(|it| it.address);
-        let mut addresses = self.names.iter().flat_map(|name| &name.addresses);
-        addresses.any(|it| Some(it.address) != present)
-    }
-
-    fn is_present(&self, host: &Host, address: SocketAddr) -> bool {
-        let present = self.present.as_ref();
-        present.is_some_and(|present| present.host == *host && present.address == address)
+        self.addresses().any(|address| Some(address) != present)
     }
 
     /// True if the name of the present place is still one of the names, or its address is known.
     pub(crate) fn lists_present(&self) -> bool {
-        let Some(present) = &self.present else {
+        let Some(Place { host, address }) = &self.present else {
             return true;
         };
-        self.names.iter().any(|name| {
-            let mut addresses = name.addresses.iter();
-            name.host == present.host || addresses.any(|it| it.address == present.address)
-        })
-    }
-
-    /// True if the name of the present place still has its address.
-    pub(crate) fn knows_present(&self) -> bool {
-        let present = self.present.as_ref();
-        present.is_none_or(|present| has(&self.names, present))
+        let mut names = self.names.iter();
+        names.any(|name| name.host == *host || name.has(*address))
     }
 
     /// Notes why there is no session at the present place. `None` if there is one.
     pub(crate) fn note(&mut self, obstacle: Option<Break>) {
-        let Some(present) = &self.present else {
+        let Some(Place { host, address }) = self.present.clone() else {
             return;
         };
-        let name = self.names.iter_mut().find(|name| name.host == present.host);
-        let addresses = name.into_iter().flat_map(|name| &mut name.addresses);
-        for it in addresses.filter(|it| it.address == present.address) {
-            it.obstacle.clone_from(&obstacle);
+        let addresses = self.name(&host).into_iter();
+        let addresses = addresses.flat_map(|name| &mut name.addresses);
+        for it in addresses.filter(|(it, _)| *it == address) {
+            it.1.clone_from(&obstacle);
         }
     }
 
@@ -266,12 +245,13 @@ impl Hosts {
                     cause,
                 }));
             };
-            let asked_at = self.asked_at(host).filter(|_| name.addresses.is_empty());
+            let asked_at = name.asked_at.filter(|_| name.addresses.is_empty());
             let lasts = asked_at.map(|at| Break::NotLookedUp(now.saturating_sub(at)));
             add(None, name.problem.clone().or(lasts));
-            for Address { address, obstacle } in &name.addresses {
-                let is_present = self.is_present(host, *address);
-                let present = present.clone().filter(|_| is_present);
+            for (address, obstacle) in &name.addresses {
+                let tried = self.present.as_ref();
+                let is_tried = tried.is_some_and(|it| it.host == *host && it.address == *address);
+                let present = present.clone().filter(|_| is_tried);
                 add(Some(*address), obstacle.clone().or(present));
             }
         }
@@ -281,6 +261,6 @@ impl Hosts {
 
 /// True if the name of this place has its address.
 fn has(names: &[Name], place: &Place) -> bool {
-    let name = names.iter().find(|name| name.host == place.host);
-    name.is_some_and(|name| name.addresses.iter().any(|it| it.address == place.address))
+    let mut names = names.iter();
+    names.any(|name| name.host == place.host && name.has(place.address))
 }

@@ -9,14 +9,12 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::handshake_limit::HandshakeLimit;
 use crate::session::machine::{
     Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
 };
 use crate::session::pauses::longest_pause;
-use crate::session::requests::Asked;
 use crate::session::timing::Timing;
-use crate::session::watches::Kind;
+use crate::session::watches::{Kind, WatchId};
 
 /// A session ends once its credentials were refused this often in a row, and once by each host.
 const MOST_REFUSALS: usize = 3;
@@ -72,7 +70,7 @@ impl<R, W> Machine<R, W> {
         if now >= self.up_at + longest_pause(self.timing.session) {
             self.pauses.answered();
         }
-        self.handshake_limit = HandshakeLimit::default();
+        self.handshake_limit.answered();
     }
 
     fn has_connection(&self) -> bool {
@@ -133,16 +131,16 @@ impl<R, W> Machine<R, W> {
             _ => {}
         }
         self.timeout = Duration::from_millis(granted);
+        let is_first = self.session.is_none();
         self.session = Some(OpenedSession {
             id: response.session_id,
             password: response.password,
         });
         self.opened_over.get_or_insert(self.connection);
-        let before = self.shortest.replace(self.timeout);
-        if let Some(before) = before {
-            self.shortest = Some(before.min(self.timeout));
+        if is_first || self.timeout < self.shortest {
+            self.shortest = self.timeout;
             // Credentials and watches come first, and the session can expire meanwhile.
-            if self.timeout < before {
+            if !is_first {
                 self.yields(Output::State(self.disconnected()));
             }
         }
@@ -163,7 +161,7 @@ impl<R, W> Machine<R, W> {
         }
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
-        if !self.confirmed_once || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
+        if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
             self.hosts.note(Some(Break::AuthenticationFailed(scheme)));
             self.end(End::AuthenticationFailed);
             return Ok(());
@@ -203,14 +201,12 @@ impl<R, W> Machine<R, W> {
             Err(cause) => {
                 // A read that is asked again may get the same reply for ever.
                 if only_reads(opcode) {
-                    self.refused(now, header, RequestError::Unreadable(cause.clone()));
+                    self.answered(now, header, Err(RequestError::Unreadable(cause.clone())));
                 }
                 return Err(cause.into());
             }
         };
-        if let Some(asked) = self.take_answered(now, header) {
-            self.answered(now, asked, reply);
-        }
+        self.answered(now, header, Ok(reply));
         Ok(())
     }
 
@@ -234,7 +230,7 @@ impl<R, W> Machine<R, W> {
         };
         let header = ReplyHeader::peek(header)?;
         self.answered_opcode(header)?;
-        self.refused(now, header, RequestError::TooLong { length, limit });
+        self.answered(now, header, Err(RequestError::TooLong { length, limit }));
         Ok(true)
     }
 
@@ -251,57 +247,53 @@ impl<R, W> Machine<R, W> {
         Ok(oldest.opcode)
     }
 
-    /// Takes the request that a reply with this header answers.
-    fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
+    /// Passes the reply to the oldest request on, or why it cannot be read.
+    fn answered(&mut self, now: Duration, header: ReplyHeader, reply: Result<Reply, RequestError>) {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
         self.confirmed(now);
-        self.requests.answered()
-    }
-
-    /// The reply to the oldest request has come, and cannot be passed on.
-    fn refused(&mut self, now: Duration, header: ReplyHeader, error: RequestError) {
-        let Some(asked) = self.take_answered(now, header) else {
+        let Some(asked) = self.requests.answered() else {
             return;
         };
-        if let To::Watcher { path, id, .. } = &asked.to {
-            // The server has set the watch, and nobody waits for it.
-            self.watches.forget(path, *id);
-            if let Some(kind) = kind_set(asked.opcode, header.error) {
-                self.remove_watch(now, path, kind.table());
-            }
-        }
-        self.unanswered(asked.to, error);
-    }
-
-    fn answered(&mut self, now: Duration, asked: Asked<To<R, W>>, reply: Reply) {
-        let error = reply.header.error;
         self.config.unsupported.answered(asked.opcode);
-        let answer = Answer {
-            reply,
-            asked_at: asked.asked_at,
-            sent_at: asked.sent_at.unwrap_or(asked.asked_at),
-            answered_at: now,
-            connection: self.connection,
-        };
         match asked.to {
-            To::Caller(caller) => self.yields(Output::Answered(caller, Ok(answer))),
-            To::Watcher {
-                caller,
-                path,
-                id,
-                watch,
-            } => {
-                let set = kind_set(asked.opcode, error).map(|kind| (kind, watch));
-                let table = set.as_ref().map(|(kind, _)| kind.table());
-                let left_over = self.watches.answered(&path, id, set);
-                if let Some(table) = table.filter(|_| left_over) {
-                    self.remove_watch(now, &path, table);
+            To::Caller(caller, watch) => {
+                if let Some((path, id)) = watch {
+                    let kind = kind_set(asked.opcode, header.error);
+                    self.watch_answered(now, &path, id, kind, reply.is_ok());
                 }
-                self.yields(Output::Answered(caller, Ok(answer)));
+                let answer = reply.map(|reply| Answer {
+                    reply,
+                    sent_at: asked.sent_at.unwrap_or_default(),
+                    answered_at: now,
+                    connection: self.connection,
+                });
+                self.yields(Output::Answered(caller, answer));
             }
             To::Nobody => {}
             To::Closing => self.end(End::Closed),
+        }
+    }
+
+    /// Notes which watch a read has set, if any. Nobody waits for that of an unreadable reply.
+    fn watch_answered(
+        &mut self,
+        now: Duration,
+        path: &str,
+        id: WatchId,
+        kind: Option<Kind>,
+        is_readable: bool,
+    ) {
+        let set = kind.filter(|_| is_readable);
+        let is_waited_for = match set {
+            Some(kind) => self.watches.set(path, id, kind),
+            None => {
+                self.watches.forget(path, id);
+                false
+            }
+        };
+        if let Some(kind) = kind.filter(|_| !is_waited_for) {
+            self.remove_watch(now, path, kind);
         }
     }
 }

@@ -10,7 +10,22 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::host::Obstacle;
 use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, Refusal, State, To};
+use crate::session::timing::Timing;
 use crate::session::unsupported::may_be_unknown;
+
+/// What the machine does once a time has come.
+enum Due {
+    /// Ends a close that no server has answered.
+    End,
+    /// Tries the next address.
+    Try,
+    Ping,
+    GiveUp(Break),
+}
+
+fn first(dues: impl IntoIterator<Item = (Duration, Due)>) -> Option<(Duration, Due)> {
+    dues.into_iter().min_by_key(|(at, _)| *at)
+}
 
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.
@@ -55,59 +70,73 @@ impl<R, W> Machine<R, W> {
 
     /// Time has passed. Call it at the [`deadline`](Self::deadline), or at any other time.
     pub fn elapsed(&mut self, now: Duration) {
-        if self.closing_until.is_some_and(|until| now >= until) {
-            return self.end(End::Closed);
+        let due = self.due().filter(|(at, _)| now >= *at);
+        match due.map(|(_, due)| due) {
+            Some(Due::End) => self.end(End::Closed),
+            Some(Due::Try) => self.try_next(now),
+            Some(Due::Ping) => self.ping(now),
+            Some(Due::GiveUp(cause)) => self.give_up(now, cause),
+            None => {}
         }
-        match self.link {
-            Link::Down { until, .. } if now >= until => self.try_next(now),
-            Link::Opening { since } if now >= since + self.limits.accept => {
-                self.give_up(now, Break::NotConnected(self.limits.accept));
+    }
+
+    /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.due().map(|(at, _)| at)
+    }
+
+    /// What is to be done first if nothing else happens before, and when.
+    fn due(&self) -> Option<(Duration, Due)> {
+        let (accept, handshake) = (self.handshake_limit.accept, self.handshake_limit.handshake);
+        let of_link = match self.link {
+            Link::Down { until, .. } => (until, Due::Try),
+            Link::Opening { since } => (since + accept, Due::GiveUp(Break::NotConnected(accept))),
+            Link::Greeting { since } => {
+                (since + handshake, Due::GiveUp(Break::NoSession(handshake)))
             }
-            Link::Greeting { since } if now >= since + self.limits.handshake => {
-                self.give_up(now, Break::NoSession(self.limits.handshake));
+            Link::Restoring { since, .. } => {
+                let silence = self.timing.silence.max(handshake);
+                let most = self.timing.session.max(handshake);
+                let silent = (self.heard_at + silence, Due::GiveUp(Break::Silent(silence)));
+                first([silent, (since + most, Due::GiveUp(Break::NoSession(most)))])?
             }
-            Link::Restoring { .. } if now >= self.heard_at + self.limits.silence => {
-                self.give_up(now, Break::Silent(self.limits.silence));
-            }
-            Link::Restoring { since, .. } if now >= since + self.restoring_limit() => {
-                self.give_up(now, Break::NoSession(self.restoring_limit()));
-            }
-            Link::Up => self.look_at_replies(now),
-            _ => {}
-        }
+            Link::Up => self.due_while_up()?,
+            Link::Ended(_) => return None,
+        };
+        let closing = self.closing_until.map(|until| (until, Due::End));
+        first(closing.into_iter().chain([of_link]))
+    }
+
+    fn due_while_up(&self) -> Option<(Duration, Due)> {
+        let ping = self.pinged_at.map(|at| (OpCode::Ping, at));
+        let asked = self.requests.oldest_sent();
+        let asked = asked.and_then(|asked| Some((asked.opcode, asked.sent_at?)));
+        let oldest = asked.into_iter().chain(ping).min_by_key(|(_, at)| *at);
+        let limits = oldest.map(|(opcode, sent_at)| {
+            let Timing {
+                silence, session, ..
+            } = self.timing;
+            let after = session;
+            let unanswered = Break::Unanswered { opcode, after };
+            // A process that was paused has heard nothing for long. The server gets its time to
+            // answer. Before the reply to the request before it, it was busy with that one.
+            let silent_at = sent_at.max(self.heard_at) + silence;
+            let unanswered_at = sent_at.max(self.answered_at) + session;
+            [
+                (silent_at, Due::GiveUp(Break::Silent(silence))),
+                (unanswered_at, Due::GiveUp(unanswered)),
+            ]
+        });
+        // The limit of silence covers a ping without a reply.
+        let is_pinged = self.pinged_at.is_some();
+        let ping = (!is_pinged).then(|| (self.said_at + self.timing.ping_after, Due::Ping));
+        first(limits.into_iter().flatten().chain(ping))
     }
 
     /// True if a hold of the session can still be saved: T has not passed without a server.
     pub(crate) fn is_urgent(&self, now: Duration) -> bool {
         let served_at = self.served_at;
         served_at.is_some_and(|at| now < at + self.timing.session)
-    }
-
-    /// How long a host that sends something may take to restore the session.
-    fn restoring_limit(&self) -> Duration {
-        self.timing.unanswered.max(self.limits.silence)
-    }
-
-    /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
-    pub fn deadline(&self) -> Option<Duration> {
-        let of_link = match &self.link {
-            Link::Down { until, .. } => *until,
-            Link::Opening { since } => *since + self.limits.accept,
-            Link::Greeting { since } => *since + self.limits.handshake,
-            Link::Restoring { since, .. } => {
-                (self.heard_at + self.limits.silence).min(*since + self.restoring_limit())
-            }
-            Link::Up => {
-                let limits = [self.silent_at(), self.unanswered_at()];
-                let limits = limits.into_iter().flatten();
-                limits.fold(self.ping_at(), Duration::min)
-            }
-            Link::Ended(_) => return None,
-        };
-        Some(
-            self.closing_until
-                .map_or(of_link, |until| until.min(of_link)),
-        )
     }
 
     /// Why there is no session at each host, or not yet. A host that was not tried is left out.
@@ -119,53 +148,6 @@ impl<R, W> Machine<R, W> {
             _ => None,
         };
         self.hosts.obstacles(now, present)
-    }
-
-    fn ping_at(&self) -> Duration {
-        match self.pinged_at {
-            None => self.said_at + self.timing.ping_after,
-            // The limit of silence covers a ping without a reply.
-            Some(_) => Duration::MAX,
-        }
-    }
-
-    /// The oldest request or ping without a reply, and when it was sent.
-    fn oldest_unanswered(&self) -> Option<(OpCode, Duration)> {
-        let ping = self.pinged_at.map(|at| (OpCode::Ping, at));
-        let asked = self.requests.oldest_sent();
-        let asked = asked.and_then(|asked| Some((asked.opcode, asked.sent_at?)));
-        asked.into_iter().chain(ping).min_by_key(|(_, at)| *at)
-    }
-
-    /// When the connection is given up, if the server sends nothing until then.
-    fn silent_at(&self) -> Option<Duration> {
-        let (_, sent_at) = self.oldest_unanswered()?;
-        // A process that was paused has heard nothing for long. The server gets its time to answer.
-        Some(sent_at.max(self.heard_at) + self.timing.silence)
-    }
-
-    /// When the connection is given up, if the server sends no reply until then.
-    fn unanswered_at(&self) -> Option<Duration> {
-        let (_, sent_at) = self.oldest_unanswered()?;
-        // Before the reply to the request before it, the server was busy with that one.
-        Some(sent_at.max(self.answered_at) + self.timing.unanswered)
-    }
-
-    fn look_at_replies(&mut self, now: Duration) {
-        if self.silent_at().is_some_and(|at| now >= at) {
-            return self.give_up(now, Break::Silent(self.timing.silence));
-        }
-        if self.unanswered_at().is_some_and(|at| now >= at) {
-            let oldest = self.oldest_unanswered();
-            let cause = Break::Unanswered {
-                opcode: oldest.map_or(OpCode::Error, |(opcode, _)| opcode),
-                after: self.timing.unanswered,
-            };
-            return self.give_up(now, cause);
-        }
-        if now >= self.ping_at() {
-            self.ping(now);
-        }
     }
 
     fn ping(&mut self, now: Duration) {
@@ -200,7 +182,7 @@ impl<R, W> Machine<R, W> {
         }
         // Servers that enforce a scheme refuse each request without it, and no handshake. The session
         // is up only once a request is served. The reply comes with those to the credentials.
-        if !self.confirmed_once {
+        if self.served_at.is_none() {
             self.ping(now);
         }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
@@ -230,13 +212,12 @@ impl<R, W> Machine<R, W> {
         self.served_at = Some(now);
         self.up_at = now;
         self.refusal = Refusal::Unknown;
-        self.confirmed_once = true;
         self.refusals = 0;
         self.broken_at_watches = 0;
         self.said_at = now;
         self.yields(Output::State(State::Connected {
             session_id,
-            timeout: self.shortest.unwrap_or(self.timeout),
+            timeout: self.shortest,
             connection: self.connection,
         }));
     }
@@ -252,7 +233,7 @@ impl<R, W> Machine<R, W> {
             return self.end(End::Refused);
         }
         if !was_up && !self.is_urgent(now) {
-            self.handshake_limit.failed(&cause, self.limits);
+            self.handshake_limit.failed(&cause);
         }
         let refused = matches!(cause, Break::AuthenticationFailed(_));
         if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
@@ -269,7 +250,7 @@ impl<R, W> Machine<R, W> {
         for asked in self.requests.broken() {
             match asked.to {
                 // The session may be open. The holds of it would last until the session timeout.
-                To::Closing => self.ask_to_close(now),
+                To::Closing => self.ask_to_close(),
                 to => self.unanswered(to, RequestError::Broken(cause.clone())),
             }
         }

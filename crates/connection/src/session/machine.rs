@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatchesRequest,
+    EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatcherType,
+    WatchesRequest,
 };
 
 use crate::error::{End, RequestError};
-use crate::session::handshake_limit::{HandshakeLimit, Limits};
 use crate::session::host::Host;
 use crate::session::hosts::Hosts;
 use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
-use crate::session::timing::Timing;
+use crate::session::timing::{HandshakeLimit, Timing};
 use crate::session::unsupported::UnsupportedRequests;
-use crate::session::watches::{Table, WatchId, Watches};
+use crate::session::watches::{Kind, WatchId, Watches};
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -89,8 +89,6 @@ pub enum State {
 pub struct Answer {
     /// The reply. Its header may carry an error code.
     pub reply: Reply,
-    /// When the caller asked.
-    pub asked_at: Duration,
     /// When the request was handed to the connection. The server got it later.
     pub sent_at: Duration,
     /// When the reply was read.
@@ -144,14 +142,9 @@ pub enum Output<R, W> {
 
 /// Where the reply of a request goes.
 #[derive(Debug)]
-pub(crate) enum To<R, W> {
-    Caller(R),
-    Watcher {
-        caller: R,
-        path: String,
-        id: WatchId,
-        watch: W,
-    },
+pub(crate) enum To<R> {
+    /// To a caller, whose read may set this watch of a path.
+    Caller(R, Option<(String, WatchId)>),
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
     Closing,
@@ -203,16 +196,16 @@ pub(crate) enum Refusal {
 pub struct Machine<R, W> {
     pub(crate) config: Config,
     pub(crate) session: Option<OpenedSession>,
+    /// The session timeout that the last server has granted, and the shortest of all.
+    ///
+    /// Before the first grant, both are the one to ask for.
     pub(crate) timeout: Duration,
-    /// The shortest session timeout that a server has granted.
-    pub(crate) shortest: Option<Duration>,
+    pub(crate) shortest: Duration,
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
     pub(crate) handshake_limit: HandshakeLimit,
-    /// The limits of the present try.
-    pub(crate) limits: Limits,
-    /// When a server that had confirmed the session was last heard. `None` before the first one.
+    /// When a server that had confirmed the session was last heard. `None` if there was none yet.
     pub(crate) served_at: Option<Duration>,
     pub(crate) refusal: Refusal,
     /// When the present connection was restored.
@@ -223,10 +216,9 @@ pub struct Machine<R, W> {
     pub(crate) connection: u64,
     /// The number of the first connection over which a server has confirmed the session.
     pub(crate) opened_over: Option<u64>,
-    pub(crate) confirmed_once: bool,
     /// How often in a row the credentials were refused.
     pub(crate) refusals: usize,
-    pub(crate) requests: Requests<To<R, W>>,
+    pub(crate) requests: Requests<To<R>>,
     pub(crate) watches: Watches<W>,
     pub(crate) decoder: FrameDecoder,
     /// Frames of the machine itself: the handshake, credentials, watches, pings.
@@ -249,19 +241,11 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
         formatter
             .debug_struct("Machine")
             .field("session", &self.session)
-            .field("timeout", &self.timeout)
             .field("timing", &self.timing)
             .field("hosts", &self.hosts)
-            .field("pauses", &self.pauses)
             .field("link", &self.link)
-            .field("connection", &self.connection)
             .field("requests", &self.requests)
             .field("watches", &self.watches)
-            .field("heard_at", &self.heard_at)
-            .field("answered_at", &self.answered_at)
-            .field("said_at", &self.said_at)
-            .field("pinged_at", &self.pinged_at)
-            .field("closing_until", &self.closing_until)
             .finish_non_exhaustive()
     }
 }
@@ -276,13 +260,11 @@ impl<R, W> Machine<R, W> {
     pub fn new(now: Duration, config: Config) -> Machine<R, W> {
         let hosts = Hosts::new(&config.hosts, config.seed);
         let timing = Timing::of(config.session_timeout, hosts.number());
-        let handshake_limit = HandshakeLimit::default();
         let mut machine = Machine {
             session: None,
             timeout: config.session_timeout,
-            shortest: None,
-            limits: handshake_limit.next(&timing, false),
-            handshake_limit,
+            shortest: config.session_timeout,
+            handshake_limit: HandshakeLimit::default(),
             served_at: None,
             refusal: Refusal::Unknown,
             up_at: now,
@@ -296,7 +278,6 @@ impl<R, W> Machine<R, W> {
             },
             connection: 0,
             opened_over: None,
-            confirmed_once: false,
             refusals: 0,
             requests: Requests::new(),
             watches: Watches::new(),
@@ -328,7 +309,13 @@ impl<R, W> Machine<R, W> {
     /// Pings, credentials, the setting and removal of watches and the end of the session are the
     /// machine's own: such a request is refused with [`RequestError::Reserved`].
     pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) {
-        self.ask(now, body, To::Caller(caller));
+        match is_reserved(body.opcode()) {
+            true => {
+                let refused = Err(RequestError::Reserved(body.opcode()));
+                self.yields(Output::Answered(caller, refused));
+            }
+            false => self.ask(now, body, To::Caller(caller, None)),
+        }
     }
 
     /// Sends a read that sets a watch.
@@ -347,25 +334,19 @@ impl<R, W> Machine<R, W> {
             watch: true,
         };
         let (table, body) = match read {
-            WatchedRead::Data => (Table::Data, RequestBody::GetData(request)),
-            WatchedRead::Exists => (Table::Data, RequestBody::Exists(request)),
-            WatchedRead::Children => (Table::Children, RequestBody::GetChildren(request)),
+            WatchedRead::Data => (WatcherType::Data, RequestBody::GetData(request)),
+            WatchedRead::Exists => (WatcherType::Data, RequestBody::Exists(request)),
+            WatchedRead::Children => (WatcherType::Children, RequestBody::GetChildren(request)),
         };
-        let id = self.watches.ask(path, table);
-        let to = To::Watcher {
-            caller,
-            path: path.to_owned(),
-            id,
-            watch,
-        };
-        self.ask(now, body, to);
+        let id = self.watches.ask(path, table, watch);
+        self.ask(now, body, To::Caller(caller, Some((path.to_owned(), id))));
         id
     }
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
     pub fn unwatch(&mut self, now: Duration, path: &str, id: WatchId) {
-        if let Some(table) = self.watches.forget(path, id) {
-            self.remove_watch(now, path, table);
+        if let Some(kind) = self.watches.forget(path, id) {
+            self.remove_watch(now, path, kind);
         }
     }
 
@@ -384,15 +365,13 @@ impl<R, W> Machine<R, W> {
             self.own_frames.clear();
             return self.end(End::Closed);
         }
-        self.ask_to_close(now);
+        self.ask_to_close();
         self.closing_until = Some(now + self.timing.session);
     }
 
-    pub(crate) fn ask_to_close(&mut self, now: Duration) {
+    pub(crate) fn ask_to_close(&mut self) {
         // A request without a path is never too long.
-        let _ = self
-            .requests
-            .ask(now, RequestBody::CloseSession, To::Closing);
+        let _ = self.requests.ask(RequestBody::CloseSession, To::Closing);
     }
 
     /// Appends the bytes to send over the current connection.
@@ -416,14 +395,12 @@ impl<R, W> Machine<R, W> {
             return;
         }
         let unwanted = self.requests.take_unwanted(|asked| match &asked.to {
-            To::Caller(caller) | To::Watcher { caller, .. } => {
-                !serves_its_caller_only(asked.opcode) || is_wanted(caller)
-            }
+            To::Caller(caller, _) => !serves_its_caller_only(asked.opcode) || is_wanted(caller),
             To::Nobody | To::Closing => true,
         });
         for asked in unwanted {
-            if let To::Watcher { path, id, .. } = asked.to {
-                self.watches.answered(&path, id, None);
+            if let To::Caller(_, Some((path, id))) = asked.to {
+                self.watches.forget(&path, id);
             }
         }
     }
@@ -459,16 +436,10 @@ impl<R, W> Machine<R, W> {
         self.opened_over
     }
 
-    /// The session timeout: the one that was asked for, until a server has granted one.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
     /// The state while no server has confirmed the session.
     pub(crate) fn disconnected(&self) -> State {
-        State::Disconnected {
-            timeout: self.shortest.unwrap_or(self.timeout),
-        }
+        let timeout = self.shortest;
+        State::Disconnected { timeout }
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -479,14 +450,18 @@ impl<R, W> Machine<R, W> {
         self.outputs.push_back(output);
     }
 
-    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R, W>) {
+    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R>) {
+        let opcode = body.opcode();
         let refusal = match self.link {
             Link::Ended(end) => Some(RequestError::Ended(end)),
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
-            _ => self.not_sent(now, &to, body.opcode()),
+            _ if self.config.unsupported.contains(opcode, now) => {
+                Some(RequestError::Unsupported(opcode))
+            }
+            _ => None,
         };
         let asked = match refusal {
-            None => self.requests.ask(now, body, to),
+            None => self.requests.ask(body, to),
             Some(error) => Err((to, error)),
         };
         if let Err((to, error)) = asked {
@@ -494,36 +469,29 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// Why a request of this kind is not sent.
-    fn not_sent(&self, now: Duration, to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
-        let is_unsupported = self.config.unsupported.contains(opcode, now);
-        reserved(to, opcode).or(is_unsupported.then_some(RequestError::Unsupported(opcode)))
-    }
-
     /// Passes on that a request will have no reply.
-    pub(crate) fn unanswered(&mut self, to: To<R, W>, error: RequestError) {
-        match to {
-            To::Caller(caller) => self.yields(Output::Answered(caller, Err(error))),
-            To::Watcher {
-                caller, path, id, ..
-            } => {
-                self.watches.answered(&path, id, None);
-                self.yields(Output::Answered(caller, Err(error)));
-            }
-            To::Nobody | To::Closing => {}
+    pub(crate) fn unanswered(&mut self, to: To<R>, error: RequestError) {
+        let To::Caller(caller, watch) = to else {
+            return;
+        };
+        if let Some((path, id)) = watch {
+            self.watches.forget(&path, id);
         }
+        self.yields(Output::Answered(caller, Err(error)));
     }
 
-    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, table: Table) {
+    /// Has the server forget a watch for which a caller does not wait any more, unless others do.
+    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: Kind) {
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
         let keeps = matches!(self.link, Link::Up | Link::Restoring { .. });
-        if !keeps {
+        let is_needed = self.watches.needs(path, kind.table());
+        if !keeps || is_needed {
             return;
         }
         let request = WatchesRequest {
             path: path.to_owned(),
-            kind: table.watcher_type(),
+            kind: kind.table(),
         };
         self.ask(now, RequestBody::RemoveWatches(request), To::Nobody);
     }
@@ -533,12 +501,12 @@ impl<R, W> Machine<R, W> {
     }
 }
 
-/// The error of a request of a caller that only the machine may send.
+/// True if a caller must not send such a request.
 ///
 /// A caller that removes a watch would silence others of the session that wait for it. A watch that
 /// `addWatch` adds would have no receiver, and would be gone with the connection.
-fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
-    let is_reserved = matches!(
+fn is_reserved(opcode: OpCode) -> bool {
+    matches!(
         opcode,
         OpCode::Ping
             | OpCode::Auth
@@ -548,9 +516,7 @@ fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
             | OpCode::AddWatch
             | OpCode::RemoveWatches
             | OpCode::CloseSession
-    );
-    let is_callers = matches!(to, To::Caller(_) | To::Watcher { .. });
-    (is_reserved && is_callers).then_some(RequestError::Reserved(opcode))
+    )
 }
 
 /// True if a request of this kind changes nothing.

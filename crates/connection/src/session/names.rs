@@ -38,12 +38,13 @@ impl<R, W> Machine<R, W> {
         let Some(place) = again.or_else(|| self.hosts.next()) else {
             return self.wait_for_names(now);
         };
-        self.limits = self.handshake_limit.next(&self.timing, self.is_urgent(now));
+        let is_urgent = self.is_urgent(now);
+        self.handshake_limit.begin(&self.timing, is_urgent);
         self.link = Link::Opening { since: now };
         self.yields(Output::Connect {
             host: place.host,
             address: place.address,
-            within: self.limits.accept,
+            within: self.handshake_limit.accept,
         });
     }
 
@@ -127,7 +128,7 @@ impl<R, W> Machine<R, W> {
         self.timing = Timing::of(self.timeout, self.hosts.number());
         match self.link {
             // Nobody answers at an address that the name has lost.
-            Link::Opening { .. } if !self.hosts.knows_present() => self.give_up(now, Break::Left),
+            Link::Opening { .. } if self.hosts.again().is_none() => self.give_up(now, Break::Left),
             Link::Greeting { .. } | Link::Restoring { .. } if !self.hosts.lists_present() => {
                 self.give_up(now, Break::Left);
             }

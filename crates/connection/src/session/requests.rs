@@ -22,8 +22,6 @@ pub(crate) struct Asked<R> {
     length: usize,
     /// Where the reply goes.
     pub(crate) to: R,
-    /// When the caller asked.
-    pub(crate) asked_at: Duration,
     /// When the bytes were handed to the connection.
     pub(crate) sent_at: Option<Duration>,
 }
@@ -67,12 +65,7 @@ impl<R> Requests<R> {
     }
 
     /// Adds a request behind all others, and returns `to` and the error if the request is too long.
-    pub(crate) fn ask(
-        &mut self,
-        now: Duration,
-        body: RequestBody,
-        to: R,
-    ) -> Result<(), (R, RequestError)> {
+    pub(crate) fn ask(&mut self, body: RequestBody, to: R) -> Result<(), (R, RequestError)> {
         let xid = self.next_xid();
         let request = Request { xid, body };
         let before = self.frames.len();
@@ -84,7 +77,6 @@ impl<R> Requests<R> {
             opcode: request.body.opcode(),
             length: self.frames.len() - before,
             to,
-            asked_at: now,
             sent_at: None,
         });
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::error::Break;
+
 /// A host that does not confirm a session within this time is given up, however long T is.
 ///
 /// This holds until T has passed without a server.
@@ -20,10 +22,19 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// The longest T that the protocol has a number for.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
+/// A host to which nothing is urgent may take this long to accept.
+const MOST_TO_ACCEPT: Duration = Duration::from_secs(4);
+/// The longest handshake, unless two session timeouts are longer.
+///
+/// It is the longest time by which one host that hangs delays the others in each round.
+const LONGEST_HANDSHAKE: Duration = Duration::from_secs(60);
+
 /// The time limits for one session timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
     /// T, within its bounds.
+    ///
+    /// The connection is given up if the oldest request or ping gets no reply for this time.
     pub(crate) session: Duration,
     /// A ping is sent after this time without a request.
     pub(crate) ping_after: Duration,
@@ -31,12 +42,10 @@ pub(crate) struct Timing {
     ///
     /// Three fifths of T are left to reach another member before the session can expire.
     pub(crate) silence: Duration,
-    /// The connection is given up if the oldest request or ping gets no reply for this time.
-    pub(crate) unanswered: Duration,
     /// The connection is given up if the server has not confirmed the session by then.
-    pub(crate) handshake: Duration,
+    handshake: Duration,
     /// As `handshake`, if no hold can be saved: the limit of the first round.
-    pub(crate) unhurried: Duration,
+    unhurried: Duration,
 }
 
 impl Timing {
@@ -53,9 +62,62 @@ impl Timing {
             session,
             ping_after: session * 3 / 20,
             silence,
-            unanswered: session,
             handshake,
             unhurried: handshake.max(LEAST_UNHURRIED),
         }
+    }
+}
+
+/// How long a host may take to accept a connection, and then to confirm the session.
+///
+/// A hold can be saved until T has passed without a confirmed connection. Until then each host has so
+/// little time that the last one is tried within T. From then on all holds are lost, and nothing is
+/// urgent. But a server that takes longer than the limit hears of the session with each try, and does
+/// not expire it. So the limit grows until the handshake succeeds, or until a try takes so long that
+/// the session expires meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct HandshakeLimit {
+    /// The time of the present try to accept the connection.
+    pub(crate) accept: Duration,
+    /// The time of the present try to accept the connection and to confirm the session.
+    pub(crate) handshake: Duration,
+    /// How often the limit has doubled since the session was last confirmed and has answered.
+    doublings: u32,
+    /// True if a try of this round over the hosts was not urgent, and has timed out.
+    has_timed_out: bool,
+}
+
+impl HandshakeLimit {
+    /// Begins a try.
+    pub(crate) fn begin(&mut self, timing: &Timing, is_urgent: bool) {
+        let longest = LONGEST_HANDSHAKE.max(timing.session * 2);
+        let doubled = 2_u32.saturating_pow(self.doublings);
+        self.handshake = match is_urgent {
+            true => timing.handshake,
+            false => timing.unhurried.saturating_mul(doubled).min(longest),
+        };
+        self.accept = self.handshake.min(MOST_TO_ACCEPT.max(timing.unhurried));
+    }
+
+    /// Notes that the present try was not urgent and has failed.
+    pub(crate) fn failed(&mut self, cause: &Break) {
+        self.has_timed_out |= match cause {
+            Break::NoSession(_) | Break::Silent(_) => true,
+            // A longer limit would not give the host more time to accept.
+            Break::NotConnected(_) => self.handshake < MOST_TO_ACCEPT,
+            _ => false,
+        };
+    }
+
+    /// Notes that each host has been tried. So each has each limit once, in whatever order.
+    pub(crate) fn round_is_over(&mut self) {
+        self.doublings += u32::from(self.has_timed_out);
+        self.has_timed_out = false;
+    }
+
+    /// Notes that a server that has confirmed the session has answered.
+    pub(crate) fn answered(&mut self) {
+        self.doublings = 0;
+        self.has_timed_out = false;
     }
 }

@@ -1,11 +1,10 @@
 //! The watches of a session.
 //!
-//! A server keeps one watch for each connection, path and [`Table`], however many callers watch the
+//! A server keeps one watch for each connection, path and table, however many callers watch the
 //! path. It sends one event, and forgets the watch. So the callers of a path share its watch, and
 //! each gets the event.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::mem;
 
 use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
@@ -25,20 +24,12 @@ pub(crate) enum Kind {
     Children,
 }
 
-/// Where the server keeps a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
-    /// [`Kind::Data`] and [`Kind::Absent`].
-    Data,
-    /// [`Kind::Children`].
-    Children,
-}
-
 impl Kind {
-    pub(crate) fn table(self) -> Table {
+    /// Where the server keeps the watch: among those of data or of children.
+    pub(crate) fn table(self) -> WatcherType {
         match self {
-            Kind::Data | Kind::Absent => Table::Data,
-            Kind::Children => Table::Children,
+            Kind::Data | Kind::Absent => WatcherType::Data,
+            Kind::Children => WatcherType::Children,
         }
     }
 
@@ -46,34 +37,27 @@ impl Kind {
     fn fires_at(self, event: EventType) -> bool {
         match event {
             EventType::NodeDeleted => true,
-            EventType::NodeCreated | EventType::NodeDataChanged => self.table() == Table::Data,
+            EventType::NodeCreated | EventType::NodeDataChanged => self != Kind::Children,
             EventType::NodeChildrenChanged => self == Kind::Children,
             _ => false,
         }
     }
 }
 
-impl Table {
-    pub(crate) fn watcher_type(self) -> WatcherType {
-        match self {
-            Table::Data => WatcherType::Data,
-            Table::Children => WatcherType::Children,
-        }
-    }
-}
-
-/// The watches of one path.
+/// A watch that a caller waits for.
 #[derive(Debug)]
-struct OfPath<W> {
-    set: Vec<(WatchId, Kind, W)>,
-    /// The watches whose read has no reply yet.
-    asked: Vec<(WatchId, Table)>,
+struct Watch<W> {
+    id: WatchId,
+    table: WatcherType,
+    /// `None` until the read has its reply.
+    set: Option<Kind>,
+    to: W,
 }
 
 /// All watches of a session, by path.
 #[derive(Debug)]
 pub(crate) struct Watches<W> {
-    paths: BTreeMap<String, OfPath<W>>,
+    paths: BTreeMap<String, Vec<Watch<W>>>,
     last_id: u64,
 }
 
@@ -91,87 +75,66 @@ impl<W> Watches<W> {
     }
 
     /// Notes that a read was sent which sets a watch.
-    pub(crate) fn ask(&mut self, path: &str, table: Table) -> WatchId {
+    pub(crate) fn ask(&mut self, path: &str, table: WatcherType, to: W) -> WatchId {
         self.last_id += 1;
         let id = WatchId(self.last_id);
-        let asked = (id, table);
+        let watch = Watch {
+            id,
+            table,
+            set: None,
+            to,
+        };
         match self.paths.get_mut(path) {
-            Some(of_path) => of_path.asked.push(asked),
-            None => {
-                let of_path = OfPath {
-                    set: Vec::new(),
-                    asked: vec![asked],
-                };
-                self.paths.insert(path.to_owned(), of_path);
-            }
+            Some(watches) => watches.push(watch),
+            None => drop(self.paths.insert(path.to_owned(), vec![watch])),
         }
         id
     }
 
-    /// Notes the reply to the read of a watch: which watch it has set, if any.
-    ///
-    /// It returns true if the server now keeps a watch that nobody waits for.
-    pub(crate) fn answered(&mut self, path: &str, id: WatchId, set: Option<(Kind, W)>) -> bool {
-        let Entry::Occupied(mut entry) = self.paths.entry(path.to_owned()) else {
-            return set.is_some();
-        };
-        let of_path = entry.get_mut();
-        let asked = of_path.asked.iter().position(|(asked, _)| *asked == id);
-        let waited_for = asked
-            .map(|place| of_path.asked.swap_remove(place))
-            .is_some();
-        let mut left_over = false;
-        if let Some((kind, watch)) = set {
-            match waited_for {
-                true => of_path.set.push((id, kind, watch)),
-                false => left_over = !of_path.needs(kind.table()),
-            }
-        }
-        if of_path.is_empty() {
-            entry.remove();
-        }
-        left_over
+    /// Notes the reply to the read of a watch, which has set it. False if nobody waits for it now.
+    pub(crate) fn set(&mut self, path: &str, id: WatchId, kind: Kind) -> bool {
+        let mut watches = self.paths.get_mut(path).into_iter().flatten();
+        let watch = watches.find(|watch| watch.id == id);
+        watch.map(|watch| watch.set = Some(kind)).is_some()
     }
 
-    /// Forgets a watch that nobody waits for any more.
-    ///
-    /// It returns the server's table if the server keeps a watch there that nobody waits for. A watch
-    /// whose read has no reply yet is removed when the reply has come.
-    pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<Table> {
-        let of_path = self.paths.get_mut(path)?;
-        of_path.asked.retain(|(asked, _)| *asked != id);
-        let place = of_path.set.iter().position(|(set, _, _)| *set == id);
-        let table = place.map(|place| of_path.set.swap_remove(place).1.table());
-        let unneeded = table.filter(|table| !of_path.needs(*table));
-        if of_path.is_empty() {
-            self.paths.remove(path);
-        }
-        unneeded
+    /// Forgets a watch, and returns its kind if it was set.
+    pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<Kind> {
+        self.take(path, |watch| watch.id == id).pop()?.set
+    }
+
+    /// True if a caller waits for a watch of this path and table, or will.
+    pub(crate) fn needs(&self, path: &str, table: WatcherType) -> bool {
+        let mut watches = self.paths.get(path).into_iter().flatten();
+        watches.any(|watch| watch.table == table)
     }
 
     /// Takes the watches that an event fires.
     pub(crate) fn fire(&mut self, path: &str, event: EventType) -> Vec<W> {
-        let Some(of_path) = self.paths.get_mut(path) else {
+        let fires = |watch: &Watch<W>| watch.set.is_some_and(|kind| kind.fires_at(event));
+        let fired = self.take(path, fires);
+        fired.into_iter().map(|watch| watch.to).collect()
+    }
+
+    /// Takes the watches of a path for which this is so.
+    fn take(&mut self, path: &str, is_so: impl Fn(&Watch<W>) -> bool) -> Vec<Watch<W>> {
+        let Some(watches) = self.paths.get_mut(path) else {
             return Vec::new();
         };
-        let (fired, kept) = mem::take(&mut of_path.set)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(_, kind, _)| kind.fires_at(event));
-        of_path.set = kept;
-        if of_path.is_empty() {
+        let (taken, kept) = mem::take(watches).into_iter().partition(is_so);
+        *watches = kept;
+        if watches.is_empty() {
             self.paths.remove(path);
         }
-        fired.into_iter().map(|(_, _, watch)| watch).collect()
+        taken
     }
 
     /// Takes all watches that are set, and leaves those whose read has no reply yet.
     pub(crate) fn take_set(&mut self) -> Vec<W> {
-        let mut taken = Vec::new();
-        self.paths.retain(|_, of_path| {
-            taken.extend(of_path.set.drain(..).map(|(_, _, watch)| watch));
-            !of_path.is_empty()
-        });
-        taken
+        let paths: Vec<String> = self.paths.keys().cloned().collect();
+        let taken = paths.iter();
+        let taken = taken.flat_map(|path| self.take(path, |watch| watch.set.is_some()));
+        taken.map(|watch| watch.to).collect()
     }
 
     /// The requests that set all watches again, over a new connection.
@@ -181,9 +144,9 @@ impl<W> Watches<W> {
     pub(crate) fn set_again(&self, seen: i64) -> Vec<SetWatchesRequest> {
         let mut requests = Vec::new();
         let mut bytes = 0;
-        for (path, of_path) in &self.paths {
+        for (path, watches) in &self.paths {
             for kind in [Kind::Data, Kind::Absent, Kind::Children] {
-                if !of_path.set.iter().any(|(_, set, _)| *set == kind) {
+                if !watches.iter().any(|watch| watch.set == Some(kind)) {
                     continue;
                 }
                 if requests.is_empty() || bytes + path.len() > MOST_BYTES {
@@ -207,18 +170,6 @@ impl<W> Watches<W> {
             }
         }
         requests
-    }
-}
-
-impl<W> OfPath<W> {
-    /// True if a caller waits for a watch of this table, or will.
-    fn needs(&self, table: Table) -> bool {
-        self.set.iter().any(|(_, kind, _)| kind.table() == table)
-            || self.asked.iter().any(|(_, asked)| *asked == table)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.asked.is_empty()
     }
 }
 

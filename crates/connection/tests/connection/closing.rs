@@ -17,6 +17,14 @@ fn ends(world: &mut World) -> Duration {
     world.now - since
 }
 
+fn assert_closed(world: &World, caller: usize) {
+    let outcome = world.outcome(caller);
+    assert!(
+        matches!(outcome, Err(RequestError::Ended(End::Closed))),
+        "{outcome:?}"
+    );
+}
+
 #[test]
 fn close_comes_after_the_requests_that_were_asked_before() {
     let mut world = World::connected();
@@ -26,15 +34,9 @@ fn close_comes_after_the_requests_that_were_asked_before() {
     let after = world.create("/b");
     world.settle();
     assert!(world.outcome(before).is_ok());
-    assert!(matches!(
-        world.outcome(after),
-        Err(RequestError::Ended(End::Closed))
-    ));
+    assert_closed(&world, after);
     assert_eq!(world.seen[&watch], [Seen::Unwatched]);
-    assert!(
-        world.ensemble.sessions.is_empty(),
-        "the server has closed the session"
-    );
+    assert!(world.ensemble.sessions.is_empty(), "the server closed it");
 }
 
 /// The server has not answered the close.
@@ -46,22 +48,8 @@ fn request_that_is_asked_after_a_close_is_not_sent() {
     let after = world.create("/b");
     world.settle();
     assert!(world.end().is_none());
-    assert!(matches!(
-        world.outcome(after),
-        Err(RequestError::Ended(End::Closed))
-    ));
-    let mut asked = world.ensemble.requests.iter();
-    assert!(asked.all(|request| request.body.opcode() != OpCode::Create));
-}
-
-#[test]
-fn close_without_a_connection_closes_the_session_over_the_next_one() {
-    let mut world = World::connected();
-    world.close_connection();
-    world.settle();
-    assert!(!world.is_connected());
-    assert!(ends(&mut world) < T);
-    assert!(world.ensemble.sessions.is_empty());
+    assert_closed(&world, after);
+    assert!(!world.received().contains(&OpCode::Create));
 }
 
 #[test]
@@ -73,10 +61,7 @@ fn close_ends_after_the_timeout_if_no_server_is_reached() {
         world.settle();
         let caller = world.create("/a");
         assert_eq!(ends(&mut world), T, "{way:?}");
-        assert!(matches!(
-            world.outcome(caller),
-            Err(RequestError::Ended(End::Closed))
-        ));
+        assert_closed(&world, caller);
     }
 }
 
@@ -87,27 +72,26 @@ fn close_that_the_server_does_not_answer_ends_after_the_timeout() {
     assert!(ends(&mut world) <= T);
 }
 
+/// Whether the close was sent, lost or answered before the connection broke, or the session has expired.
 #[test]
-fn close_whose_connection_breaks_is_sent_again_over_the_next_one() {
-    let mut world = World::connected();
-    world.ensemble.conduct.mute = vec![OpCode::CloseSession];
-    world.machine.close(world.now);
-    world.settle();
-    world.ensemble.conduct.mute.clear();
-    world.close_connection();
-    assert!(ends(&mut world) < T);
-    assert!(world.ensemble.sessions.is_empty());
-}
-
-#[test]
-fn close_whose_answer_is_lost_is_the_end_at_the_next_connection() {
-    let mut world = World::connected();
-    world.ensemble.conduct.mute = vec![OpCode::CloseSession];
-    world.machine.close(world.now);
-    world.settle();
-    world.ensemble.sessions.clear();
-    world.close_connection();
-    assert!(ends(&mut world) < T);
+fn close_whose_connection_breaks_is_sent_over_the_next_one() {
+    for (is_sent, is_applied) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = World::connected();
+        if is_sent {
+            world.ensemble.conduct.mute = vec![OpCode::CloseSession];
+            world.machine.close(world.now);
+            world.settle();
+            world.ensemble.conduct.mute.clear();
+        }
+        if is_applied {
+            world.ensemble.sessions.clear();
+        }
+        world.close_connection();
+        world.settle();
+        assert!(!world.is_connected());
+        assert!(ends(&mut world) < T, "{is_sent} {is_applied}");
+        assert!(world.ensemble.sessions.is_empty());
+    }
 }
 
 #[test]
@@ -118,15 +102,6 @@ fn close_before_the_session_is_opened_is_the_end_at_once() {
         world.settle();
         assert_eq!(ends(&mut world), Duration::ZERO);
     }
-}
-
-#[test]
-fn close_while_the_session_expires_is_the_end() {
-    let mut world = World::connected();
-    world.ensemble.sessions.clear();
-    world.close_connection();
-    world.settle();
-    assert!(ends(&mut world) < T);
 }
 
 #[test]
@@ -141,14 +116,8 @@ fn second_close_changes_nothing() {
     world.machine.close(world.now);
     world.machine.abandon();
     world.settle();
-    assert_eq!(
-        world
-            .states
-            .iter()
-            .filter(|(_, state)| Some(*state) == world.state())
-            .count(),
-        1
-    );
+    let ended = |(_, state): &&(_, _)| Some(*state) == world.state();
+    assert_eq!(world.states.iter().filter(ended).count(), 1);
 }
 
 #[test]

@@ -3,14 +3,11 @@
 use zookeeper_recipes_connection::{Break, End};
 use zookeeper_recipes_protocol::RequestBody;
 
-use crate::world::{World, config};
+use crate::world::{World, config_with_credentials};
 
 fn world(hosts: usize) -> World {
-    let mut config = config(hosts);
-    config.auth = vec![
-        ("digest".to_owned(), b"me:secret".to_vec()),
-        ("ip".to_owned(), Vec::new()),
-    ];
+    let mut config = config_with_credentials(hosts);
+    config.auth.push(("ip".to_owned(), Vec::new()));
     World::new(config)
 }
 

@@ -1,23 +1,25 @@
-//! The driver over streams in memory. The test has their other ends.
+//! The driver: over streams in memory, of which the test has the other ends, and over TCP.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::io::{
-    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex,
-};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream, DuplexStream, duplex};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, timeout};
 use zookeeper_recipes_connection::{
-    Config, Connecting, Connection, Host, Network, RequestError, State, Stream,
+    Break, Config, Connecting, Connection, Driver, End, Host, LookingUp, Network, RequestError,
+    State, Stream, Tcp, WatchedRead,
 };
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, RequestBody};
 
-use crate::model::{Ensemble, Served};
-use crate::world::{T, config, create};
+use crate::peer::{Ensemble, Served, event};
+use crate::world::{T, config, create, named};
 
 /// Longer than anything takes that does not hang.
 const LONG: Duration = Duration::from_secs(30);
@@ -26,52 +28,67 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// How many bytes a stream takes that nobody reads.
 const ROOM: usize = 1 << 10;
 
-/// The address of each connection, and the server's end of its stream.
-type Accepted = mpsc::UnboundedReceiver<(SocketAddr, DuplexStream)>;
+/// The server's ends of the streams, in the order of the connections.
+type Accepted = mpsc::UnboundedReceiver<DuplexStream>;
 
 /// Opens a stream in memory for each connection.
 #[derive(Debug)]
 struct Wires {
     began: Instant,
-    opened: mpsc::UnboundedSender<(SocketAddr, DuplexStream)>,
+    opened: mpsc::UnboundedSender<DuplexStream>,
     /// The client's end of a stream.
     client: fn(DuplexStream) -> Box<dyn Stream>,
 }
 
-impl Wires {
-    fn new() -> (Arc<Wires>, Accepted) {
-        Wires::with(|stream| Box::new(stream))
-    }
-
-    fn with(client: fn(DuplexStream) -> Box<dyn Stream>) -> (Arc<Wires>, Accepted) {
-        let (opened, accepted) = mpsc::unbounded_channel();
-        let wires = Wires {
-            began: Instant::now(),
-            opened,
-            client,
-        };
-        (Arc::new(wires), accepted)
-    }
-
-    /// A session whose driver runs.
-    fn connect(self: &Arc<Wires>, config: Config) -> Connection {
-        let (connection, driver) = Connection::new(self.clone(), config);
-        tokio::spawn(driver);
-        connection
-    }
-}
-
 impl Network for Wires {
-    fn connect(&self, _: &Host, host: SocketAddr, _within: Duration) -> Connecting {
+    fn connect(&self, _: &Host, _: SocketAddr, _: Duration) -> Connecting {
         let (client, server) = duplex(ROOM);
-        let opened = self.opened.send((host, server));
-        opened.expect("the test accepts it");
+        self.opened.send(server).expect("the test accepts it");
         Box::pin(std::future::ready(Ok((self.client)(client))))
     }
 
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
+}
+
+fn wires(client: fn(DuplexStream) -> Box<dyn Stream>) -> (Connection, Driver, Accepted) {
+    let (opened, accepted) = mpsc::unbounded_channel();
+    let began = Instant::now();
+    let wires = Wires {
+        began,
+        opened,
+        client,
+    };
+    let (connection, driver) = Connection::new(Arc::new(wires), config(2));
+    (connection, driver, accepted)
+}
+
+/// A session whose driver runs.
+fn connect() -> (Connection, Accepted) {
+    let (connection, driver, accepted) = wires(|stream| Box::new(stream));
+    tokio::spawn(driver);
+    (connection, accepted)
+}
+
+/// A session whose driver does not run yet. A task serves its connections.
+fn served() -> (Connection, Driver, Arc<Mutex<Ensemble>>) {
+    let (connection, driver, mut accepted) = wires(|stream| Box::new(stream));
+    let ensemble = Arc::<Mutex<Ensemble>>::default();
+    let shared = ensemble.clone();
+    tokio::spawn(async move {
+        while let Some(stream) = accepted.recv().await {
+            let mut member = Member::new(stream);
+            while member
+                .serve_with(|served, bytes| {
+                    let mut ensemble = shared.lock().expect("no panic");
+                    ensemble.receive(served, bytes);
+                })
+                .await
+            {}
+        }
+    });
+    (connection, driver, ensemble)
 }
 
 /// A connection of the ensemble.
@@ -87,26 +104,32 @@ impl Member {
     }
 
     /// Reads once, and answers. False at the end of the stream.
-    async fn serve(&mut self, ensemble: &mut Ensemble) -> bool {
+    async fn serve_with(&mut self, answer: impl FnOnce(&mut Served, &[u8])) -> bool {
         let mut buffer = [0; ROOM];
         let number = self.stream.read(&mut buffer).await.expect("a stream");
-        ensemble.receive(&mut self.served, &buffer[..number]);
+        answer(&mut self.served, &buffer[..number]);
         let bytes = std::mem::take(&mut self.served.to_client);
         let written = self.stream.write_all(&bytes).await;
-        number > 0 && written.is_ok()
+        number > 0 && written.is_ok() && !self.served.closed
     }
 
     /// Serves until this is so.
     async fn until(&mut self, ensemble: &mut Ensemble, is_so: impl Fn(&Ensemble) -> bool) {
         while !is_so(ensemble) {
-            let served = timeout(LONG, self.serve(ensemble)).await;
+            let serving = self.serve_with(|served, bytes| ensemble.receive(served, bytes));
+            let served = timeout(LONG, serving).await;
             assert!(served.expect("the client sends"), "the client has gone");
         }
     }
 
     /// Serves for this time, or until the client closes the connection.
     async fn serve_for(&mut self, ensemble: &mut Ensemble, time: Duration) {
-        let all = async { while self.serve(ensemble).await {} };
+        let all = async {
+            while self
+                .serve_with(|served, bytes| ensemble.receive(served, bytes))
+                .await
+            {}
+        };
         // A healthy connection lasts longer.
         let _: Result<(), _> = timeout(time, all).await;
     }
@@ -119,102 +142,49 @@ fn number_of(connection: &Connection) -> Option<u64> {
     }
 }
 
+async fn connected(connection: &Connection) {
+    let mut states = connection.states();
+    let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
+    let in_time = timeout(LONG, connected).await;
+    drop(in_time.expect("it does not hang").expect("a driver"));
+}
+
+async fn created(connection: &Connection, path: &str) -> Result<ErrorCode, RequestError> {
+    let pending = connection.request(create(path));
+    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    reply.map(|answer| answer.reply.header.error)
+}
+
 #[tokio::test(start_paused = true)]
 async fn bytes_that_a_broken_connection_did_not_take_are_not_sent_over_the_next_one() {
-    let (wires, mut accepted) = Wires::new();
-    let connection = wires.connect(config(1));
+    let (connection, mut accepted) = connect();
     let mut ensemble = Ensemble::default();
-    let (_, stream) = accepted.recv().await.expect("it connects");
-    let mut first = Member::new(stream);
-    // The handshake and a ping.
-    for _ in 0..2 {
-        first.serve(&mut ensemble).await;
-    }
-    let long = "/".repeat(4 * ROOM);
-    let pending = connection.request(create(&long));
+    let mut first = Member::new(accepted.recv().await.expect("it connects"));
+    first.serve_for(&mut ensemble, MOMENT).await;
+    let pending = connection.request(create(&"/".repeat(4 * ROOM)));
     // The stream takes the first quarter.
-    let mut buffer = [0; ROOM];
-    let read = first.stream.read(&mut buffer).await;
+    let read = first.stream.read(&mut [0; ROOM]).await;
     assert_eq!(read.expect("a stream"), ROOM);
     drop(first);
     let reply = timeout(LONG, pending).await.expect("it does not hang");
     assert!(matches!(reply, Err(RequestError::Broken(_))), "{reply:?}");
-    let (_, stream) = accepted.recv().await.expect("it connects again");
-    let mut second = Member::new(stream);
-    second
-        .until(&mut ensemble, |ensemble| ensemble.handshakes.len() == 2)
-        .await;
-    let mut states = connection.states();
-    let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
-    timeout(LONG, connected)
-        .await
-        .expect("the handshake is whole")
-        .expect("a driver");
+    let mut second = Member::new(accepted.recv().await.expect("it connects again"));
+    let greeted = |ensemble: &Ensemble| ensemble.handshakes.len() == 2;
+    second.until(&mut ensemble, greeted).await;
+    connected(&connection).await;
 }
 
-/// A stream that keeps what is written until the third flush, as one of TLS keeps it if the socket is
-/// full.
-struct Keeping {
-    stream: DuplexStream,
-    kept: Vec<u8>,
-    flushes: u32,
-}
-
-impl AsyncRead for Keeping {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Keeping {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.kept.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        this.flushes += 1;
-        if this.flushes % 3 != 0 {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let written = Pin::new(&mut this.stream).poll_write(context, &this.kept);
-        assert!(matches!(written, Poll::Ready(Ok(number)) if number == this.kept.len()));
-        this.kept.clear();
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
+/// As of a stream of TLS, whose socket is full.
 #[tokio::test(start_paused = true)]
 async fn written_bytes_are_flushed_until_the_stream_keeps_none() {
-    let (wires, mut accepted) = Wires::with(|stream| {
-        Box::new(Keeping {
-            stream,
-            kept: Vec::new(),
-            flushes: 0,
-        })
-    });
-    let connection = wires.connect(config(1));
+    let (connection, driver, mut accepted) = wires(|stream| Box::new(BufStream::new(stream)));
+    tokio::spawn(driver);
     let mut ensemble = Ensemble::default();
-    let (_, stream) = accepted.recv().await.expect("it connects");
-    let mut member = Member::new(stream);
+    let mut member = Member::new(accepted.recv().await.expect("it connects"));
     for round in 0..3 {
-        let path = format!("/{round}");
+        let path = format!("/{}{round}", "x".repeat(3 * ROOM));
         let pending = connection.request(create(&path));
-        let arrived = |ensemble: &Ensemble| ensemble.created.contains_key(&path);
+        let arrived = |ensemble: &Ensemble| ensemble.created(&path) == 1;
         member.until(&mut ensemble, arrived).await;
         let reply = timeout(LONG, pending).await.expect("it does not hang");
         assert!(reply.is_ok(), "{reply:?}");
@@ -225,18 +195,16 @@ async fn written_bytes_are_flushed_until_the_stream_keeps_none() {
 /// The bytes wait for the process, and all limits have passed when it runs again.
 #[tokio::test(start_paused = true)]
 async fn answers_that_arrived_before_a_pause_of_the_process_keep_the_connection() {
-    let (wires, mut accepted) = Wires::new();
-    let connection = wires.connect(config(2));
+    let (connection, mut accepted) = connect();
     let mut ensemble = Ensemble::default();
-    let (_, stream) = accepted.recv().await.expect("it connects");
-    let mut member = Member::new(stream);
+    let mut member = Member::new(accepted.recv().await.expect("it connects"));
     let handshake = |ensemble: &Ensemble| ensemble.handshakes.len() == 1;
     member.until(&mut ensemble, handshake).await;
     advance(T).await;
     member.serve_for(&mut ensemble, MOMENT).await;
     assert!(number_of(&connection).is_some(), "{:?}", connection.state());
     let pending = connection.request(create("/a"));
-    let created = |ensemble: &Ensemble| ensemble.created.contains_key("/a");
+    let created = |ensemble: &Ensemble| ensemble.created("/a") == 1;
     member.until(&mut ensemble, created).await;
     advance(T).await;
     let reply = timeout(MOMENT, pending).await.expect("it is there");
@@ -253,15 +221,13 @@ async fn answers_that_arrived_before_a_pause_of_the_process_keep_the_connection(
 
 #[tokio::test(start_paused = true)]
 async fn connection_that_opened_the_session_is_known_by_its_number() {
-    let (wires, mut accepted) = Wires::new();
-    let connection = wires.connect(config(1));
+    let (connection, mut accepted) = connect();
     let mut ensemble = Ensemble::default();
     // The first one breaks before the server has answered.
     drop(accepted.recv().await.expect("it connects"));
     for handshakes in 1..=2 {
-        let (_, stream) = accepted.recv().await.expect("it connects again");
+        let mut member = Member::new(accepted.recv().await.expect("it connects again"));
         assert_eq!(connection.opened_over().is_some(), handshakes > 1);
-        let mut member = Member::new(stream);
         member.serve_for(&mut ensemble, MOMENT).await;
         assert_eq!(ensemble.handshakes.len(), handshakes);
         let opened_over = connection.opened_over();
@@ -271,19 +237,233 @@ async fn connection_that_opened_the_session_is_known_by_its_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_that_leaves_its_server_connects_to_another() {
-    let (wires, mut accepted) = Wires::new();
-    let connection = wires.connect(config(2));
+async fn requests_before_the_task_yields_go_out_in_one_write() {
+    let (connection, mut accepted) = connect();
     let mut ensemble = Ensemble::default();
-    let (first, stream) = accepted.recv().await.expect("it connects");
-    let mut member = Member::new(stream);
+    let mut member = Member::new(accepted.recv().await.expect("it connects"));
     member.serve_for(&mut ensemble, MOMENT).await;
-    let before = number_of(&connection);
-    connection.leave_server();
-    // A silence of the server would be a reason later.
-    let at_once = timeout(MOMENT, accepted.recv()).await;
-    let (second, stream) = at_once.expect("it leaves").expect("a driver");
-    assert_ne!(first, second);
-    Member::new(stream).serve_for(&mut ensemble, MOMENT).await;
-    assert!(number_of(&connection) > before && before.is_some());
+    let pending: Vec<_> = (0..10)
+        .map(|number| connection.request(create(&format!("/{number}"))))
+        .collect();
+    let serving = member.serve_with(|served, bytes| ensemble.receive(served, bytes));
+    assert!(timeout(LONG, serving).await.expect("they are sent"));
+    for reply in pending {
+        assert!(timeout(MOMENT, reply).await.expect("an answer").is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_futures_leave_the_session_as_it_is() {
+    let (connection, driver, ensemble) = served();
+    tokio::spawn(driver);
+    // Before the driver runs, before the reply, and after it.
+    drop(connection.request(create("/a")));
+    drop(connection.watch(WatchedRead::Data, "/"));
+    assert_eq!(created(&connection, "/y").await.unwrap(), ErrorCode::Ok);
+    for polls in 0..4 {
+        let pending = connection.request(create(&format!("/{polls}")));
+        let watch = connection.watch(WatchedRead::Children, "/");
+        let dropped = async {
+            for _ in 0..polls {
+                yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = dropped => {}
+            _ = async { (pending.await, watch.await) } => {}
+        }
+    }
+    assert_eq!(created(&connection, "/z").await.unwrap(), ErrorCode::Ok);
+    for path in ["/a", "/0", "/1", "/2", "/3"] {
+        assert_eq!(
+            created(&connection, path).await.unwrap(),
+            ErrorCode::NodeExists
+        );
+    }
+    let requests = ensemble.lock().expect("no panic").requests.clone();
+    let has = |opcode| requests.iter().any(|it| it.body.opcode() == opcode);
+    assert!(has(OpCode::RemoveWatches) && !has(OpCode::GetData));
+    {
+        let mut close = pin!(connection.close());
+        let once = std::future::poll_fn(|context| Poll::Ready(close.as_mut().poll(context)));
+        assert!(once.await.is_pending());
+    }
+    let mut states = connection.states();
+    let ended = states.wait_for(|state| *state == State::Ended(End::Closed));
+    drop(timeout(LONG, ended).await.expect("it does not hang"));
+    assert!(ensemble.lock().expect("no panic").sessions.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_handle_that_is_dropped_closes_the_session_and_ends_the_driver() {
+    let (connection, driver, ensemble) = served();
+    let driver = tokio::spawn(driver);
+    connected(&connection).await;
+    let pending = connection.request(create("/a"));
+    let states = connection.states();
+    drop(connection);
+    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    assert!(reply.is_ok());
+    let ended = timeout(LONG, driver).await.expect("it ends");
+    ended.expect("without a panic");
+    assert_eq!(*states.borrow(), State::Ended(End::Closed));
+    assert!(ensemble.lock().expect("no panic").sessions.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn driver_that_is_dropped_ends_the_session_for_its_callers() {
+    let (connection, driver, ensemble) = served();
+    let driver = tokio::spawn(driver);
+    connected(&connection).await;
+    ensemble.lock().expect("no panic").conduct.mute = vec![OpCode::Create];
+    let pending = connection.request(create("/a"));
+    driver.abort();
+    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    assert!(matches!(reply, Err(RequestError::Ended(End::Closed))));
+    assert!(created(&connection, "/b").await.is_err());
+    assert_eq!(timeout(LONG, connection.close()).await, Ok(End::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_that_is_over_answers_although_its_driver_was_not_dropped() {
+    let (connection, mut driver, _ensemble) = served();
+    let close = async {
+        connected(&connection).await;
+        connection.close().await
+    };
+    let both = timeout(LONG, async { tokio::join!(close, &mut driver) }).await;
+    assert_eq!(both.expect("an end").0, End::Closed);
+    let refused = created(&connection, "/a").await;
+    assert!(matches!(refused, Err(RequestError::Ended(End::Closed))));
+    drop(driver);
+}
+
+#[tokio::test(start_paused = true)]
+async fn flood_of_a_server_does_not_starve_the_runtime() {
+    let (connection, mut accepted) = connect();
+    let mut member = Member::new(accepted.recv().await.expect("it connects"));
+    member.serve_for(&mut Ensemble::default(), MOMENT).await;
+    connected(&connection).await;
+    let mut bytes = Vec::new();
+    let event = Reply::notification(event("/", EventType::NodeCreated));
+    (0..4000).for_each(|_| event.encode_frame(&mut bytes));
+    tokio::spawn(async move { while member.stream.write_all(&bytes).await.is_ok() {} });
+    // One thread runs the flood, the driver and this task.
+    for _ in 0..200 {
+        yield_now().await;
+    }
+    let pending = connection.request(RequestBody::WhoAmI);
+    drop(connection);
+    // The clock does not move while there is something to do.
+    let is_answered = async {
+        let mut pending = pin!(pending);
+        loop {
+            tokio::select! {
+                biased;
+                reply = &mut pending => return reply,
+                () = advance(MOMENT) => {}
+            }
+        }
+    };
+    assert!(is_answered.await.is_err(), "the limits hold");
+}
+
+// Over TCP.
+
+/// Counts the tries.
+#[derive(Debug)]
+struct Counted {
+    tcp: Tcp,
+    tries: watch::Sender<usize>,
+}
+
+impl Network for Counted {
+    fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
+        self.tries.send_modify(|tries| *tries += 1);
+        self.tcp.connect(host, address, within)
+    }
+
+    fn look_up(&self, host: &Host) -> LookingUp {
+        self.tries.send_modify(|tries| *tries += 1);
+        self.tcp.look_up(host)
+    }
+
+    fn now(&self) -> Duration {
+        self.tcp.now()
+    }
+}
+
+/// The first host of this network cannot be used, and is tried with pauses.
+async fn assert_no_burn(host: Host, tcp: Tcp, cause: fn(&Break) -> bool) {
+    const TRIES: usize = 25;
+    let tries = watch::Sender::new(0);
+    let mut tried = tries.subscribe();
+    let shown = host.to_string();
+    let config = Config {
+        hosts: vec![host],
+        session_timeout: Duration::from_secs(1),
+        ..config(0)
+    };
+    let (connection, driver) = Connection::new(Arc::new(Counted { tcp, tries }), config);
+    tokio::spawn(driver);
+    let since = Instant::now();
+    let enough = timeout(2 * LONG, tried.wait_for(|tries| *tries == TRIES)).await;
+    drop(enough.expect("it tries").expect("a driver"));
+    // A pause is half of its limit on average. The limits are 100 ms, then a sixth of T.
+    let took = since.elapsed();
+    let least = Duration::from_secs(1);
+    assert!(took >= least, "{shown}: {TRIES} tries in {took:?}");
+    let obstacles = connection.obstacles();
+    assert!(cause(&obstacles[0].cause), "{shown}: {obstacles:?}");
+}
+
+fn listen() -> (TcpListener, Host) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let name = "127.0.0.1".to_owned();
+    (listener, Host { name, port })
+}
+
+#[tokio::test]
+async fn host_that_cannot_be_reached_is_tried_with_pauses() {
+    let (_, closed) = listen();
+    let mut checks = JoinSet::new();
+    type IsCause = fn(&Break) -> bool;
+    let hosts: [(Host, IsCause); 3] = [
+        (closed, |it| matches!(it, Break::Io(_))),
+        (named("no-such-name.invalid"), |it| {
+            matches!(it, Break::NoAddress(_))
+        }),
+        // An address for documentation.
+        (named("192.0.2.1"), |it| {
+            matches!(it, Break::Io(_) | Break::NotConnected(_))
+        }),
+    ];
+    for (host, cause) in hosts {
+        checks.spawn(assert_no_burn(host, Tcp::new(), cause));
+    }
+    checks.join_all().await;
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
+    use zookeeper_recipes_connection::TlsOptions;
+
+    let root = rcgen::generate_simple_self_signed(["zk".to_owned()]).expect("a certificate");
+    let options = TlsOptions::new().roots(root.cert.pem().as_bytes());
+    for answer in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let (plain, host) = listen();
+        std::thread::spawn(move || -> io::Result<()> {
+            for stream in plain.incoming() {
+                let mut stream = stream?;
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(answer);
+            }
+            Ok(())
+        });
+        let tcp = Tcp::new().encrypted(options.clone());
+        assert_no_burn(host, tcp.expect("good options"), |_| true).await;
+    }
 }

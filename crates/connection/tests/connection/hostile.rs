@@ -6,19 +6,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use zookeeper_recipes_connection::{Break, RequestError, State};
 use zookeeper_recipes_protocol::{
-    ErrorCode, EventType, KeeperState, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody,
-    WatcherEvent, xid,
+    ErrorCode, EventType, OpCode, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody, xid,
 };
 
 use crate::bytes::break_a_connection_at_most;
-use crate::model::ping_reply;
-use crate::world::{T, World, config};
-
-fn frame(reply: &Reply) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    reply.encode_frame(&mut bytes);
-    bytes
-}
+use crate::peer::{event, frame, ping_reply};
+use crate::world::{T, World, config, config_with_credentials};
 
 fn sync() -> RequestBody {
     RequestBody::Sync(PathRequest {
@@ -26,12 +19,18 @@ fn sync() -> RequestBody {
     })
 }
 
+/// A session that waits for the reply to this request, of number 1, and the caller.
+fn waiting_for(body: RequestBody) -> (World, usize) {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![body.opcode()];
+    let caller = world.request(body);
+    world.settle();
+    (world, caller)
+}
+
 /// Why the connection broke at these bytes.
 fn break_at(bytes: &[u8]) -> Break {
-    let mut world = World::connected();
-    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Sync];
-    let caller = world.request(sync());
-    world.settle();
+    let (mut world, caller) = waiting_for(sync());
     world.inject(bytes);
     world.settle();
     assert!(matches!(world.state(), Some(State::Disconnected { .. })));
@@ -45,56 +44,56 @@ fn break_at(bytes: &[u8]) -> Break {
 }
 
 #[test]
-fn negative_length_breaks_the_connection() {
-    assert!(matches!(break_at(&[0xff; 4]), Break::Frame(_)));
-}
-
-#[test]
-fn length_of_2_gib_breaks_the_connection_before_its_bytes_come() {
-    assert!(matches!(
-        break_at(&[0x7f, 0xff, 0xff, 0xff]),
-        Break::Frame(_)
-    ));
-}
-
-#[test]
-fn length_above_the_limit_breaks_the_connection_and_one_at_the_limit_does_not() {
+fn bytes_that_are_no_frame_or_no_reply_break_the_connection() {
     let limit = u32::try_from(config(1).reply_limit).unwrap();
-    assert!(matches!(
-        break_at(&(limit + 1).to_be_bytes()),
-        Break::Frame(_)
-    ));
+    // Lengths: a negative one, one of 2 GiB before its bytes come, one above the limit.
+    for length in [u32::MAX, i32::MAX as u32, limit + 1] {
+        let cause = break_at(&length.to_be_bytes());
+        assert!(matches!(cause, Break::Frame(_)), "{length}: {cause}");
+    }
+    // A frame without a header, and a reply of another kind.
+    for bytes in [vec![0; 4], frame(&Reply::new(1, 1, ReplyBody::Empty))] {
+        let cause = break_at(&bytes);
+        assert!(matches!(cause, Break::Reply(_)), "{bytes:?}: {cause}");
+    }
+    let other = break_at(&frame(&Reply::new(77, 1, ReplyBody::Empty)));
+    let (expected, found) = (1, 77);
+    let is_named = matches!(other, Break::OutOfOrder { expected: it, found: was }
+        if (it, was) == (expected, found));
+    assert!(is_named, "{other}");
+}
+
+#[test]
+fn length_at_the_limit_does_not_break_the_connection() {
+    let limit = u32::try_from(config(1).reply_limit).unwrap();
     let mut world = World::connected();
     world.inject(&limit.to_be_bytes());
     world.settle();
     assert!(world.is_connected());
 }
 
+fn list() -> RequestBody {
+    RequestBody::GetChildren(ReadRequest {
+        path: "/".to_owned(),
+        watch: false,
+    })
+}
+
 /// The same request would get the same reply over each connection.
 #[test]
 fn reply_to_a_read_that_is_too_long_is_one_error_and_the_connection_continues() {
-    let limit = config(1).reply_limit;
-    let length = limit + 1;
-    let mut world = World::connected();
-    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::GetChildren];
-    let caller = world.request(RequestBody::GetChildren(ReadRequest {
-        path: "/".to_owned(),
-        watch: false,
-    }));
-    world.settle();
+    let length = config(1).reply_limit + 1;
+    let (mut world, caller) = waiting_for(list());
     let mut bytes = u32::try_from(length).unwrap().to_be_bytes().to_vec();
-    let header = frame(&Reply::new(1, 0, ReplyBody::Empty));
-    bytes.extend(&header[4..]);
+    bytes.extend(&frame(&Reply::new(1, 0, ReplyBody::Empty))[4..]);
     // The header may come in pieces, and the body, too.
     world.inject(&bytes[..10]);
     world.settle();
     assert!(!world.is_answered(caller));
     world.inject(&bytes[10..]);
     world.settle();
-    assert!(matches!(
-        world.outcome(caller),
-        Err(RequestError::TooLong { .. })
-    ));
+    let outcome = world.outcome(caller);
+    assert!(matches!(outcome, Err(RequestError::TooLong { .. })));
     world.inject(&vec![0; length - 16 - 1_000]);
     world.inject(&[0; 1_000]);
     let next = world.request(sync());
@@ -106,53 +105,18 @@ fn reply_to_a_read_that_is_too_long_is_one_error_and_the_connection_continues() 
 
 #[test]
 fn reply_to_a_read_that_cannot_be_decoded_is_one_error() {
-    let mut world = World::connected();
-    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::GetChildren];
-    let caller = world.request(RequestBody::GetChildren(ReadRequest {
-        path: "/".to_owned(),
-        watch: false,
-    }));
-    world.settle();
+    let (mut world, caller) = waiting_for(list());
     world.inject(&frame(&Reply::new(1, 0, ReplyBody::Empty)));
     world.settle();
-    assert!(matches!(
-        world.outcome(caller),
-        Err(RequestError::Unreadable(_))
-    ));
+    let outcome = world.outcome(caller);
+    assert!(matches!(outcome, Err(RequestError::Unreadable(_))));
     world.until(World::is_connected);
-}
-
-#[test]
-fn frame_without_a_header_breaks_the_connection() {
-    assert!(matches!(break_at(&[0, 0, 0, 0]), Break::Reply(_)));
-}
-
-#[test]
-fn reply_to_another_request_breaks_the_connection() {
-    let other = frame(&Reply::new(77, 1, ReplyBody::Empty));
-    assert!(matches!(
-        break_at(&other),
-        Break::OutOfOrder {
-            expected: 1,
-            found: 77
-        }
-    ));
-}
-
-#[test]
-fn reply_that_is_none_to_the_request_breaks_the_connection() {
-    let empty = frame(&Reply::new(1, 1, ReplyBody::Empty));
-    assert!(matches!(break_at(&empty), Break::Reply(_)));
 }
 
 #[test]
 fn event_of_an_unknown_path_is_ignored() {
     let mut world = World::connected();
-    let event = WatcherEvent {
-        kind: EventType::NodeDeleted,
-        state: KeeperState::SyncConnected,
-        path: "/unknown".to_owned(),
-    };
+    let event = event("/unknown", EventType::NodeDeleted);
     world.inject(&frame(&Reply::notification(event)));
     let caller = world.request(sync());
     world.settle();
@@ -163,13 +127,12 @@ fn event_of_an_unknown_path_is_ignored() {
 #[test]
 fn zxid_that_goes_back_does_not_take_back_what_was_seen() {
     let mut world = World::connected();
-    world.ensemble.zxid = 100;
-    let first = world.request(sync());
-    world.settle();
-    world.ensemble.zxid = 40;
-    let second = world.request(sync());
-    world.settle();
-    assert!(world.outcome(first).is_ok() && world.outcome(second).is_ok());
+    for zxid in [100, 40] {
+        world.ensemble.zxid = zxid;
+        let caller = world.request(sync());
+        world.settle();
+        assert!(world.outcome(caller).is_ok());
+    }
     world.ensemble.zxid = 100;
     world.close_connection();
     world.until(|world| world.ensemble.handshakes.len() == 2);
@@ -177,37 +140,21 @@ fn zxid_that_goes_back_does_not_take_back_what_was_seen() {
 }
 
 #[test]
-fn server_that_only_sends_events_is_left() {
-    let mut world = World::connected();
-    let event = WatcherEvent {
-        kind: EventType::NodeCreated,
-        state: KeeperState::SyncConnected,
-        path: "/".to_owned(),
-    };
-    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Ping];
-    for _ in 0..40 {
-        world.inject(&frame(&Reply::notification(event.clone())));
-        world.pass(T / 20);
+fn server_that_sends_events_and_never_answers_is_left() {
+    for mute in [OpCode::Ping, OpCode::Auth] {
+        let mut world = World::new(config_with_credentials(2));
+        let is_confirmed = mute == OpCode::Ping;
+        if is_confirmed {
+            world.until(World::is_connected);
+        }
+        world.ensemble.conduct.mute = vec![mute];
+        let event = frame(&Reply::notification(event("/", EventType::NodeCreated)));
+        for _ in 0..40 {
+            world.pass(T / 20);
+            world.inject(&event);
+        }
+        assert!(world.connects.len() > 1, "{mute:?} has no answer");
     }
-    assert!(world.connects.len() > 1, "it never answers a ping");
-}
-
-#[test]
-fn server_that_sends_events_and_never_accepts_the_credentials_is_left() {
-    let mut config = config(2);
-    config.auth = vec![("digest".to_owned(), b"me:secret".to_vec())];
-    let mut world = World::new(config);
-    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Auth];
-    let event = WatcherEvent {
-        kind: EventType::NodeCreated,
-        state: KeeperState::SyncConnected,
-        path: "/".to_owned(),
-    };
-    for _ in 0..40 {
-        world.pass(T / 20);
-        world.inject(&frame(&Reply::notification(event.clone())));
-    }
-    assert!(world.connects.len() > 1, "the session is never confirmed");
 }
 
 #[test]
@@ -216,10 +163,8 @@ fn reply_that_nobody_asked_for_breaks_the_connection() {
         let mut world = World::connected();
         world.inject(&frame(&Reply::new(xid, 1, ReplyBody::Empty)));
         world.settle();
-        assert!(
-            matches!(world.state(), Some(State::Disconnected { .. })),
-            "{xid}"
-        );
+        let state = world.state();
+        assert!(matches!(state, Some(State::Disconnected { .. })), "{xid}");
     }
 }
 
@@ -246,7 +191,7 @@ proptest! {
 
     #[test]
     fn any_bytes_at_any_moment_break_a_connection_at_most(
-        bytes in vec(prop_oneof![2 => vec(any::<u8>(), 0..60), 3 => plausible(), 1 => Just(frame(&ping_reply()))], 1..8),
+        bytes in vec(prop_oneof![2 => vec(any::<u8>(), 0..60), 3 => plausible(), 1 => Just(ping_reply())], 1..8),
         way in any::<bool>(),
         waits in vec(0..4000_u64, 8),
         fragment in 1..50_usize,
@@ -261,12 +206,8 @@ proptest! {
         byte in any::<u8>(),
     ) {
         let mut bytes = frame(&Reply::new(1, 5, ReplyBody::Sync { path: "/".to_owned() }));
-        let at = place.index(bytes.len());
-        bytes[at] = byte;
-        let mut world = World::connected();
-        world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Sync];
-        let caller = world.request(sync());
-        world.settle();
+        *place.get_mut(&mut bytes) = byte;
+        let (mut world, caller) = waiting_for(sync());
         world.inject(&bytes);
         world.ensemble.conduct.mute.clear();
         world.ensemble.zxid = i64::MAX - 10;

@@ -1,7 +1,7 @@
 //! The tests of the session's state machine and of its driver.
 
 mod bytes;
-mod model;
+mod peer;
 mod steps;
 mod world;
 
@@ -22,5 +22,4 @@ mod secrets;
 #[cfg(target_os = "linux")]
 mod sleep;
 mod slow_handshakes;
-mod tcp;
 mod watches;

@@ -117,15 +117,14 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         Step::Pass(time) => world.pass(Duration::from_millis(time.into())),
         Step::Settle => world.settle(),
         Step::Fragment(number) => world.fragment = number.into(),
-        Step::Grant(timeout) => world.ensemble.conduct.grants = timeout.into(),
+        Step::Grant(timeout) => world.ensemble.conduct.grants = Some(timeout.into()),
         Step::Way(host, way) => {
             let ways = [Way::Member, Way::Refused, Way::Lost, Way::Mute];
             world.ways[usize::from(host) % 3] = ways[usize::from(way) % 4];
         }
         Step::Leave(back) => {
             // The last requests are those that may be unsent.
-            let caller = world.paths.keys().rev().nth(usize::from(back) % 8).copied();
-            if let Some(caller) = caller {
+            if let Some(caller) = world.paths.len().checked_sub(1 + usize::from(back) % 8) {
                 world.leave(caller);
                 known.watched.retain(|watch| *watch != caller);
             }
@@ -169,14 +168,12 @@ fn breaks(step: &Step) -> bool {
 }
 
 fn change(world: &mut World, path: &str, how: u8) {
-    world.other(|ensemble, served| {
-        // A change that cannot be made is none.
-        let _ = match how % 3 {
-            0 => ensemble.create(served, path),
-            1 => ensemble.delete(served, path),
-            _ => ensemble.write(served, path).map(drop),
-        };
-    });
+    let kinds = [
+        EventType::NodeCreated,
+        EventType::NodeDeleted,
+        EventType::NodeDataChanged,
+    ];
+    world.change(path, kinds[usize::from(how) % 3]);
 }
 
 /// The members and the name servers are healthy from now on.
@@ -203,7 +200,7 @@ fn must_have_fired(world: &World, watch: usize) -> bool {
     let mut since = since.filter(|(zxid, of, _)| *zxid > answer.reply.header.zxid && of == path);
     match read {
         // A znode that was created and deleted in between is as it was.
-        WatchedRead::Exists if !existed => world.ensemble.znodes.contains_key(path),
+        WatchedRead::Exists if !existed => world.ensemble.znodes.contains(path),
         WatchedRead::Children => since.any(|(_, _, kind)| {
             matches!(
                 kind,
@@ -222,9 +219,10 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
     }
     heal(&mut world);
     assert_answered(&world);
-    for (path, created) in &world.ensemble.created {
+    for path in &world.paths {
+        let created = world.ensemble.created(path);
         assert!(
-            *created == 1 || PATHS.contains(&path.as_str()),
+            created <= 1 || PATHS.contains(&&**path),
             "{path} was sent twice"
         );
     }
@@ -272,9 +270,9 @@ pub(crate) fn end_with_the_session(before: Vec<Step>, after: Vec<Step>) {
 
 /// Each request is answered, but for reads whose callers have gone.
 fn assert_answered(world: &World) {
-    for (caller, path) in &world.paths {
-        let may_be_dropped = world.gone.contains(caller) && !path.starts_with("/r");
-        assert!(world.is_answered(*caller) || may_be_dropped, "{caller}");
+    for (caller, path) in world.paths.iter().enumerate() {
+        let may_be_dropped = world.gone.contains(&caller) && !path.starts_with("/r");
+        assert!(world.is_answered(caller) || may_be_dropped, "{caller}");
     }
     world.check();
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use zookeeper_recipes_connection::WatchedRead;
-use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Request, RequestBody};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, ReplyBody};
 
-use crate::world::{Seen, World};
+use crate::peer::{Conduct, frame};
+use crate::world::{Seen, World, config};
 
 #[test]
 fn watches_are_set_again_in_requests_under_128_kib() {
@@ -13,7 +14,7 @@ fn watches_are_set_again_in_requests_under_128_kib() {
     let mut watches = Vec::new();
     for number in 0..4000 {
         let path = format!("/{number:0100}");
-        world.other(|ensemble, served| ensemble.create(served, &path).unwrap());
+        world.change(&path, EventType::NodeCreated);
         watches.push(world.watch(WatchedRead::Data, &path));
         watches.push(world.watch(WatchedRead::Children, &path));
         watches.push(world.watch(WatchedRead::Exists, &format!("{path}/absent")));
@@ -25,32 +26,19 @@ fn watches_are_set_again_in_requests_under_128_kib() {
     world.settle();
     world.until(World::is_connected);
     assert_eq!(world.watched_by_server(), before);
-    let requests = world.ensemble.requests.iter();
-    let again = requests.filter(|request| request.body.opcode() == OpCode::SetWatches);
-    let lengths: Vec<usize> = again.map(length).collect();
-    assert!(lengths.len() > 8, "{lengths:?}");
-    assert!(
-        lengths.iter().all(|length| *length <= (128 << 10) + 64),
-        "{lengths:?}"
-    );
+    let received = world.received().into_iter();
+    let again = received.filter(|it| *it == OpCode::SetWatches).count();
+    assert!(again > 8, "{again} requests");
     assert_eq!(world.seen.len(), 0);
     for number in 0..4000 {
         let path = format!("/{number:0100}");
-        world.other(|ensemble, served| {
-            ensemble.create(served, &format!("{path}/absent")).unwrap();
-            ensemble.delete(served, &path).unwrap();
-        });
+        world.change(&format!("{path}/absent"), EventType::NodeCreated);
+        world.change(&path, EventType::NodeDeleted);
     }
     world.settle();
     let fired: BTreeSet<usize> = world.seen.keys().copied().collect();
     assert!(fired.into_iter().eq(watches), "each watch has its event");
     world.check();
-}
-
-fn length(request: &Request) -> usize {
-    let mut bytes = Vec::new();
-    request.encode_frame(&mut bytes);
-    bytes.len()
 }
 
 #[test]
@@ -61,7 +49,7 @@ fn event_of_a_disconnection_comes_with_the_next_connection() {
     world.settle();
     world.close_connection();
     world.settle();
-    world.other(|ensemble, served| ensemble.delete(served, "/a").unwrap());
+    world.change("/a", EventType::NodeDeleted);
     world.until(World::is_connected);
     assert_eq!(world.seen[&watch], [Seen::Fired(EventType::NodeDeleted)]);
 }
@@ -77,7 +65,7 @@ fn callers_that_watch_one_path_share_the_event() {
     world.unwatch(watches[2]);
     world.settle();
     assert_eq!(world.watched_by_server(), 1);
-    world.other(|ensemble, served| ensemble.create(served, "/a").unwrap());
+    world.change("/a", EventType::NodeCreated);
     world.settle();
     let seen: Vec<usize> = world.seen.keys().copied().collect();
     assert_eq!(seen, [watches[0], watches[1], watches[3], watches[4]]);
@@ -151,24 +139,27 @@ fn removals_are_sent_on_unless_three_in_a_row_break_a_connection() {
     assert_eq!(world.connects.len(), 1 + 5);
 }
 
-/// A server that does not set watches again, in one of the ways that there are.
-fn unwatched_if(is_so: impl FnOnce(&mut World)) {
-    let mut world = World::connected();
-    let watch = world.watch(WatchedRead::Data, "/");
-    world.settle();
-    is_so(&mut world);
-    world.close_connection();
-    world.settle();
-    world.until(World::is_connected);
-    assert_eq!(world.seen[&watch], [Seen::Unwatched]);
-    let again = world.watch(WatchedRead::Data, "/");
-    world.until(|world| world.is_answered(again));
-    assert!(world.was_set(again));
-}
-
+/// Servers that close the connection at them, refuse them, or do not answer.
 #[test]
-fn watches_are_given_up_if_servers_close_the_connection_at_them() {
-    unwatched_if(|world| world.ensemble.conduct.closes_at = Some(OpCode::SetWatches));
+fn watches_are_given_up_if_servers_do_not_set_them_again() {
+    let ways: [fn(&mut Conduct); 3] = [
+        |conduct| conduct.closes_at = Some(OpCode::SetWatches),
+        |conduct| conduct.refuses_watches = Some(ErrorCode::Unimplemented),
+        |conduct| conduct.mute = vec![OpCode::SetWatches],
+    ];
+    for is_so in ways {
+        let mut world = World::connected();
+        let watch = world.watch(WatchedRead::Data, "/");
+        world.settle();
+        is_so(&mut world.ensemble.conduct);
+        world.close_connection();
+        world.settle();
+        world.until(World::is_connected);
+        assert_eq!(world.seen[&watch], [Seen::Unwatched]);
+        let again = world.watch(WatchedRead::Data, "/");
+        world.until(|world| world.is_answered(again));
+        assert!(world.was_set(again));
+    }
 }
 
 #[test]
@@ -185,22 +176,23 @@ fn watches_are_not_given_up_for_less_than_three_breaks_in_a_row() {
         world.until(World::is_connected);
     }
     assert!(!world.seen.contains_key(&watch));
-    let watched = world.ensemble.requests.iter();
-    assert!(
-        watched
-            .filter(|request| matches!(request.body, RequestBody::SetWatches(_)))
-            .count()
-            > 5
-    );
+    let received = world.received().into_iter();
+    assert!(received.filter(|it| *it == OpCode::SetWatches).count() > 5);
 }
 
+/// The servers keep one watch for both callers.
 #[test]
-fn watches_are_given_up_if_servers_refuse_them() {
-    let unimplemented = Some(ErrorCode::Unimplemented);
-    unwatched_if(|world| world.ensemble.conduct.refuses_watches = unimplemented);
-}
-
-#[test]
-fn watches_are_given_up_if_servers_do_not_answer_them() {
-    unwatched_if(|world| world.ensemble.conduct.mute = vec![OpCode::SetWatches]);
+fn watch_fires_though_another_read_of_its_path_gets_a_reply_that_is_too_long() {
+    let mut world = World::connected();
+    let watch = world.watch(WatchedRead::Children, "/");
+    world.until(|world| world.is_answered(watch));
+    world.ensemble.conduct.mute = vec![OpCode::GetChildren];
+    let long = world.watch(WatchedRead::Children, "/");
+    world.settle();
+    let length = u32::try_from(config(1).reply_limit).unwrap() + 1;
+    let header = frame(&Reply::new(2, 0, ReplyBody::Empty));
+    world.inject(&[&length.to_be_bytes(), &header[4..]].concat());
+    world.settle();
+    assert!(world.outcome(long).is_err());
+    assert_eq!(world.watched_by_server(), 1);
 }

@@ -1,4 +1,4 @@
-//! The machine and the model, joined by a pair of byte pipes, under virtual time.
+//! The machine and its peer, joined by a pair of byte pipes, under virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,11 +12,10 @@ use zookeeper_recipes_connection::{
     WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
-    CreateMode, CreateRequest, ErrorCode, EventType, FrameDecoder, MultiOperation, MultiResult,
-    ReplyBody, Request, RequestBody,
+    CreateMode, CreateRequest, ErrorCode, EventType, OpCode, ReplyBody, RequestBody,
 };
 
-use crate::model::{Ensemble, Served};
+use crate::peer::{Ensemble, Served};
 
 /// The session timeout that the machine asks for.
 pub(crate) const T: Duration = Duration::from_secs(10);
@@ -79,11 +78,12 @@ pub(crate) struct World {
     silent_cut: bool,
     /// How many bytes one read of the machine takes at most.
     pub(crate) fragment: usize,
+    /// All bytes that were handed to a connection, and how many of them arrived.
+    handed: Vec<u8>,
     pub(crate) bytes_to_server: usize,
     pub(crate) bytes_to_client: usize,
-    asked: usize,
     /// The paths of the requests, by caller.
-    pub(crate) paths: BTreeMap<usize, String>,
+    pub(crate) paths: Vec<String>,
     pub(crate) answers: BTreeMap<usize, Vec<Result<Answer, RequestError>>>,
     /// The callers that do not wait for their answers any more.
     pub(crate) gone: BTreeSet<usize>,
@@ -102,9 +102,6 @@ pub(crate) struct World {
     looking_up: Vec<Host>,
     /// When the machine looked which name up.
     pub(crate) look_ups: Vec<(Duration, String)>,
-    /// The paths of the requests that were handed to a connection.
-    pub(crate) handed: BTreeSet<String>,
-    sent: Option<FrameDecoder>,
 }
 
 /// The port of all hosts.
@@ -136,15 +133,22 @@ pub(crate) fn config(hosts: usize) -> Config {
     }
 }
 
+/// As [`config`], with credentials.
+pub(crate) fn config_with_credentials(hosts: usize) -> Config {
+    Config {
+        auth: vec![("digest".to_owned(), b"me:secret".to_vec())],
+        ..config(hosts)
+    }
+}
+
 impl World {
     pub(crate) fn new(config: Config) -> World {
-        let mut ensemble = Ensemble::default();
-        ensemble.znodes.insert("/".to_owned(), Default::default());
+        let now = Duration::from_secs(1000);
         World {
-            now: Duration::from_secs(1000),
+            now,
             ways: vec![Way::Member; config.hosts.len()],
-            machine: Machine::new(Duration::from_secs(1000), config),
-            ensemble,
+            machine: Machine::new(now, config),
+            ensemble: Ensemble::default(),
             pipe: None,
             opening: None,
             expires_after: None,
@@ -152,10 +156,10 @@ impl World {
             cut: None,
             silent_cut: false,
             fragment: usize::MAX,
+            handed: Vec::new(),
             bytes_to_server: 0,
             bytes_to_client: 0,
-            asked: 0,
-            paths: BTreeMap::new(),
+            paths: Vec::new(),
             answers: BTreeMap::new(),
             gone: BTreeSet::new(),
             order: Vec::new(),
@@ -167,8 +171,6 @@ impl World {
             names: BTreeMap::new(),
             looking_up: Vec::new(),
             look_ups: Vec::new(),
-            handed: BTreeSet::new(),
-            sent: None,
         }
     }
 
@@ -193,9 +195,8 @@ impl World {
     // What callers do.
 
     pub(crate) fn request(&mut self, body: RequestBody) -> usize {
-        let caller = self.asked;
-        self.asked += 1;
-        self.paths.insert(caller, path_of(&body));
+        let caller = self.paths.len();
+        self.paths.push(body.path().unwrap_or_default().to_owned());
         self.machine.request(self.now, body, caller);
         caller
     }
@@ -205,9 +206,8 @@ impl World {
     }
 
     pub(crate) fn watch(&mut self, read: WatchedRead, path: &str) -> usize {
-        let caller = self.asked;
-        self.asked += 1;
-        self.paths.insert(caller, path.to_owned());
+        let caller = self.paths.len();
+        self.paths.push(path.to_owned());
         let id = self.machine.watch(self.now, read, path, caller, caller);
         self.watches.insert(caller, (read, path.to_owned(), id));
         caller
@@ -227,14 +227,14 @@ impl World {
 
     // What the ensemble and the network do.
 
-    /// A change by another client. The watches of the current connection see it.
-    pub(crate) fn other(&mut self, act: impl FnOnce(&mut Ensemble, &mut Served)) {
+    /// A change by another client, if it can be made. The watches of the connection see it.
+    pub(crate) fn change(&mut self, path: &str, kind: EventType) {
         let mut nobody = Served::new();
         let served = match &mut self.pipe {
             Some(pipe) if !pipe.dead => &mut pipe.served,
             _ => &mut nobody,
         };
-        act(&mut self.ensemble, served);
+        let _ = self.ensemble.change(served, path, kind);
     }
 
     /// The server closes the connection. What it has sent arrives before.
@@ -329,23 +329,16 @@ impl World {
     /// Lets this time pass.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
-        self.settle();
-        for _ in 0..100_000 {
-            if self.now >= end {
-                return;
-            }
-            self.next(end);
-        }
-        panic!("the machine does not let the time pass: {:?}", self.machine);
+        self.comes_to(end, |world| world.now >= end);
     }
 
     /// Lets the time pass until this is so. Fails if it is not so after a long time.
     pub(crate) fn until(&mut self, is_so: impl Fn(&World) -> bool) {
-        assert!(self.comes_to(&is_so), "not reached: {:?}", self.machine);
+        let is_reached = self.comes_to(self.now + 100 * T, is_so);
+        assert!(is_reached, "not reached: {:?}", self.machine);
     }
 
-    fn comes_to(&mut self, is_so: &impl Fn(&World) -> bool) -> bool {
-        let limit = self.now + 100 * T;
+    fn comes_to(&mut self, limit: Duration, is_so: impl Fn(&World) -> bool) -> bool {
         self.settle();
         for _ in 0..100_000 {
             if is_so(self) {
@@ -387,7 +380,7 @@ impl World {
     }
 
     pub(crate) fn all_answered(&self) -> bool {
-        let mut awaited = (0..self.asked).filter(|caller| !self.gone.contains(caller));
+        let mut awaited = (0..self.paths.len()).filter(|caller| !self.gone.contains(caller));
         awaited.all(|caller| self.is_answered(caller))
     }
 
@@ -413,10 +406,14 @@ impl World {
     /// True if the read of this watch has set it.
     pub(crate) fn was_set(&self, watch: usize) -> bool {
         let (read, _, _) = &self.watches[&watch];
-        self.is_answered(watch)
-            && self
-                .outcome(watch)
-                .is_ok_and(|error| read.sets_watch(error))
+        let sets_it = |error| read.sets_watch(error);
+        self.is_answered(watch) && self.outcome(watch).is_ok_and(sets_it)
+    }
+
+    /// The kinds of the requests that came to the servers.
+    pub(crate) fn received(&self) -> Vec<OpCode> {
+        let requests = self.ensemble.requests.iter();
+        requests.map(|request| request.body.opcode()).collect()
     }
 
     /// What holds at each moment of each session.
@@ -424,7 +421,7 @@ impl World {
         self.check_ends();
         for (caller, answers) in &self.answers {
             if let Ok(answer) = &answers[0] {
-                check_answer(answer, &self.paths[caller]);
+                check_answer(answer, &self.paths[*caller]);
             }
         }
     }
@@ -433,24 +430,25 @@ impl World {
     /// end, and the answers come in the order of the calls.
     pub(crate) fn check_ends(&self) {
         for (caller, answers) in &self.answers {
-            let path = &self.paths[caller];
-            assert_eq!(
-                answers.len(),
-                1,
-                "one answer for {caller}, {path}: {answers:?}"
-            );
+            let path = &self.paths[*caller];
+            assert_eq!(answers.len(), 1, "{caller}, {path}: {answers:?}");
             if let Err(RequestError::Broken(_)) = &answers[0] {
-                assert!(self.handed.contains(path), "{path} was not sent");
+                assert!(self.was_handed(path), "{path} was not sent");
             }
         }
-        assert!(
-            self.order.is_sorted(),
-            "answers came out of order: {:?}",
-            self.order
-        );
+        let order = &self.order;
+        assert!(order.is_sorted(), "answers came out of order: {order:?}");
         for (watch, seen) in &self.seen {
             assert_eq!(seen.len(), 1, "one end for watch {watch}: {seen:?}");
         }
+    }
+
+    /// True if a request with this path was handed to a connection.
+    fn was_handed(&self, path: &str) -> bool {
+        let length = u32::try_from(path.len()).expect("a short path");
+        let encoded = [&length.to_be_bytes(), path.as_bytes()].concat();
+        let mut handed = self.handed.windows(encoded.len());
+        path.is_empty() || handed.any(|bytes| bytes == encoded)
     }
 
     fn outputs(&mut self) -> bool {
@@ -461,15 +459,12 @@ impl World {
         }
         any |= self.answer_look_ups();
         match self.opening {
-            Some(Way::Lost) | None => {}
+            Some(Way::Lost) | None => return any,
             Some(Way::Refused) => {
-                self.opening = None;
                 let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
                 self.machine.broken(self.now, refused);
-                any = true;
             }
             Some(way) => {
-                self.opening = None;
                 let delay = match way {
                     Way::Slow(delay) => delay,
                     _ => Duration::ZERO,
@@ -482,12 +477,11 @@ impl World {
                     answers_at: self.now + delay,
                     dead: false,
                 });
-                self.sent = None;
                 self.machine.connected(self.now);
-                any = true;
             }
         }
-        any
+        self.opening = None;
+        true
     }
 
     /// The name servers answer.
@@ -510,7 +504,6 @@ impl World {
     fn apply(&mut self, output: Output<usize, usize>) {
         match output {
             Output::LookUp(host) => {
-                assert!(!self.looking_up.contains(&host), "one look-up at a time");
                 self.look_ups.push((self.now, host.name.clone()));
                 self.looking_up.push(host);
             }
@@ -560,7 +553,7 @@ impl World {
         if bytes.is_empty() {
             return false;
         }
-        note_handed(&mut self.sent, &mut self.handed, &bytes);
+        self.handed.extend_from_slice(&bytes);
         let mut is_cut = false;
         if let Some(Cut::ToServer(at)) = self.cut {
             let left = at.saturating_sub(self.bytes_to_server);
@@ -582,12 +575,11 @@ impl World {
     }
 
     fn carry_to_client(&mut self) -> bool {
-        let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.dead) else {
+        let pipe = self.pipe.as_mut();
+        let arrives = |pipe: &&mut Pipe| !pipe.dead && self.now >= pipe.answers_at;
+        let Some(pipe) = pipe.filter(arrives) else {
             return false;
         };
-        if self.now < pipe.answers_at {
-            return false;
-        }
         let mut number = pipe.served.to_client.len().min(self.fragment);
         if number == 0 && !pipe.served.closed {
             return false;
@@ -601,8 +593,7 @@ impl World {
         let bytes: Vec<u8> = pipe.served.to_client.drain(..number).collect();
         self.bytes_to_client += bytes.len();
         if bytes.is_empty() && !is_cut {
-            self.pipe = None;
-            self.machine.broken(self.now, Break::Closed);
+            self.break_connection();
             return true;
         }
         self.machine.received(self.now, &bytes);
@@ -621,65 +612,23 @@ impl World {
     }
 }
 
-/// The path of a request. Of a transaction: the path of its first operation.
-fn path_of(body: &RequestBody) -> String {
-    let path = match body {
-        RequestBody::Multi(operations) => operations.first().map(MultiOperation::path),
-        body => body.path(),
-    };
-    path.unwrap_or_default().to_owned()
-}
-
-/// Notes which requests were handed to the connection, in whole or in part.
-fn note_handed(sent: &mut Option<FrameDecoder>, handed: &mut BTreeSet<String>, bytes: &[u8]) {
-    let is_first = sent.is_none();
-    let decoder = sent.get_or_insert_with(|| FrameDecoder::new(usize::MAX));
-    decoder.feed(bytes);
-    if is_first {
-        decoder
-            .next_frame()
-            .expect("frames")
-            .expect("the handshake");
-    }
-    while let Some(frame) = decoder.next_frame().expect("frames") {
-        let request = Request::decode(frame).expect("a request");
-        handed.insert(path_of(&request.body));
-    }
-}
-
 /// An answer is the answer to the request of this path.
 fn check_answer(answer: &Answer, path: &str) {
-    assert!(answer.asked_at <= answer.sent_at && answer.sent_at <= answer.answered_at);
+    assert!(answer.sent_at <= answer.answered_at);
     match &answer.reply.body {
-        ReplyBody::Create { path: created } | ReplyBody::Create2 { path: created, .. } => {
-            assert_eq!(created, path);
+        ReplyBody::Create { path: answered } | ReplyBody::Sync { path: answered } => {
+            assert_eq!(answered, path);
         }
-        ReplyBody::Multi(results) => match results.first() {
-            Some(MultiResult::Create { path: created }) => assert_eq!(created, path),
-            first => assert_eq!(first, Some(&MultiResult::Error(ErrorCode::Ok))),
-        },
         ReplyBody::Data { data, .. } => assert_eq!(data.as_deref(), Some(path.as_bytes())),
-        ReplyBody::Sync { path: synced } => assert_eq!(synced, path),
-        ReplyBody::Children { children } => {
-            assert!(
-                children
-                    .iter()
-                    .all(|child| crate::model::parent(child) == path)
-            );
-        }
         _ => {}
     }
 }
 
 pub(crate) fn create(path: &str) -> RequestBody {
-    RequestBody::Create(create_request(path))
-}
-
-pub(crate) fn create_request(path: &str) -> CreateRequest {
-    CreateRequest {
+    RequestBody::Create(CreateRequest {
         path: path.to_owned(),
         data: None,
         acl: Vec::new(),
         mode: CreateMode::Persistent,
-    }
+    })
 }

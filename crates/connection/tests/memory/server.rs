@@ -1,20 +1,16 @@
-//! A server in memory that keeps nothing.
+//! A server in memory that remembers nothing.
 
-use std::collections::BTreeSet;
 use std::future::ready;
 use std::io;
-use std::mem;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{Connecting, Host, Network, now};
-use zookeeper_recipes_protocol::{
-    ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, EventType, FrameDecoder, KeeperState,
-    Reply, ReplyBody, Request, RequestBody, Stat, WatcherEvent,
-};
+
+use crate::peer::{Ensemble, Served};
 
 /// The network to one server, and how the server behaves.
 #[derive(Debug)]
@@ -22,6 +18,7 @@ pub(crate) struct Server(Arc<Conduct>);
 
 #[derive(Debug)]
 struct Conduct {
+    ensemble: Mutex<Ensemble>,
     /// The server answers once it has so many requests.
     gathers: watch::Sender<usize>,
     /// How many requests wait for their answers.
@@ -34,7 +31,11 @@ struct Conduct {
 
 impl Default for Server {
     fn default() -> Server {
+        let mut ensemble = Ensemble::default();
+        let znodes = ["/asked", "/watched"].map(str::to_owned);
+        ensemble.znodes.extend(znodes);
         Server(Arc::new(Conduct {
+            ensemble: Mutex::new(ensemble),
             gathers: watch::Sender::new(1),
             gathered: watch::Sender::new(0),
             cut: watch::Sender::new(0),
@@ -93,9 +94,7 @@ impl Network for Server {
 
 async fn serve(mut stream: DuplexStream, conduct: &Conduct) -> io::Result<()> {
     let mut bytes = vec![0; 64 << 10];
-    let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT);
-    let (mut replies, mut watched) = (Vec::new(), BTreeSet::new());
-    let mut is_greeted = false;
+    let mut served = Served::new();
     loop {
         let mut reads = conduct.reads.subscribe();
         let reads = reads.wait_for(|reads| *reads).await;
@@ -104,59 +103,24 @@ async fn serve(mut stream: DuplexStream, conduct: &Conduct) -> io::Result<()> {
         if number == 0 {
             return Ok(());
         }
-        decoder.feed(&bytes[..number]);
-        let mut gathered = *conduct.gathered.borrow();
-        while let Some(frame) = decoder.next_frame().map_err(io::Error::other)? {
-            if mem::replace(&mut is_greeted, true) {
-                let request = Request::decode(frame).map_err(io::Error::other)?;
-                answer(request, &mut watched, &mut replies);
-                gathered += 1;
-            } else {
-                gathered = 0;
-                let asked = ConnectRequest::decode(frame).map_err(io::Error::other)?;
-                let mut granted = Vec::new();
-                grant(&asked).encode_frame(&mut granted);
-                stream.write_all(&granted).await?;
+        let gathered = {
+            let mut ensemble = conduct.ensemble.lock().expect("no panic");
+            ensemble.receive(&mut served, &bytes[..number]);
+            let is_greeting = !ensemble.handshakes.is_empty();
+            let gathered = ensemble.requests.len();
+            let are_all = gathered >= *conduct.gathers.borrow();
+            if is_greeting || are_all {
+                // What the peer remembers would count.
+                ensemble.handshakes.clear();
+                ensemble.requests.clear();
+                ensemble.history.clear();
             }
-        }
+            ensemble.requests.len()
+        };
         conduct.gathered.send_replace(gathered);
-        if gathered >= *conduct.gathers.borrow() {
-            conduct.gathered.send_replace(0);
-            stream.write_all(&mem::take(&mut replies)).await?;
+        if gathered == 0 {
+            stream.write_all(&served.to_client).await?;
+            served.to_client.clear();
         }
     }
-}
-
-fn grant(asked: &ConnectRequest) -> ConnectResponse {
-    ConnectResponse {
-        protocol_version: 0,
-        timeout: asked.timeout,
-        session_id: 77,
-        password: vec![1; 16],
-        read_only: Some(false),
-    }
-}
-
-fn answer(request: Request, watched: &mut BTreeSet<String>, replies: &mut Vec<u8>) {
-    let body = match request.body {
-        RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
-        RequestBody::GetData(read) => {
-            watched.insert(read.path);
-            let (data, stat) = (None, Stat::default());
-            ReplyBody::Data { data, stat }
-        }
-        RequestBody::SetData(write) => {
-            if watched.remove(&write.path) {
-                let event = WatcherEvent {
-                    kind: EventType::NodeDataChanged,
-                    state: KeeperState::SyncConnected,
-                    path: write.path,
-                };
-                Reply::notification(event).encode_frame(replies);
-            }
-            ReplyBody::Stat(Stat::default())
-        }
-        _ => ReplyBody::Empty,
-    };
-    Reply::new(request.xid, 1, body).encode_frame(replies);
 }

@@ -10,7 +10,7 @@ fn delete(path: &str) -> RequestBody {
 }
 
 fn ask(requests: &mut Requests<&'static str>, path: &str, to: &'static str) {
-    let asked = requests.ask(Duration::ZERO, delete(path), to);
+    let asked = requests.ask(delete(path), to);
     asked.expect("it is short");
 }
 

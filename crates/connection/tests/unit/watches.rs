@@ -8,8 +8,8 @@ fn set(
     kind: Kind,
     watch: &'static str,
 ) -> WatchId {
-    let id = watches.ask(path, kind.table());
-    assert!(!watches.answered(path, id, Some((kind, watch))));
+    let id = watches.ask(path, kind.table(), watch);
+    assert!(watches.set(path, id, kind));
     id
 }
 
@@ -28,6 +28,7 @@ fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
         for (kind, name) in all.into_iter().zip(names) {
             set(&mut watches, "/a", kind, name);
         }
+        watches.ask("/a", WatcherType::Data, "asked");
         let expected = names.into_iter().zip(fired);
         let expected: Vec<_> = expected
             .filter(|(_, fires)| *fires)
@@ -35,54 +36,24 @@ fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
             .collect();
         assert_eq!(watches.fire("/a", event), expected, "{event:?}");
         assert_eq!(watches.take_set().len(), 3 - expected.len(), "{event:?}");
-        assert!(watches.paths.is_empty());
+        assert_eq!(watches.paths["/a"].len(), 1, "its read has no reply yet");
     }
 }
 
 #[test]
-fn watch_that_nobody_waits_for_is_left_over_unless_another_needs_it() {
+fn path_is_needed_as_long_as_a_caller_waits_or_will() {
     let mut watches = Watches::new();
-    let (one, other) = (
-        watches.ask("/a", Table::Data),
-        watches.ask("/a", Table::Data),
-    );
-    assert_eq!(watches.forget("/a", one), None, "its read has no reply yet");
-    assert!(!watches.answered("/a", one, Some((Kind::Data, "one"))));
-    assert_eq!(watches.forget("/a", other), None);
-    assert!(watches.answered("/a", other, Some((Kind::Data, "other"))));
-    // The server keeps another watch of the path, in the other table.
+    let asked = watches.ask("/a", WatcherType::Data, "asked");
     let children = set(&mut watches, "/a", Kind::Children, "children");
-    let data = watches.ask("/a", Table::Data);
-    watches.forget("/a", data);
-    assert!(watches.answered("/a", data, Some((Kind::Absent, "data"))));
-    assert_eq!(watches.forget("/a", children), Some(Table::Children));
-    assert!(watches.paths.is_empty());
-}
-
-#[test]
-fn forgotten_watch_is_removed_unless_another_of_its_table_is_set() {
-    let mut watches = Watches::new();
-    let data = set(&mut watches, "/a", Kind::Data, "data");
+    assert!(watches.needs("/a", WatcherType::Data));
+    assert_eq!(watches.forget("/a", asked), None, "its read has no reply");
+    assert!(!watches.needs("/a", WatcherType::Data));
+    assert!(!watches.set("/a", asked, Kind::Data), "nobody waits for it");
     let absent = set(&mut watches, "/a", Kind::Absent, "absent");
-    let children = set(&mut watches, "/a", Kind::Children, "children");
-    assert_eq!(watches.forget("/a", data), None);
-    assert_eq!(watches.forget("/a", absent), Some(Table::Data));
+    assert!(watches.needs("/a", WatcherType::Data));
+    assert_eq!(watches.forget("/a", absent), Some(Kind::Absent));
     assert_eq!(watches.forget("/a", absent), None, "it is forgotten");
-    assert_eq!(watches.forget("/a", children), Some(Table::Children));
-    assert!(watches.paths.is_empty());
-}
-
-#[test]
-fn watch_whose_read_has_no_reply_survives_the_end_of_the_others() {
-    let mut watches = Watches::new();
-    set(&mut watches, "/a", Kind::Data, "set");
-    let asked = watches.ask("/a", Table::Data);
-    set(&mut watches, "/b", Kind::Data, "set");
-    assert_eq!(watches.take_set(), ["set", "set"]);
-    assert!(!watches.answered("/a", asked, Some((Kind::Data, "asked"))));
-    assert_eq!(watches.take_set(), ["asked"]);
-    let refused = watches.ask("/a", Table::Data);
-    assert!(!watches.answered("/a", refused, None));
+    assert_eq!(watches.forget("/a", children), Some(Kind::Children));
     assert!(watches.paths.is_empty());
 }
 
