@@ -116,8 +116,7 @@ impl Connection {
         self.shared.lock().machine.obstacles(now)
     }
 
-    /// Leaves the present server for another address. The session continues there. If no other
-    /// address is known, the call does nothing.
+    /// Leaves the present server for another address, if one is known. The session continues there.
     ///
     /// The requests without a reply have an unknown outcome, as after any break.
     pub fn leave_server(&self) {
@@ -155,13 +154,10 @@ impl Connection {
     pub async fn close(&self) -> End {
         self.begin_close();
         let mut states = self.states();
-        loop {
-            if let State::Ended(end) = *states.borrow_and_update() {
-                return end;
-            }
-            if states.changed().await.is_err() {
-                return End::Closed;
-            }
+        let ended = states.wait_for(|state| matches!(state, State::Ended(_)));
+        match ended.await.as_deref() {
+            Ok(State::Ended(end)) => *end,
+            _ => End::Closed,
         }
     }
 }

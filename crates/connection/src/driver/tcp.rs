@@ -12,7 +12,7 @@ use crate::driver::clock;
 use crate::driver::network::{Connecting, LookingUp, Network, Stream};
 use crate::driver::resolver::Resolver;
 #[cfg(feature = "tls")]
-use crate::driver::tls::{Handshake, TlsOptions};
+use crate::driver::tls::{self, TlsOptions};
 use crate::error::Break;
 use crate::session::host::Host;
 
@@ -63,13 +63,12 @@ impl Default for Tcp {
 impl Network for Tcp {
     fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.clone() {
+        if let Some(options) = self.tls.clone() {
             let name = host.name.clone();
             return Box::pin(async move {
                 // The cause of a failure must be known before the caller gives up.
                 let until = Instant::now() + within * 9 / 10;
-                let handshake = Handshake::new(tls, &name).await?;
-                let encrypted = handshake.shake(open(address, until).await?, until).await?;
+                let encrypted = tls::connect(options, &name, open(address, until), until).await?;
                 Ok(Box::new(encrypted) as Box<dyn Stream>)
             });
         }

@@ -204,37 +204,24 @@ fn server_name(host: &str) -> io::Result<ServerName<'static>> {
     name.map_err(|_| io::Error::other(format!("no certificate can be valid for the host {host}")))
 }
 
-/// What is needed to encrypt connections to one host.
-#[derive(Clone)]
-pub(crate) struct Handshake {
-    name: ServerName<'static>,
-    connector: TlsConnector,
-}
-
-impl Handshake {
-    /// Reads the files anew, on a thread that may block.
-    pub(crate) async fn new(options: TlsOptions, host: &str) -> Result<Handshake, Break> {
-        let name = server_name(host).map_err(tls)?;
-        let config = spawn_blocking(move || options.client_config()).await;
-        let config = config.map_err(|error| tls(error.into()))?.map_err(tls)?;
-        let connector = TlsConnector::from(Arc::new(config));
-        Ok(Handshake { name, connector })
-    }
-
-    /// Encrypts a connection, until `until` at the latest.
-    pub(crate) async fn shake(
-        &self,
-        stream: TcpStream,
-        until: Instant,
-    ) -> Result<TlsStream<TcpStream>, Break> {
-        let shaken = self.connector.connect(self.name.clone(), stream);
-        match timeout_at(until, shaken).await {
-            Ok(shaken) => shaken.map_err(|error| tls(explained(error))),
-            Err(_) => Err(tls(io::Error::new(
-                ErrorKind::TimedOut,
-                "the server does not answer the handshake: does this port speak TLS?",
-            ))),
-        }
+/// Connects to a host over TLS, until `until` at the latest.
+pub(crate) async fn connect(
+    options: TlsOptions,
+    host: &str,
+    stream: impl Future<Output = Result<TcpStream, Break>>,
+    until: Instant,
+) -> Result<TlsStream<TcpStream>, Break> {
+    let name = server_name(host).map_err(tls)?;
+    // The files are read anew, on a thread that may block.
+    let config = spawn_blocking(move || options.client_config()).await;
+    let config = config.map_err(|error| tls(error.into()))?.map_err(tls)?;
+    let connector = TlsConnector::from(Arc::new(config));
+    match timeout_at(until, connector.connect(name, stream.await?)).await {
+        Ok(shaken) => shaken.map_err(|error| tls(explained(error))),
+        Err(_) => Err(tls(io::Error::new(
+            ErrorKind::TimedOut,
+            "the server does not answer the handshake: does this port speak TLS?",
+        ))),
     }
 }
 

@@ -59,9 +59,7 @@ impl<R, W> Machine<R, W> {
         self.lost(now, cause.into());
     }
 
-    /// Leaves the present server for another address.
-    ///
-    /// Without a confirmed connection, or another address that is known, the call does nothing.
+    /// Leaves the present server, if it has confirmed the session and another address is known.
     pub fn leave_server(&mut self, now: Duration) {
         if matches!(self.link, Link::Up) && self.hosts.has_other() {
             self.give_up(now, Break::Left);

@@ -141,7 +141,6 @@ pub enum Output<R, W> {
 }
 
 /// Where the reply of a request goes.
-#[derive(Debug)]
 pub(crate) enum To<R> {
     /// To a caller, whose read may set this watch of a path.
     Caller(R, Option<(String, WatchId)>),
@@ -236,7 +235,7 @@ pub struct Machine<R, W> {
 }
 
 /// Leaves all bytes out: they can have a password in them.
-impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
+impl<R, W> fmt::Debug for Machine<R, W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Machine")
@@ -244,8 +243,6 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Machine<R, W> {
             .field("timing", &self.timing)
             .field("hosts", &self.hosts)
             .field("link", &self.link)
-            .field("requests", &self.requests)
-            .field("watches", &self.watches)
             .finish_non_exhaustive()
     }
 }
@@ -296,10 +293,8 @@ impl<R, W> Machine<R, W> {
         machine
     }
 
-    /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`.
-    ///
-    /// Such a request is answered with [`RequestError::RequestTooLong`], and is not sent. Before
-    /// the first call there is no limit but the protocol's, 2 GiB - 1 byte.
+    /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`, with
+    /// [`RequestError::RequestTooLong`].
     pub fn limit_requests(&mut self, bytes: usize) {
         self.requests.limit = bytes;
     }
@@ -352,10 +347,8 @@ impl<R, W> Machine<R, W> {
 
     /// Closes the session at the server, after the requests that were asked before.
     ///
-    /// If the connection breaks before the answer, the close is sent again over the next one.
-    ///
-    /// The machine yields [`State::Ended`] once a server has confirmed the close, or after the
-    /// session timeout.
+    /// If the connection breaks before the answer, the close is sent again over the next one. The
+    /// session has ended once a server has confirmed the close, or after T.
     pub fn close(&mut self, now: Duration) {
         if self.closing_until.is_some() || self.is_ended() {
             return;
@@ -386,10 +379,10 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// Drops the reads that are not sent and whose callers have gone.
+    /// Drops the reads that are not sent and whose callers have gone. Writes are kept.
     ///
     /// Call it before each [`transmit`](Self::transmit). It looks at the requests if they are sent
-    /// next, or if their number has doubled since it last looked. A write without a caller is kept.
+    /// next, or if their number has doubled since it last looked.
     pub fn drop_unwanted(&mut self, is_wanted: impl Fn(&R) -> bool) {
         if !self.sends_requests() && !self.requests.have_doubled() {
             return;

@@ -110,10 +110,8 @@ impl<R, W> Machine<R, W> {
         self.addresses_have_changed(now);
     }
 
-    /// Replaces the hosts.
-    ///
-    /// A session that is connected to an address of a host that stays listed keeps its connection.
-    /// Any other one leaves its server as soon as an address of the new hosts is known.
+    /// Replaces the hosts. A session that is connected to none of them leaves its server as soon as an
+    /// address of the new hosts is known.
     pub fn set_hosts(&mut self, now: Duration, hosts: &[Host]) {
         if self.is_ended() {
             return;

@@ -4,7 +4,6 @@
 //! oldest request is the one that the next reply belongs to.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::mem;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use crate::error::RequestError;
 use crate::session::request_limit::append;
 
 /// A request without a reply.
-#[derive(Debug)]
 pub(crate) struct Asked<R> {
     pub(crate) xid: i32,
     pub(crate) opcode: OpCode,
@@ -38,18 +36,6 @@ pub(crate) struct Requests<R> {
     last_xid: i32,
     /// The longest request that the servers accept.
     pub(crate) limit: usize,
-}
-
-/// Leaves the frames out: a request can have a secret in it.
-impl<R: fmt::Debug> fmt::Debug for Requests<R> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Requests")
-            .field("asked", &self.asked)
-            .field("sent", &self.sent)
-            .field("unsent_bytes", &self.frames.len())
-            .finish_non_exhaustive()
-    }
 }
 
 impl<R> Requests<R> {

@@ -45,7 +45,6 @@ impl Kind {
 }
 
 /// A watch that a caller waits for.
-#[derive(Debug)]
 struct Watch<W> {
     id: WatchId,
     table: WatcherType,
@@ -55,7 +54,6 @@ struct Watch<W> {
 }
 
 /// All watches of a session, by path.
-#[derive(Debug)]
 pub(crate) struct Watches<W> {
     paths: BTreeMap<String, Vec<Watch<W>>>,
     last_id: u64,

@@ -113,6 +113,7 @@ async fn serve(mut stream: DuplexStream, conduct: &Conduct) -> io::Result<()> {
                 // What the peer remembers would count.
                 ensemble.handshakes.clear();
                 ensemble.requests.clear();
+                ensemble.requests.shrink_to(64);
                 ensemble.history.clear();
             }
             ensemble.requests.len()
@@ -121,6 +122,7 @@ async fn serve(mut stream: DuplexStream, conduct: &Conduct) -> io::Result<()> {
         if gathered == 0 {
             stream.write_all(&served.to_client).await?;
             served.to_client.clear();
+            served.to_client.shrink_to(64 << 10);
         }
     }
 }
