@@ -60,9 +60,10 @@ impl LeaderElection {
     /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
     /// as long after each further one, up to a second.
     ///
-    /// `run` resigns before it returns, and waits until the server confirms the resignation or the
-    /// session is over. If no server answers, this takes as long as the session lives. If the
-    /// process must end sooner, bound `run` with [`tokio::time::timeout`].
+    /// `run` resigns before it returns, and waits until the server confirms the resignation, the
+    /// leadership is lost, or the session is over. If no server answers, this takes as long as the
+    /// lease runs. The znode of a lost leadership is deleted in the background. If the process must
+    /// end sooner, bound `run` with [`tokio::time::timeout`].
     ///
     /// `run` does not stop work that blocks its thread, or work in a task of its own. Such work must
     /// ask [`is_held`](Term::is_held), and the store that it writes to must check the

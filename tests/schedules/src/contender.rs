@@ -96,8 +96,7 @@ impl<'a> Contender<'a> {
             }
             Err(error) => {
                 self.setting.ledger.failed(&self.who, Some(&asked), &error);
-                // Its process is too far away for good.
-                matches!(error, Error::NoLease { .. })
+                false
             }
         }
     }

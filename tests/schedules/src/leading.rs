@@ -19,6 +19,22 @@ use crate::setting::Setting;
 #[derive(Debug)]
 struct Failed;
 
+/// A term that has begun. It is noted when its work is dropped, just before the leader resigns.
+struct Led<'a> {
+    hold: HoldView,
+    /// The holds, each with the time when its lease ran out if it was not renewed meanwhile.
+    noted: &'a RefCell<Vec<(HoldView, Instant)>>,
+}
+
+impl Drop for Led<'_> {
+    fn drop(&mut self) {
+        let lasts = self.hold.remaining();
+        // Clocks of processes run fast or slow.
+        let until = Instant::now() + lasts * 49 / 50;
+        self.noted.borrow_mut().push((self.hold.clone(), until));
+    }
+}
+
 impl Contender<'_> {
     /// Campaigns until it is ordered to end, or dropped.
     pub(crate) async fn lead(&mut self) {
@@ -46,11 +62,18 @@ impl Contender<'_> {
             sleep_until(until).await;
             was_told.set(true);
         };
-        let led: RefCell<Vec<HoldView>> = RefCell::default();
+        let noted = RefCell::default();
         let rng = &mut self.rng;
         let work = |term: Term| {
-            led.borrow_mut().push(term.view());
-            serve(setting, who, stop, rng.fork(), (&elects, term))
+            let led = Led {
+                hold: term.view(),
+                noted: &noted,
+            };
+            let serve = serve(setting, who, stop, rng.fork(), (&elects, term));
+            async move {
+                let _led = led;
+                serve.await
+            }
         };
         let run = candidate.run(shutdown, work);
         let result = match dropped {
@@ -68,20 +91,20 @@ impl Contender<'_> {
                 setting.ledger.violated(promise, text);
             }
         }
-        self.check_resigned(led.into_inner()).await;
+        self.check_resigned(noted.into_inner()).await;
     }
 
     /// Checks that no znode remains of the terms that it has resigned from.
-    async fn check_resigned(&self, led: Vec<HoldView>) {
+    async fn check_resigned(&self, led: Vec<(HoldView, Instant)>) {
         let ledger = &self.setting.ledger;
-        if self.session.health().lease_left.is_zero() {
-            // The lease has run out during the release, which then continues in the background.
-            return;
-        }
-        // What was lost is given up in the background.
-        let resigned = |hold: &HoldView| hold.state() == HoldState::Released;
+        let now = Instant::now();
+        // What was lost is given up in the background. If the lease has run out during a release, the
+        // release continues there, too.
+        let resigned = |(hold, lease_ends): &(HoldView, Instant)| {
+            hold.state() == HoldState::Released && now < *lease_ends
+        };
         let led = led.into_iter().filter(resigned);
-        let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
+        let led = led.map(|(hold, _)| (hold.node_path().to_owned(), hold.session_id()));
         let remaining = ledger.remaining(led.collect());
         if !remaining.is_empty() {
             // Until the session knows that it is over, if it is.

@@ -299,6 +299,14 @@ impl Ledger {
         self.state().history.disregard_session(session);
     }
 
+    /// The contenders' znodes, and the transactions that created them or the znodes that they replaced.
+    pub(crate) fn places(&self) -> Vec<(String, i64)> {
+        let contenders = self.contenders().into_iter();
+        let state = self.state();
+        let place = |path: String| state.standing.get(&path).map(|node| (path, node.place));
+        contenders.filter_map(|(path, _)| place(path)).collect()
+    }
+
     /// The contenders' znodes that exist now, in the order of their places, with their owners.
     pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
         let state = self.state();

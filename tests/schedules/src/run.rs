@@ -285,14 +285,18 @@ async fn contend(
     }
 }
 
-/// No contender is left, of the processes that faults hit for good neither.
+/// No contender stays, of the processes that faults hit for good neither. A process that gets no lease,
+/// or loses each session, comes back for ever.
 async fn leave_nothing(setting: &Setting, schedule: &Schedule) {
     let ledger = &*setting.ledger;
     if ledger.is_clean() {
+        let before = ledger.places();
         settles(ledger, schedule.comes_through_within(), || {
-            match ledger.contenders() {
-                contenders if contenders.is_empty() => Findings::new(),
-                contenders => vec![("no znode remains", format!("{contenders:?}"))],
+            let mut left = ledger.places();
+            left.retain(|place| before.contains(place));
+            match left.is_empty() {
+                true => Findings::new(),
+                false => vec![("no znode remains", format!("{left:?}"))],
             }
         })
         .await;
