@@ -120,6 +120,7 @@ impl NamedZnode {
     /// # Errors
     ///
     /// * [`Error::SessionOver`] if the session is over.
+    /// * [`Error::NoLease`] if the servers answer too late for a lease.
     /// * [`Error::MissingChroot`].
     /// * [`Error::Refused`] if the server refuses a request, or if each of eight creates soon broke
     ///   its connection, and no create was ever answered: the server may not know the request.
@@ -188,7 +189,8 @@ impl NamedZnode {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if `at_most` is zero. [`Error::Refused`] and [`Error::SessionOver`].
+    /// [`Error::InvalidInput`] if `at_most` is zero. [`Error::NoLease`], [`Error::Refused`] and
+    /// [`Error::SessionOver`].
     pub async fn hold(
         mut self,
         recipe: &'static str,

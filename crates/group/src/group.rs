@@ -104,8 +104,8 @@ impl Group {
     ///
     /// * [`Error::InvalidInput`] if the name is not one segment of a path, or the data is longer
     ///   than a request may be.
-    /// * [`Error::Refused`] (for example, no permission), [`Error::SessionOver`],
-    ///   [`Error::NoSession`].
+    /// * [`Error::Refused`] (for example, no permission), [`Error::NoLease`],
+    ///   [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

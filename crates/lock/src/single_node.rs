@@ -177,7 +177,7 @@ impl SingleNodeLock {
     ///
     /// # Errors
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission).
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission), [`Error::NoLease`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
