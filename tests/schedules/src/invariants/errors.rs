@@ -84,6 +84,7 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => true,
         // It acquires and releases when there is nothing yet.
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
+        Error::NoLease { .. } => LastingFaults::hit(who),
         Error::SessionOver {
             session, reason, ..
         } => may_be_refused(state, session, *reason) || *reason == SessionEnd::Expired,
