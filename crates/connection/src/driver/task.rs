@@ -31,11 +31,6 @@ pub struct Driver {
     shared: Arc<Shared>,
     link: Link,
     look_ups: Vec<(Host, LookingUp)>,
-    /// Bytes of the machine that are not written yet, from `written` on.
-    unwritten: Vec<u8>,
-    written: usize,
-    /// True if the stream may keep written bytes to itself, as one of TLS does.
-    unflushed: bool,
     read: Box<[u8]>,
     timer: Option<Timer>,
     outputs: Vec<Output<ReplyTo, WatchTo>>,
@@ -45,7 +40,17 @@ pub struct Driver {
 enum Link {
     Down,
     Opening(Connecting),
-    Up(Box<dyn Stream>),
+    Up(Wire),
+}
+
+/// A connection that is open.
+struct Wire {
+    stream: Box<dyn Stream>,
+    /// Bytes of the machine that are not written yet, from `written` on.
+    unwritten: Vec<u8>,
+    written: usize,
+    /// True if the stream may keep written bytes to itself, as one of TLS does.
+    unflushed: bool,
 }
 
 /// A timer, and when it fires. It may fire too early, but never too late.
@@ -60,9 +65,6 @@ impl Driver {
             shared,
             link: Link::Down,
             look_ups: Vec::new(),
-            unwritten: Vec::new(),
-            written: 0,
-            unflushed: false,
             read: vec![0; READ].into(),
             timer: None,
             outputs: Vec::new(),
@@ -77,9 +79,13 @@ impl Driver {
         let now = self.shared.network.now();
         let deadline = {
             let mut inner = self.shared.lock();
-            if self.unwritten.is_empty() {
+            let unwritten = match &mut self.link {
+                Link::Up(wire) => &mut wire.unwritten,
+                Link::Down | Link::Opening(_) => &mut Vec::new(),
+            };
+            if unwritten.is_empty() {
                 inner.machine.drop_unwanted(|to| !to.is_closed());
-                inner.machine.transmit(now, &mut self.unwritten);
+                inner.machine.transmit(now, unwritten);
             }
             while let Some(output) = inner.machine.poll() {
                 self.outputs.push(output);
@@ -108,7 +114,6 @@ impl Driver {
                 address,
                 within,
             } => {
-                self.forget_bytes();
                 let connecting = self.shared.network.connect(&host, address, within);
                 self.link = Link::Opening(connecting);
             }
@@ -123,19 +128,12 @@ impl Driver {
 
     /// Drops the connection. What is left to say is written if that needs no waiting.
     fn disconnect(&mut self) {
-        if let Link::Up(stream) = &mut self.link {
+        if let Link::Up(wire) = &mut self.link {
             let mut context = Context::from_waker(std::task::Waker::noop());
-            let rest = self.unwritten.get(self.written..).unwrap_or_default();
-            let _ = Pin::new(&mut *stream).poll_write(&mut context, rest);
+            let rest = wire.unwritten.get(wire.written..).unwrap_or_default();
+            let _ = Pin::new(&mut wire.stream).poll_write(&mut context, rest);
         }
         self.link = Link::Down;
-        self.forget_bytes();
-    }
-
-    fn forget_bytes(&mut self) {
-        self.unwritten = Vec::new();
-        self.written = 0;
-        self.unflushed = false;
     }
 
     /// Ends the session if it is open. From now on each caller takes what the machine yields.
@@ -154,7 +152,6 @@ impl Driver {
 
     fn broken(&mut self, cause: impl Into<Break>) {
         self.link = Link::Down;
-        self.forget_bytes();
         self.input(|machine, now| machine.broken(now, cause));
     }
 
@@ -180,7 +177,12 @@ impl Driver {
             Link::Opening(connecting) => match connecting.as_mut().poll(context) {
                 Poll::Pending => false,
                 Poll::Ready(Ok(stream)) => {
-                    self.link = Link::Up(stream);
+                    self.link = Link::Up(Wire {
+                        stream,
+                        unwritten: Vec::new(),
+                        written: 0,
+                        unflushed: false,
+                    });
                     self.input(Machine::connected);
                     true
                 }
@@ -189,7 +191,7 @@ impl Driver {
                     true
                 }
             },
-            Link::Up(_) => match self.write(context) {
+            Link::Up(wire) => match wire.write(context) {
                 Err(error) => {
                     self.broken(cause(error));
                     true
@@ -199,43 +201,13 @@ impl Driver {
         }
     }
 
-    fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let Link::Up(stream) = &mut self.link else {
-            return Ok(());
-        };
-        while let Some(rest @ [_, ..]) = self.unwritten.get(self.written..) {
-            match Pin::new(&mut *stream).poll_write(context, rest) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(number)) => self.written += number,
-                Poll::Ready(Err(error)) => return Err(error),
-            }
-            self.unflushed = true;
-        }
-        if self.unflushed {
-            match Pin::new(&mut *stream).poll_flush(context) {
-                Poll::Pending => {}
-                Poll::Ready(flushed) => {
-                    flushed?;
-                    self.unflushed = false;
-                }
-            }
-        }
-        self.written = 0;
-        self.unwritten.clear();
-        if self.unwritten.capacity() > KEPT_BYTES {
-            self.unwritten = Vec::new();
-        }
-        Ok(())
-    }
-
     /// Reads once. True if the machine got an input.
     fn read(&mut self, context: &mut Context<'_>) -> bool {
-        let Link::Up(stream) = &mut self.link else {
+        let Link::Up(wire) = &mut self.link else {
             return false;
         };
         let mut buffer = ReadBuf::new(&mut self.read);
-        let read = Pin::new(stream).poll_read(context, &mut buffer);
+        let read = Pin::new(&mut wire.stream).poll_read(context, &mut buffer);
         let number = buffer.filled().len();
         match read {
             Poll::Pending => return false,
@@ -282,6 +254,33 @@ impl Driver {
             self.timer = None;
         }
         fired
+    }
+}
+
+impl Wire {
+    /// Writes as far as that needs no waiting.
+    fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        while let Some(rest @ [_, ..]) = self.unwritten.get(self.written..) {
+            match Pin::new(&mut self.stream).poll_write(context, rest) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(number)) => self.written += number,
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            if let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(context) {
+                flushed?;
+                self.unflushed = false;
+            }
+        }
+        self.written = 0;
+        self.unwritten.clear();
+        if self.unwritten.capacity() > KEPT_BYTES {
+            self.unwritten = Vec::new();
+        }
+        Ok(())
     }
 }
 

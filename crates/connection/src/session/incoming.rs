@@ -9,12 +9,10 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{
-    Answer, Link, Machine, OpenedSession, Output, To, WatchedRead, only_reads,
-};
+use crate::session::machine::{Answer, Link, Machine, Output, To, WatchedRead, only_reads};
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
-use crate::session::watches::{Kind, WatchId};
+use crate::session::watches::Kind;
 
 /// A session ends once its credentials were refused this often in a row, and once by each host.
 const MOST_REFUSALS: usize = 3;
@@ -122,7 +120,7 @@ impl<R, W> Machine<R, W> {
                 return Ok(());
             }
             None if !is_granted => return Err(Break::NotGranted),
-            Some(session) if session.id != response.session_id => {
+            Some(session) if session.session_id != response.session_id => {
                 // Nobody knows the new session, so it must not stay open at the server.
                 self.send_own(1, RequestBody::CloseSession);
                 self.end(End::Expired);
@@ -132,10 +130,7 @@ impl<R, W> Machine<R, W> {
         }
         self.timeout = Duration::from_millis(granted);
         let is_first = self.session.is_none();
-        self.session = Some(OpenedSession {
-            id: response.session_id,
-            password: response.password,
-        });
+        self.session = Some(response);
         self.opened_over.get_or_insert(self.connection);
         if is_first || self.timeout < self.shortest {
             self.shortest = self.timeout;
@@ -259,8 +254,13 @@ impl<R, W> Machine<R, W> {
         match asked.to {
             To::Caller(caller, watch) => {
                 if let Some((path, id)) = watch {
-                    let kind = kind_set(asked.opcode, header.error);
-                    self.watch_answered(now, &path, id, kind, reply.is_ok());
+                    match kind_set(asked.opcode, header.error) {
+                        Some(kind) if !self.watches.set(&path, id, kind) => {
+                            self.remove_watch(now, &path, kind);
+                        }
+                        Some(_) if reply.is_ok() => {}
+                        _ => self.unwatch(now, &path, id),
+                    }
                 }
                 let answer = reply.map(|reply| Answer {
                     reply,
@@ -272,28 +272,6 @@ impl<R, W> Machine<R, W> {
             }
             To::Nobody => {}
             To::Closing => self.end(End::Closed),
-        }
-    }
-
-    /// Notes which watch a read has set, if any. Nobody waits for that of an unreadable reply.
-    fn watch_answered(
-        &mut self,
-        now: Duration,
-        path: &str,
-        id: WatchId,
-        kind: Option<Kind>,
-        is_readable: bool,
-    ) {
-        let set = kind.filter(|_| is_readable);
-        let is_waited_for = match set {
-            Some(kind) => self.watches.set(path, id, kind),
-            None => {
-                self.watches.forget(path, id);
-                false
-            }
-        };
-        if let Some(kind) = kind.filter(|_| !is_waited_for) {
-            self.remove_watch(now, path, kind);
         }
     }
 }

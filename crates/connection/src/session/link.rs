@@ -36,17 +36,17 @@ impl<R, W> Machine<R, W> {
         self.link = Link::Greeting { since };
         self.connection += 1;
         self.heard_at = now;
-        let session = self.asked_session();
+        let (session_id, password, seen) = match self.asked_session() {
+            Some(session) => (session.session_id, session.password.clone(), self.last_zxid),
+            None => (0, vec![0; PASSWORD_LENGTH], 0),
+        };
         let milliseconds = self.config.session_timeout.as_millis();
         let request = ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: session.map_or(0, |_| self.last_zxid),
+            last_zxid_seen: seen,
             timeout: i32::try_from(milliseconds).unwrap_or(i32::MAX),
-            session_id: session.map_or(0, |session| session.id),
-            password: session.map_or_else(
-                || vec![0; PASSWORD_LENGTH],
-                |session| session.password.clone(),
-            ),
+            session_id,
+            password,
             read_only: Some(false),
         };
         // What an earlier connection did not take belongs to that one.

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatcherType,
-    WatchesRequest,
+    ConnectResponse, EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody,
+    WatcherType, WatchesRequest,
 };
 
 use crate::error::{End, RequestError};
@@ -45,19 +45,6 @@ impl fmt::Debug for Config {
             .field("session_timeout", &self.session_timeout)
             .field("reply_limit", &self.reply_limit)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a reconnect shows to the servers. The password is a secret.
-pub(crate) struct OpenedSession {
-    pub(crate) id: i64,
-    pub(crate) password: Vec<u8>,
-}
-
-/// Leaves the password out.
-impl fmt::Debug for OpenedSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OpenedSession({:#x})", self.id)
     }
 }
 
@@ -194,7 +181,8 @@ pub(crate) enum Refusal {
 /// wait for bytes, a request or the [`deadline`](Self::deadline).
 pub struct Machine<R, W> {
     pub(crate) config: Config,
-    pub(crate) session: Option<OpenedSession>,
+    /// The last answer with which a server has granted or confirmed the session.
+    pub(crate) session: Option<ConnectResponse>,
     /// The session timeout that the last server has granted, and the shortest of all.
     ///
     /// Before the first grant, both are the one to ask for.
@@ -421,7 +409,7 @@ impl<R, W> Machine<R, W> {
 
     /// The id of the session. `None` if no server has opened it yet.
     pub fn session_id(&self) -> Option<i64> {
-        self.session.as_ref().map(|session| session.id)
+        self.session.as_ref().map(|session| session.session_id)
     }
 
     /// The number of the first connection over which a server has confirmed the session.

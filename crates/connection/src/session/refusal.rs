@@ -11,11 +11,11 @@ use std::time::Duration;
 use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
 
 use crate::error::Break;
-use crate::session::machine::{Link, Machine, OpenedSession, Refusal};
+use crate::session::machine::{Link, Machine, Refusal};
 
 impl<R, W> Machine<R, W> {
     /// The session that the host of this try is asked for. `None` asks for a new one.
-    pub(crate) fn asked_session(&self) -> Option<&OpenedSession> {
+    pub(crate) fn asked_session(&self) -> Option<&ConnectResponse> {
         let session = self.session.as_ref();
         session.filter(|_| !matches!(self.refusal, Refusal::Suspected))
     }
