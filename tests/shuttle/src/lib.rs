@@ -7,6 +7,10 @@
 
 pub mod queue;
 
+// The peer of the connection's own tests.
+#[allow(dead_code)]
+#[path = "../../../crates/connection/tests/connection/peer.rs"]
+mod peer;
 mod server;
 mod wire;
 mod znodes;

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The clock stands still.
 const NOW: Duration = Duration::from_secs(1_000);
 
-/// An ensemble in memory, in which no request fails.
+/// An ensemble in memory, in which no request of a queue fails. It does not know the others.
 #[derive(Clone, Default)]
 pub struct Server(Arc<Shared>);
 
@@ -286,36 +286,32 @@ impl ServerSession for OneSession {
         })
     }
 
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        self.reply(|znodes| {
-            let stat = znodes.get(path).ok().map(|(_, stat)| stat);
-            let watch = znodes.watch(path, Watched::Znode);
-            Ok((stat, self.event(watch)))
-        })
+    fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        self.reply(|_| Err(Refusal::Unimplemented))
     }
 
     fn transact<'a>(
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let outcomes = match self.is_over() {
-            Some(error) => Err(TransactionError {
-                operation: None,
-                error,
-            }),
-            None => {
-                let applied = self.server.with(|it| it.transact(operations, self.id.0));
-                applied.map_err(|(operation, refusal)| TransactionError {
-                    operation: Some(operation),
-                    error: ServerError::Refused(refusal),
-                })
-            }
+        let deleted = operations.iter().map(|operation| match operation {
+            Operation::Delete { path, .. } => Some(&**path),
+            _ => None,
+        });
+        let error = |operation, error| Err(TransactionError { operation, error });
+        let outcomes = match (self.is_over(), deleted.collect::<Option<Vec<_>>>()) {
+            (Some(over), _) => error(None, over),
+            (None, None) => error(None, ServerError::Refused(Refusal::Unimplemented)),
+            (None, Some(paths)) => match self.server.with(|znodes| znodes.delete_all(&paths)) {
+                Ok(()) => Ok(vec![Outcome::Deleted; paths.len()]),
+                Err(place) => error(Some(place), ServerError::Refused(Refusal::NoNode)),
+            },
         };
         self.later(outcomes).boxed()
     }
 
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.reply(|znodes| Ok(paths.iter().map(|path| znodes.get(path).ok()).collect()))
+    fn get_each<'a>(&'a self, _: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        self.reply(|_| Err(Refusal::Unimplemented))
     }
 
     fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
-use zookeeper_recipes_core::ensemble::{CreateMode, Created, Event, Node, Operation, Outcome};
+use zookeeper_recipes_core::ensemble::{CreateMode, Created, Event, Node};
 use zookeeper_recipes_core::{Refusal, Stat};
 
 /// What a watch is set on.
@@ -144,50 +144,13 @@ impl Znodes {
         Ok(())
     }
 
-    /// Applies all operations or none.
-    pub(crate) fn transact(
-        &mut self,
-        operations: &[Operation],
-        session: i64,
-    ) -> Result<Vec<Outcome>, (usize, Refusal)> {
-        for (number, operation) in operations.iter().enumerate() {
-            let is_there = self.znodes.contains_key(operation.path());
-            let must_be_there = !matches!(operation, Operation::Create { .. });
-            if must_be_there && !is_there {
-                return Err((number, Refusal::NoNode));
-            }
-        }
-        let all = operations.iter().enumerate();
-        let apply = |(number, operation)| {
-            let outcome = self.apply(operation, session);
-            outcome.map_err(|refusal| (number, refusal))
-        };
-        all.map(apply).collect()
-    }
-
-    fn apply(&mut self, operation: &Operation, session: i64) -> Result<Outcome, Refusal> {
-        Ok(match operation {
-            Operation::Check { path, .. } => {
-                self.get(path)?;
-                Outcome::Checked
-            }
-            Operation::Create {
-                path, data, mode, ..
-            } => Outcome::Created(self.create(path, data, *mode, session)?),
-            Operation::SetData { path, data, .. } => {
-                self.last_zxid += 1;
-                let znode = self.znodes.get_mut(path).ok_or(Refusal::NoNode)?;
-                znode.data.clone_from(data);
-                znode.stat.mzxid = self.last_zxid;
-                znode.stat.version += 1;
-                let stat = znode.stat;
-                self.fire(path, Watched::Znode, Event::DataChanged);
-                Outcome::DataSet(stat)
-            }
-            Operation::Delete { path, .. } => {
-                self.delete(path)?;
-                Outcome::Deleted
-            }
-        })
+    /// Deletes all of these znodes or none. The error is the place of the one that does not exist.
+    pub(crate) fn delete_all(&mut self, paths: &[&str]) -> Result<(), usize> {
+        let missing = paths
+            .iter()
+            .position(|path| !self.znodes.contains_key(*path));
+        missing.map_or(Ok(()), Err)?;
+        paths.iter().for_each(|path| drop(self.delete(path)));
+        Ok(())
     }
 }

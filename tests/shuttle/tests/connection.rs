@@ -20,7 +20,9 @@ fn host(last: u8) -> Host {
 }
 
 fn open() -> (Wire, Arc<Connection>, Driver) {
-    let wire = Wire::default();
+    let of_threads = (0..3).flat_map(|thread| (0..3).map(move |it| format!("/{thread}/{it}")));
+    let others = ["/last", "/watched"].map(str::to_owned);
+    let wire = Wire::new(of_threads.chain(others));
     let config = Config {
         hosts: (1..=9).map(host).collect(),
         session_timeout: Duration::from_secs(10),
