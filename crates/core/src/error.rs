@@ -119,10 +119,11 @@ pub enum Error {
 
     /// The contender's turn has come, and the servers answer too late for a hold.
     ///
-    /// A hold needs a [lease](crate::docs::lease#if-the-servers-answer-late), and a lease needs answers within a
-    /// part of the session timeout. The contender has waited for a lease for five session
-    /// timeouts, not counting outages. Then it gives its place up, so
-    /// that it does not bar the others. A new attempt begins at the end of the queue.
+    /// A hold needs a [lease](crate::docs::lease#if-the-servers-answer-late), and a lease needs
+    /// answers within a part of the session timeout. The contender has waited for a lease for five
+    /// session timeouts, not counting outages. Then it gives its place up, so that it does not bar
+    /// the others. The next attempts of the session wait for a lease before they enter a queue, and
+    /// fail after one session timeout.
     ///
     /// A longer session timeout helps, and so does the servers' tick in
     /// [`ConnectOptions::tick`](crate::ConnectOptions::tick).

@@ -453,7 +453,7 @@ impl LiveSession {
         let failed = |error| Error::at(path, self.id, error);
         let mut backoff = Backoff::up_to(self.probe_interval);
         while !lock(&self.lease_state).lease.may_grant(self.now()) {
-            if wait.is_over(self.timeout) {
+            if self.gives_up(wait) {
                 return Err(Error::NoLease {
                     path: path.to_owned(),
                     session: self.id,
@@ -479,6 +479,24 @@ impl LiveSession {
             backoff.wait().await;
         }
         Ok(())
+    }
+
+    /// Waits for a lease before a contender enters, if the last one of this session has got none.
+    ///
+    /// Otherwise each attempt of a task that tries again would bar the others for a while.
+    pub(crate) async fn until_may_enter(&self, path: &str) -> Result<(), Error> {
+        if !lock(&self.lease_state).short.has_given_up {
+            return Ok(());
+        }
+        self.until_may_grant(path, &mut LeaseWait::default()).await
+    }
+
+    /// True if a contender that has waited for so long gives its place up now.
+    fn gives_up(&self, wait: &LeaseWait) -> bool {
+        let mut lease_state = lock(&self.lease_state);
+        let gives_up = wait.is_over(&lease_state.short);
+        lease_state.short.has_given_up |= gives_up;
+        gives_up
     }
 
     /// Notes that the lease is too short for a contender whose turn has come.

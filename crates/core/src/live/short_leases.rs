@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::server::ensemble::Exchange;
 
-/// A contender gives its place up after this many session timeouts without a lease.
-const PATIENCE: u32 = 5;
+/// A contender gives its place up after this many session timeouts without a lease: the first one
+/// since the session's last grant, and each further one.
+const PATIENCE: [u32; 2] = [5, 1];
 
 /// When leases of a session were too short over its connection.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct ShortLeases {
     has_granted: bool,
     /// How many servers the session has left.
     left: u64,
+    /// True if a contender has given its place up since the last grant.
+    pub(crate) has_given_up: bool,
 }
 
 impl ShortLeases {
@@ -33,12 +36,14 @@ impl ShortLeases {
             since: Duration::ZERO,
             has_granted: false,
             left: 0,
+            has_given_up: false,
         }
     }
 
     /// Notes a grant. The lease may lapse before the answer to the release has come.
     pub(crate) fn granted(&mut self) {
         self.has_granted = true;
+        self.has_given_up = false;
     }
 
     /// Notes a lapse. The lease was too short if a hold was granted since the lapse before.
@@ -99,8 +104,8 @@ impl LeaseWait {
     }
 
     /// True if the contender has to give its place up.
-    pub(crate) fn is_over(&self, timeout: Duration) -> bool {
-        self.waited >= timeout * PATIENCE
+    pub(crate) fn is_over(&self, short: &ShortLeases) -> bool {
+        self.waited >= short.timeout * PATIENCE[usize::from(short.has_given_up)]
     }
 }
 

@@ -162,6 +162,7 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
     if !would_hold_at_once(queue).await? {
         return Ok(None);
     }
+    queue.live.until_may_enter(queue.directory()).await?;
     let (entered, mut listing) = enter_at_once(queue).await?;
     let (mut watches, mut lease_wait) = (Watches::default(), LeaseWait::default());
     loop {
@@ -185,6 +186,7 @@ async fn renew_lease(queue: &SessionQueue<'_>, wait: &mut LeaseWait) -> Result<(
 
 /// Enters the queue, after a wait for a permit if the queue's options limit the entries.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
+    queue.live.until_may_enter(queue.directory()).await?;
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
         None => None,

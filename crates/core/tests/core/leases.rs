@@ -397,6 +397,32 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
     assert!(hold.is_held());
 }
 
+/// Otherwise each attempt of a task that tries again would bar the others.
+#[tokio::test(start_paused = true)]
+async fn session_without_a_lease_bars_the_others_once() {
+    let simulation = Simulation::new(members(1, 0));
+    let (_far, queue) = far_away(&simulation, TOO_FAR).await;
+    let first = queue.acquire().await.expect_err("without a lease");
+    assert!(matches!(first, Error::NoLease { .. }), "{first}");
+    let again = tokio::spawn(async move {
+        for _ in 0..5 {
+            let error = queue.acquire().await.expect_err("without a lease");
+            assert!(matches!(error, Error::NoLease { .. }), "{error}");
+        }
+    });
+    // The znode of the first attempt is deleted.
+    tokio::time::sleep(T).await;
+    let near = simulated_session(&simulation, "near").await;
+    let queue = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    while !again.is_finished() {
+        let acquired = tokio::time::timeout(T / 10, queue.acquire()).await;
+        let hold = acquired.expect("nobody else is there").expect("free");
+        hold.release().await.expect("it is held");
+        tokio::time::sleep(T / 10).await;
+    }
+    again.await.expect("each attempt fails in this way");
+}
+
 #[tokio::test(start_paused = true)]
 async fn contender_whose_turn_has_not_come_needs_no_lease() {
     let simulation = Simulation::new(members(1, 0));

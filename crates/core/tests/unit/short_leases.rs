@@ -75,7 +75,7 @@ fn waited(exchanges: &[(u64, u64)], left: Option<usize>) -> Duration {
             answered: Duration::from_secs(*answered),
             connection: Some(0),
         };
-        assert!(!wait.is_over(TIMEOUT));
+        assert!(!wait.is_over(&leases));
         wait.note(exchange, &leases, SECOND);
         assert_eq!(wait.answer, Duration::from_secs(answered - sent));
     }
@@ -104,8 +104,15 @@ fn contender_counts_a_pause_of_its_process_as_a_session_timeout() {
 }
 
 #[test]
-fn contender_gives_its_place_up_after_five_session_timeouts() {
-    let exchanges: Vec<_> = (1..=13).map(|round| (4 * round, 4 * round + 3)).collect();
-    let waited = waited(&exchanges, None);
-    assert!((TIMEOUT * 5..TIMEOUT * 5 + SECOND * 4).contains(&waited));
+fn contender_gives_its_place_up_after_five_session_timeouts_and_the_next_one_after_one() {
+    let wait = |timeouts| LeaseWait {
+        waited: TIMEOUT * timeouts,
+        ..LeaseWait::default()
+    };
+    let mut leases = leases();
+    assert!(!wait(4).is_over(&leases) && wait(5).is_over(&leases));
+    leases.has_given_up = true;
+    assert!(!wait(0).is_over(&leases) && wait(1).is_over(&leases));
+    leases.granted();
+    assert!(!wait(4).is_over(&leases));
 }
