@@ -377,27 +377,6 @@ fn faults_that_wait_are_limited() {
 }
 
 #[test]
-fn half_sent_request_does_nothing_and_the_others_are_served() {
-    let place = place(1);
-    let mut client = place.client(0);
-    let mut half = TcpStream::connect(&place.admin).expect("it listens");
-    let text = format!(
-        "POST /faults/cut HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-         Content-Length: 40\r\n\r\n{{",
-        place.admin
-    );
-    half.write_all(text.as_bytes()).expect("it reads");
-    place.done("GET /members", &json!({}));
-    client.done(RequestBody::Exists(at("/", false)));
-    half.shutdown(std::net::Shutdown::Write)
-        .expect("an open socket");
-    let mut answer = String::new();
-    half.read_to_string(&mut answer).expect("an end");
-    assert!(!answer.contains("200 OK"), "{answer}");
-    client.done(RequestBody::Exists(at("/", false)));
-}
-
-#[test]
 fn admin_port_in_use_is_one_clear_error() {
     let place = place(1);
     let (_, port) = place.admin.split_once(':').expect("a port");

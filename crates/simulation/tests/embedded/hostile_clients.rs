@@ -138,20 +138,6 @@ fn client_that_asks_for_much_and_reads_late_gets_it_all() {
     }
 }
 
-#[test]
-fn client_that_asks_for_much_while_nothing_is_committed_gets_it_all() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
-    server.faults().stall_commits(Duration::from_millis(300));
-    for _ in 0..3_000 {
-        client.send(create("/a-", CreateMode::PersistentSequential));
-    }
-    for _ in 0..3_000 {
-        let reply = client.reply().expect("an answer");
-        assert_eq!(reply.header.error, ErrorCode::Ok);
-    }
-}
-
 /// The most memory that this process has had, in MiB.
 #[cfg(target_os = "linux")]
 fn peak_memory() -> u64 {

@@ -2,9 +2,7 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_protocol::{CreateMode, ErrorCode, PathRequest, RequestBody};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
@@ -13,15 +11,6 @@ use crate::raw::{Raw, at, create};
 fn refuses(address: &str) -> bool {
     let connected = TcpStream::connect(address);
     connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
-/// Waits until it is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(20), "never: {what}");
-        std::thread::yield_now();
-    }
 }
 
 /// The ensemble of three, with options of the simulation.
@@ -53,34 +42,6 @@ fn stopped_member_refuses_until_it_is_started_on_the_same_port() {
     let mut again = Raw::connect(&ensemble.member(1));
     again.done(RequestBody::Exists(at("/alive", false)));
     again.done(RequestBody::Exists(at("/moved", false)));
-}
-
-#[test]
-fn session_of_a_stopped_member_expires_if_it_does_not_come_back() {
-    let ensemble = ensemble(|options| {
-        options.tick = Duration::from_millis(20);
-        options.max_session_timeout = Some(Duration::from_millis(100));
-    });
-    let client = Raw::connect(&ensemble.member(1));
-    let session = SessionId(client.connected.session_id);
-    ensemble.faults().stop_member(1);
-    let administrator = ensemble.administrator();
-    until("it expires", || {
-        !administrator.sessions().contains(&session)
-    });
-}
-
-#[test]
-fn session_goes_on_when_its_leader_is_stopped_and_another_leads() {
-    let ensemble = ensemble(|_| {});
-    let mut client = Raw::connect(&ensemble.member(0));
-    client.done(create("/alive", CreateMode::Ephemeral));
-    ensemble.faults().stop_member(0);
-    until("another leads", || ensemble.administrator().leader() != 0);
-    let earlier = client.connected;
-    let mut moved = Raw::resume(&ensemble.member(1), earlier.session_id, earlier.password);
-    assert_eq!(moved.connected.session_id, earlier.session_id);
-    moved.done(create("/moved", CreateMode::Ephemeral));
 }
 
 #[test]

@@ -184,6 +184,10 @@ async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
         let code = client.fails(create("/refused", CreateMode::PersistentWithTtl));
         assert_eq!(code, ErrorCode::Unimplemented, "{name}");
 
+        for path in ["/", "/zookeeper", "/zookeeper/config"] {
+            let code = client.fails(delete(path));
+            assert_eq!(code, ErrorCode::BadArguments, "{name}: {path}");
+        }
         forbid(&mut client, "/closed");
         client.done(authenticate());
         let read = RequestBody::GetData(at("/closed", false));

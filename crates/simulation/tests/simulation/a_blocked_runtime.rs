@@ -1,8 +1,6 @@
 //! A blocked runtime holds up sessions, and not the tasks of its process.
 
-use crate::support::{
-    TICK, TIMEOUT, comes, connect, create_ephemeral, milliseconds, servers, when_ended,
-};
+use crate::support::{TICK, TIMEOUT, comes, connect, milliseconds, servers, when_ended};
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::ensemble::{ConnectionState, SessionEnd};
@@ -34,17 +32,6 @@ async fn holds_up_a_session_and_not_the_tasks_of_its_process() {
     sleep(milliseconds(50)).await;
     let expired = ConnectionState::Ended(SessionEnd::Expired);
     assert_eq!(session.state(), expired);
-}
-
-#[tokio::test(start_paused = true)]
-async fn that_goes_on_in_time_loses_nothing() {
-    let simulation = servers(2, 1);
-    let session = connect(&simulation, "a").await;
-    simulation.process("a").block_sessions(TIMEOUT / 3);
-    create_ephemeral(&*session, "/a").await;
-    sleep(TIMEOUT * 2).await;
-    assert_eq!(session.state(), ConnectionState::Connected);
-    assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,9 @@
 //! An ensemble that stalls or pauses answers late.
 
 use crate::support::{
-    TICK, TIMEOUT, comes, connect, connect_alone_to, create_ephemeral, everyone, milliseconds,
-    servers, when_ended,
+    TICK, TIMEOUT, connect, connect_alone_to, create_ephemeral, milliseconds, servers, when_ended,
 };
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::ensemble::CreateMode;
 
 #[tokio::test(start_paused = true)]
 async fn commits_nothing_while_it_stalls_and_then_all() {
@@ -23,21 +21,6 @@ async fn commits_nothing_while_it_stalls_and_then_all() {
     create_ephemeral(&*session, "/a").await;
     assert!(began.elapsed() >= TICK);
     assert!(began.elapsed() < TICK + milliseconds(100));
-}
-
-#[tokio::test(start_paused = true)]
-async fn lets_syncs_wait_behind_what_stalls() {
-    let simulation = servers(2, 3);
-    let session = connect(&simulation, "a").await;
-    let other = connect(&simulation, "b").await;
-    simulation.faults().stall_commits(TICK);
-    let creating = other.create("/a", b"", CreateMode::Persistent, &[]);
-    drop(creating);
-    let creating = other.create("/a", b"", CreateMode::Persistent, &everyone());
-    sleep(milliseconds(50)).await;
-    assert!(!comes(TICK / 2, session.sync("/")).await);
-    creating.await.unwrap();
-    session.sync("/").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

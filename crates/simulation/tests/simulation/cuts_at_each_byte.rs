@@ -1,17 +1,12 @@
 //! A connection breaks at each byte of a small conversation, in either direction.
 
-use std::collections::BTreeSet;
-
-use crate::support::{connect, create, everyone, is_unknown, one_server, seconds};
-use zookeeper_recipes_core::ServerError;
+use crate::support::{connect, everyone, is_unknown, one_server, seconds};
 use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateRequest, DeleteRequest, Permission, ReadRequest, Reply, ReplyBody, Request,
     RequestBody, Stat,
 };
-use zookeeper_recipes_simulation::{
-    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions, TraceKind,
-};
+use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind};
 
 const PATH: &str = "/n";
 
@@ -115,34 +110,4 @@ async fn of_a_reply_that_comes_only_with_its_last_byte() {
             }
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_a_long_reply_by_chance() {
-    const LENGTH: usize = 10_000;
-    let mut cuts = BTreeSet::new();
-    for seed in 0..100 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            ..Default::default()
-        });
-        let session = connect(&simulation, "a").await;
-        create(&*session, PATH, CreateMode::Persistent).await;
-        let administrator = simulation.administrator();
-        administrator.set_data(PATH, &[0; LENGTH]).unwrap();
-        let fault = Fault::new(FaultKind::ReplyLost).on(RequestKind::Get);
-        simulation.faults().inject(fault);
-        let lost = tokio::time::timeout(seconds(10), session.get(PATH)).await;
-        assert!(matches!(lost, Ok(Err(ServerError::OutcomeUnknown(_)))));
-        let trace = simulation.trace();
-        let faults = trace.entries().iter();
-        let mut faults = faults.filter(|entry| entry.kind == TraceKind::Fault);
-        let cut = faults
-            .find_map(|entry| entry.text.split_once(" of "))
-            .unwrap();
-        cuts.insert(cut.0.parse::<usize>().unwrap());
-    }
-    assert!(cuts.len() > 90, "each byte is as likely: {cuts:?}");
-    let steps = cuts.iter().map(|cut| cut % (LENGTH / 256));
-    assert!(steps.collect::<BTreeSet<_>>().len() > 20, "{cuts:?}");
 }

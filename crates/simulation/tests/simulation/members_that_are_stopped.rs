@@ -34,22 +34,6 @@ async fn sessions_of_a_stopped_member_go_on_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_leads_if_the_leader_is_stopped() {
-    for seed in 0..10 {
-        let simulation = three_servers(seed);
-        let session = connect_to(&simulation, "a", 0).await;
-        create(&*session, "/a", CreateMode::Ephemeral).await;
-        simulation.faults().stop_member(0);
-        sleep(TICK).await;
-        assert_ne!(simulation.administrator().leader(), 0);
-        simulation.faults().start_member(0);
-        connected_again(&*session).await;
-        create(&*session, "/b", CreateMode::Ephemeral).await;
-        assert_eq!(names(&simulation), ["a", "b", "zookeeper"]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn member_that_has_missed_much_catches_up_before_it_serves() {
     for seed in 0..10 {
         let simulation = three_servers(seed);

@@ -1,10 +1,9 @@
 //! Names of servers, the addresses that they have, and name servers that are silent.
 
-use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::{TIMEOUT, comes, milliseconds, seconds, three_servers};
+use crate::support::{comes, seconds, three_servers};
 
 /// Three servers, and one name that has the addresses of all.
 fn by_one_name() -> Simulation {
@@ -74,24 +73,4 @@ async fn session_is_opened_once_the_name_servers_answer() {
     let obstacle = connector.obstacle().expect("it is known").to_string();
     assert!(obstacle.contains("was not looked up within"), "{obstacle}");
     assert!(comes(seconds(4), connector.connect()).await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn look_ups_that_are_late_or_fail_by_chance_end_no_session() {
-    for seed in 0..10 {
-        let simulation = three_servers(seed);
-        let session = simulation.process("a").connect().await.expect("a session");
-        simulation.faults().set_rates(FaultRates {
-            look_up_failed: 0.5,
-            look_up_late: 0.5,
-            look_up_late_by: TIMEOUT * 5,
-            disconnected: 0.5,
-            ..FaultRates::default()
-        });
-        tokio::time::sleep(seconds(60)).await;
-        simulation.faults().stop();
-        tokio::time::sleep(seconds(2)).await;
-        assert_eq!(session.state(), ConnectionState::Connected, "seed {seed}");
-        tokio::time::sleep(milliseconds(1)).await;
-    }
 }

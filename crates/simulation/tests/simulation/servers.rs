@@ -176,28 +176,3 @@ async fn cut_off_during_an_election_pass_nothing_on_to_the_new_leader() {
     session.sync("/").await.unwrap();
     assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
 }
-
-#[tokio::test(start_paused = true)]
-async fn elect_a_leader_and_keep_sessions_and_znodes() {
-    for seed in 0..20 {
-        let simulation = three_servers(seed);
-        let session = connect(&simulation, "a").await;
-        let before = session
-            .create("/e", b"", CreateMode::Ephemeral, &everyone())
-            .await
-            .unwrap();
-        simulation.faults().elect(2, seconds(2));
-        tokio::time::sleep(seconds(4)).await;
-        assert_eq!(simulation.administrator().leader(), 2);
-        let after = session
-            .create("/f", b"", CreateMode::Ephemeral, &everyone())
-            .await
-            .unwrap();
-        assert!(
-            after.stat.czxid >> 32 > before.stat.czxid >> 32,
-            "a new epoch"
-        );
-        session.sync("/").await.unwrap();
-        assert_eq!(session.list("/").await.unwrap(), ["e", "f", "zookeeper"]);
-    }
-}

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
 use zookeeper_recipes_core::{ConnectOptions, NodePath, Refusal, ServerError, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 const SHORT: Duration = Duration::from_secs(4);
-const SECOND: Duration = Duration::from_secs(1);
-
 async fn open(simulation: &Simulation, options: ConnectOptions) -> Session {
     let opened = Session::open(simulation.ensemble("one"), options).await;
     opened.expect("a session opens")
@@ -31,21 +28,6 @@ async fn session_timeout_of_the_session_counts_before_that_of_the_simulation() {
     let usual = open(&simulation, ConnectOptions::new()).await;
     let of_the_simulation = SimulationOptions::default().session_timeout;
     assert_eq!(usual.timeout(), Some(of_the_simulation));
-}
-
-#[tokio::test(start_paused = true)]
-async fn session_after_an_expiry_has_the_same_options() {
-    let simulation = Simulation::default();
-    let options = ConnectOptions::new().session_timeout(SHORT);
-    let session = open(&simulation, options.auth("digest", "one:secret")).await;
-    let first = session.id().expect("it is open");
-    simulation.administrator().expire(first);
-    while session.id().is_none_or(|id| id == first) {
-        sleep(SECOND).await;
-    }
-    assert_eq!(session.timeout(), Some(SHORT));
-    let created = create_for_its_creator(&session, "/second").await;
-    created.expect("it shows its credentials");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use crate::support::{
     connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
 };
 use futures_util::{FutureExt, StreamExt};
+use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, SessionEnd};
-use zookeeper_recipes_core::{ConnectOptions, ServerError, Session, SessionState};
 use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind};
 
 #[tokio::test(start_paused = true)]
@@ -50,55 +50,6 @@ async fn are_closed_with_their_last_reference() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_connection_is_cut_are_disconnected_and_come_back() {
-    let simulation = one_server(3);
-    let session = connect(&simulation, "a").await;
-    let states = session.states();
-    simulation.faults().disconnect(session.id());
-    let states: Vec<ConnectionState> = states.take(3).collect().await;
-    assert_eq!(
-        states,
-        [
-            ConnectionState::Connected,
-            ConnectionState::Disconnected,
-            ConnectionState::Connected
-        ]
-    );
-    session.list("/").await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn cut_off_are_disconnected_after_two_fifths_and_over_once_a_server_says_so() {
-    let simulation = one_server(4);
-    let session = connect(&simulation, "a").await;
-    session.sync("/").await.unwrap();
-    let start = simulation.now();
-    simulation.process("a").partition(seconds(60));
-    let mut states = session.states();
-    assert_eq!(states.next().await, Some(ConnectionState::Connected));
-    let in_flight = session.list("/");
-    assert_eq!(states.next().await, Some(ConnectionState::Disconnected));
-    let silent = simulation.now() - start;
-    assert!(
-        silent >= milliseconds(2400) && silent <= milliseconds(2800),
-        "{silent:?}"
-    );
-    assert!(is_unknown(&in_flight.await));
-    let waiting = session.list("/");
-    assert_eq!(
-        states.next().await,
-        Some(ConnectionState::Ended(SessionEnd::Expired))
-    );
-    let end = simulation.now() - start;
-    assert!(end >= seconds(60) && end <= seconds(64), "{end:?}");
-    assert!(matches!(
-        waiting.await,
-        Err(ServerError::SessionOver(SessionEnd::Expired))
-    ));
-    assert_eq!(states.next().await, None);
-}
-
-#[tokio::test(start_paused = true)]
 async fn of_a_sleeping_process_expire_and_learn_it_on_waking() {
     for seed in 0..20 {
         let simulation = one_server(seed);
@@ -135,29 +86,6 @@ async fn of_a_sleeping_process_expire_and_learn_it_on_waking() {
         }
         assert_eq!(session.state(), ConnectionState::Ended(SessionEnd::Expired));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_a_sleeping_process_do_nothing_in_the_background() {
-    let simulation = one_server(7);
-    let process = simulation.process("a");
-    let session = Session::open(process.ensemble(), ConnectOptions::new())
-        .await
-        .unwrap();
-    let id = session.id().unwrap();
-    tokio::time::sleep(seconds(1)).await;
-    process.sleep(seconds(30));
-    tokio::time::sleep(seconds(20)).await;
-    assert!(simulation.administrator().sessions().is_empty(), "expired");
-    assert_eq!(session.state(), SessionState::Connected(id));
-    let mut states = session.states().skip(1);
-    let next = states.next().await.unwrap();
-    assert!(simulation.now() >= seconds(31));
-    assert_ne!(next, SessionState::Connected(id));
-    while !matches!(session.state(), SessionState::Connected(_)) {
-        states.next().await.unwrap();
-    }
-    assert_ne!(session.id(), Some(id));
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,42 +126,6 @@ async fn of_a_killed_process_are_left_to_their_timeout() {
     assert!(!dead.is_finished());
     let again = connect(&simulation, "a").await;
     create(&*again, "/e", CreateMode::Ephemeral).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_a_process_that_sleeps_a_little_live_on() {
-    let simulation = one_server(5);
-    let session = connect(&simulation, "a").await;
-    create(&*session, "/e", CreateMode::Ephemeral).await;
-    let (_, _, watch) = session.get_and_watch("/e").await.unwrap();
-    simulation.process("a").sleep(seconds(2));
-    assert_eq!(session.list("/").await.unwrap(), ["e", "zookeeper"]);
-    assert!(simulation.now() >= seconds(2));
-    // Longer than the client waits for an answer, shorter than the server waits for it.
-    simulation.process("a").sleep(seconds(3));
-    let asked = session.list("/").await;
-    assert!(asked.is_ok() || is_unknown(&asked), "{asked:?}");
-    assert_eq!(session.list("/").await.unwrap(), ["e", "zookeeper"]);
-    simulation.administrator().delete("/e").unwrap();
-    assert_eq!(watch.await, Event::Deleted);
-    assert!(simulation.now() >= seconds(5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn expired_by_the_administrator_learn_it_at_once() {
-    let simulation = one_server(6);
-    let session = connect(&simulation, "a").await;
-    let (_, watch) = session.exists_and_watch("/none").await.unwrap();
-    simulation.administrator().expire(session.id());
-    assert_eq!(watch.await, Event::SessionEnded(SessionEnd::Expired));
-    let over = simulation.history().into_iter().any(|committed| {
-        committed.change
-            == Change::SessionEnded {
-                session: session.id(),
-                end: SessionEnd::Expired,
-            }
-    });
-    assert!(over);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@
 mod below;
 mod characters;
 mod normal;
-mod steps;
+pub(crate) mod steps;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

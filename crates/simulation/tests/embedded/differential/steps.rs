@@ -42,7 +42,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..60)
 }
 
-fn request() -> impl Strategy<Value = RequestBody> {
+pub(crate) fn request() -> impl Strategy<Value = RequestBody> {
     prop_oneof![
         12 => write(),
         8 => read(),
