@@ -24,6 +24,24 @@ pub struct Exhausted {
     pub requests: u64,
     /// The first run in which a promise was not kept.
     pub broken: Option<(Case, Report)>,
+    /// Of how many pairs of a fault and a drop one is run, and how many there were.
+    one_in: u64,
+    pairs: u64,
+}
+
+impl Exhausted {
+    fn new(one_in: u64) -> Exhausted {
+        Exhausted {
+            one_in,
+            ..Exhausted::default()
+        }
+    }
+
+    /// True if the drop in this case is left out.
+    fn leaves_out(&mut self, case: &Case) -> bool {
+        self.pairs += u64::from(case.fault.is_some());
+        case.fault.is_some() && self.pairs % self.one_in != 0
+    }
 }
 
 /// One run.
@@ -50,9 +68,12 @@ struct Steps {
     release_polls: usize,
 }
 
-/// Runs all cases of a recipe, until one breaks a promise.
-pub fn exhaust(recipe: TestedRecipe) -> Exhausted {
-    let mut exhausted = Exhausted::default();
+/// Runs the cases of a recipe, until one breaks a promise.
+///
+/// Each fault meets each request once without a drop, and each await is dropped once without a fault.
+/// Of the pairs of a fault and a drop, one in `one_in` runs: all of them if it is one.
+pub fn exhaust(recipe: TestedRecipe, one_in: u64) -> Exhausted {
+    let mut exhausted = Exhausted::new(one_in);
     for servers in [1, 3] {
         for waits in [false, true] {
             let undisturbed = Case {
@@ -105,16 +126,15 @@ fn faults() -> [FaultKind; 9] {
 /// Runs a case, and then again with each of its awaits dropped. Nothing once a promise was broken.
 fn exhaust_drops(recipe: TestedRecipe, case: &Case, exhausted: &mut Exhausted) -> Option<Steps> {
     let steps = take(recipe, case.clone(), exhausted)?;
-    for polls in 0..steps.acquire_polls {
+    let acquire = (0..steps.acquire_polls).map(|polls| (Some(polls), None));
+    let release = (0..steps.release_polls).map(|polls| (None, Some(polls)));
+    for (acquire_dropped, release_dropped) in acquire.chain(release) {
+        if exhausted.leaves_out(case) {
+            continue;
+        }
         let case = Case {
-            acquire_dropped: Some(polls),
-            ..case.clone()
-        };
-        take(recipe, case, exhausted)?;
-    }
-    for polls in 0..steps.release_polls {
-        let case = Case {
-            release_dropped: Some(polls),
+            acquire_dropped,
+            release_dropped,
             ..case.clone()
         };
         take(recipe, case, exhausted)?;

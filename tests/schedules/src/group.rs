@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::FutureExt;
-use futures_util::future::{join_all, select_all};
+use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_recipes_core::{Error, HoldView, Session, SessionId};
@@ -307,37 +306,13 @@ async fn watch(judge: &Judge, who: &str, mut rng: Rng) {
 
 /// Joins and leaves in one session after the other, and is a member in the end.
 async fn belong(judge: &Judge, who: &str, mut rng: Rng) -> (Session, Membership) {
-    let trial = &judge.trial;
-    let process = trial.simulation.process(who);
-    loop {
-        let session = trial.open(&process).await;
-        let group = Group::new(&session, PATH).expect("a good path");
-        let lasts = Duration::from_millis(rng.u64(500..=15_000));
-        let until = (Instant::now() + lasts).min(trial.quiet_from);
-        let mut tasks: Vec<_> = (0..trial.schedule.contenders)
-            .map(|number| {
-                let (who, mut rng) = (format!("{who}.{number}"), rng.fork());
-                let group = &group;
-                async move {
-                    loop {
-                        join_and_leave(judge, &who, group, &mut rng).await;
-                    }
-                }
-                .boxed_local()
-            })
-            .collect();
-        // What they were about is dropped wherever it is.
-        let _: Result<((), _, _), _> = timeout_at(until, select_all(tasks.iter_mut())).await;
-        drop(tasks);
-        if trial.is_quiet() {
-            let membership = stay(judge, who, &group).await;
-            return (session, membership);
-        }
-        match rng.bool() {
-            true => session.close().await,
-            false => drop(session),
-        }
-    }
+    let begin = |session: &Session| Group::new(session, PATH).expect("a good path");
+    let round = async |group: &Group, who: &str, rng: &mut Rng| {
+        join_and_leave(judge, who, group, rng).await;
+    };
+    let (session, group) = judge.trial.in_sessions(who, &mut rng, begin, round).await;
+    let membership = stay(judge, who, &group).await;
+    (session, membership)
 }
 
 /// Joins for good.

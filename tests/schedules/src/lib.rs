@@ -1,7 +1,7 @@
 //! The recipes under random schedules of faults, on a simulated ensemble.
 //!
 //! A seed decides everything: how many servers and processes there are, who contends when and how,
-//! what breaks, who meddles. [`run`] runs one to its end, and reports which promises were not kept:
+//! what breaks, who meddles. [`Subject::run`] runs one to its end, and reports which promises were not kept:
 //! each has a file under `invariants`. The same seed gives the same run again, to the last request.
 
 mod assignment;
@@ -41,7 +41,6 @@ pub use exhaustive::{Case, Exhausted, exhaust};
 pub use faults_met::FaultsMet;
 pub use figures::Figures;
 pub use findings::Violation;
-pub use run::{Report, Variant, run, run_as};
-pub use schedule::Kind;
+pub use run::{Report, Variant};
 pub use subject::Subject;
 pub use tally::Tally;

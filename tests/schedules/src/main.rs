@@ -1,6 +1,5 @@
 //! `simulate`: runs seeds, or replays one.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{FaultsMet, Figures, Kind, Report, Subject, Tally, Variant};
+use zookeeper_recipes_schedules::{FaultsMet, Figures, Report, Subject, Tally, Variant};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -37,21 +36,13 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Continue after a violation, and count in how many seeds each promise is broken.
-    #[arg(long)]
-    all: bool,
-
-    /// Leave these kinds of fault out.
-    #[arg(long, value_parser = kind)]
-    without: Vec<Kind>,
-
     /// Have some faults never heal: of a minority of the servers, and of some processes.
     #[arg(long)]
     never_heals: bool,
 
     /// Sum up in this file, and continue after the seeds that it has. `--seeds` is how many each
     /// recipe has in the end.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["first", "all", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["first", "seed"])]
     tally: Option<PathBuf>,
 
     /// Replay this seed alone, and print its trace.
@@ -66,14 +57,6 @@ fn recipe(name: &str) -> Result<Subject, String> {
     })
 }
 
-fn kind(name: &str) -> Result<Kind, String> {
-    let found = Kind::ALL.iter().find(|(known, _)| *known == name);
-    found.map(|(_, kind)| *kind).ok_or_else(|| {
-        let names = Kind::ALL.map(|(name, _)| name);
-        format!("is none of {}", names.join(", "))
-    })
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let recipes = match arguments.recipe {
@@ -81,7 +64,6 @@ fn main() -> ExitCode {
         None => Subject::ALL.to_vec(),
     };
     let variant = &Variant {
-        without: arguments.without,
         never_heals: arguments.never_heals,
     };
     let clean = match (&arguments.tally, arguments.seed) {
@@ -93,9 +75,6 @@ fn main() -> ExitCode {
                 false
             }
         },
-        (None, None) if arguments.all => each(&recipes, |recipe| {
-            survey(recipe, arguments.first, arguments.seeds, variant)
-        }),
         (None, None) => {
             let mut met = FaultsMet::default();
             let clean = each(&recipes, |recipe| {
@@ -121,8 +100,7 @@ fn each(recipes: &[Subject], mut run: impl FnMut(Subject) -> bool) -> bool {
 /// True if each fault met each step that it has to meet in so many seeds of these recipes.
 fn each_met_all(met: &FaultsMet, recipes: &[Subject], seeds: u64, variant: &Variant) -> bool {
     let is_big = recipes.len() == Subject::ALL.len() && seeds >= BIG;
-    let is_usual = variant.without.is_empty() && !variant.never_heals;
-    let missing = if is_big && is_usual {
+    let missing = if is_big && !variant.never_heals {
         met.missing()
     } else {
         Vec::new()
@@ -211,45 +189,6 @@ fn run_all(
         recipe.name()
     );
     Some((figures, met))
-}
-
-/// Runs all seeds on all cores, and reports which promises they break.
-fn survey(recipe: Subject, first: u64, seeds: u64, variant: &Variant) -> bool {
-    let began = Instant::now();
-    let next = AtomicU64::new(first);
-    let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + seeds {
-                        return;
-                    }
-                    let report = recipe.run(seed, 0, variant);
-                    let promises = report.violations.iter().map(|it| it.promise);
-                    let promises: BTreeSet<&str> = promises.collect();
-                    if let Ok(mut broken) = broken.lock() {
-                        for promise in promises {
-                            broken.entry(promise).or_default().insert(seed);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    let took = began.elapsed();
-    let broken = broken.into_inner().unwrap_or_default();
-    let all: BTreeSet<u64> = broken.values().flatten().copied().collect();
-    let number = all.len();
-    let name = recipe.name();
-    println!("{name}: {number} of {seeds} seeds break a promise, in {took:.1?}");
-    for (promise, seeds) in &broken {
-        let some: Vec<u64> = seeds.iter().copied().take(8).collect();
-        println!("{:>6} {promise}: seeds {some:?}", seeds.len());
-    }
-    broken.is_empty()
 }
 
 /// Runs one seed with its trace.

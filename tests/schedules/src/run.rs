@@ -23,7 +23,7 @@ use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
 use crate::progress::{nobody_is_barred, progress};
-use crate::schedule::{Kind, Schedule};
+use crate::schedule::Schedule;
 use crate::setting::Setting;
 use crate::{data_loss, interference, observer, pairs, process, resizing};
 
@@ -40,18 +40,9 @@ pub struct Report {
     pub met: FaultsMet,
 }
 
-/// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
-///
-/// The same seed gives the same run.
-pub fn run(recipe: TestedRecipe, seed: u64, trace_limit: usize) -> Report {
-    run_as(recipe, seed, trace_limit, &Variant::default())
-}
-
 /// How a seed's run differs from the usual one.
 #[derive(Clone, Debug, Default)]
 pub struct Variant {
-    /// The kinds of fault that are left out, to find what it takes to break a promise.
-    pub without: Vec<Kind>,
     /// Whether faults last for good: of a minority of the servers, and of processes beside those
     /// that have to make progress.
     pub never_heals: bool,
@@ -69,15 +60,17 @@ impl Variant {
         if self.never_heals {
             schedule.never_heal(seed);
         }
-        for kind in &self.without {
-            schedule.leave_out(*kind);
-        }
         schedule
     }
 }
 
-/// As [`run`], in another variant.
-pub fn run_as(recipe: TestedRecipe, seed: u64, trace_limit: usize, variant: &Variant) -> Report {
+/// Runs one seed of a recipe.
+pub(crate) fn run(
+    recipe: TestedRecipe,
+    seed: u64,
+    trace_limit: usize,
+    variant: &Variant,
+) -> Report {
     in_a_world(|| async move {
         let schedule = variant.schedule(&recipe, seed, trace_limit);
         scenario(recipe, &schedule, Rng::with_seed(!seed)).await

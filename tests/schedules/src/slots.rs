@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fastrand::Rng;
-use futures_util::FutureExt;
-use futures_util::future::{join_all, select_all};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Error, HoldView, Refusal, Session};
 use zookeeper_recipes_lock::{
     Again, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRun,
@@ -296,7 +295,6 @@ async fn participate(judge: &Judge, mut rng: Rng) {
 /// Runs the job in one session after the other, and once more in the end.
 async fn contend(judge: &Judge, who: &str, mut rng: Rng) -> Session {
     let trial = &judge.trial;
-    let process = trial.simulation.process(who);
     let third = judge.every.as_millis() as i64 / 3;
     // The first process is one of those that run the job in the end.
     let has_wrong_clock = who != "p0" && rng.u8(..6) == 0;
@@ -305,39 +303,25 @@ async fn contend(judge: &Judge, who: &str, mut rng: Rng) -> Session {
         true => 3_600_000 * rng.i64(1..20) * if rng.bool() { 1 } else { -1 },
         false => rng.i64(-third..=third),
     };
-    loop {
-        let session = trial.open(&process).await;
-        let job = judge.job(&session, ahead);
-        let lasts = Duration::from_millis(rng.u64(500..=15_000));
-        let until = (Instant::now() + lasts).min(trial.quiet_from);
-        let task = |who| Contender {
+    let begin = |session: &Session| judge.job(session, ahead);
+    let round = async |job: &OncePerSlot, who: &str, rng: &mut Rng| {
+        let contender = Contender {
             judge,
-            who,
-            job: &job,
+            who: who.to_owned(),
+            job,
             has_wrong_clock,
         };
-        let mut tasks: Vec<_> = (0..trial.schedule.contenders)
-            .map(|number| {
-                let (task, mut rng) = (task(format!("{who}.{number}")), rng.fork());
-                async move {
-                    loop {
-                        task.round(&mut rng).await;
-                    }
-                }
-                .boxed_local()
-            })
-            .collect();
-        let _: Result<((), _, _), _> = timeout_at(until, select_all(tasks.iter_mut())).await;
-        drop(tasks);
-        if trial.is_quiet() {
-            task(who.to_owned()).once_more().await;
-            return session;
-        }
-        match rng.bool() {
-            true => session.close().await,
-            false => drop(session),
-        }
-    }
+        contender.round(rng).await;
+    };
+    let (session, job) = trial.in_sessions(who, &mut rng, begin, round).await;
+    let contender = Contender {
+        judge,
+        who: who.to_owned(),
+        job: &job,
+        has_wrong_clock,
+    };
+    contender.once_more().await;
+    session
 }
 
 /// One task of a process.

@@ -2,8 +2,8 @@
 
 use zookeeper_recipes_suite::{LOCK_OF_A_POOL, TestedRecipe};
 
-use crate::run::{Report, Variant, run_as};
-use crate::{assignment, group, slots};
+use crate::run::{Report, Variant};
+use crate::{assignment, group, run, slots};
 
 /// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
 type Run = fn(u64, usize, &Variant) -> Report;
@@ -53,7 +53,7 @@ impl Subject {
     /// The same seed gives the same run.
     pub fn run(&self, seed: u64, trace_limit: usize, variant: &Variant) -> Report {
         match self {
-            Subject::Recipe(recipe) => run_as(*recipe, seed, trace_limit, variant),
+            Subject::Recipe(recipe) => run::run(*recipe, seed, trace_limit, variant),
             Subject::Other(_, run) => run(seed, trace_limit, variant),
         }
     }

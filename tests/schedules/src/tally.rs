@@ -157,26 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn line_with_an_unknown_name_is_no_line_of_a_tally() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.read_line("figure\tholds granted\t3"), Some(()));
-        assert_eq!(tally.figures.grants, 3);
-        for line in [
-            "figure\t0\t3",
-            "figure\tholds granted",
-            "figures\tholds granted\t3",
-        ] {
-            assert_eq!(tally.read_line(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        let all = [0, 999, 1_000, 19_931_524].map(grouped);
-        assert_eq!(all, ["0", "999", "1,000", "19,931,524"]);
-    }
-
-    #[test]
     fn page_shows_the_tallies_beside_it() {
         let report = Path::new(env!("CARGO_MANIFEST_DIR")).join("report");
         let page = fs::read_to_string(report.join("README.md")).expect("the page is read");

@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures_util::FutureExt;
+use futures_util::future::select_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zookeeper_recipes_core::{ConnectOptions, HoldView, Session, SessionEnd, SessionId};
 use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::LOCK;
+use zookeeper_recipes_testkit::history::History;
 
 use crate::data_loss;
 use crate::figures::Figures;
@@ -27,24 +30,17 @@ pub(crate) struct Trial {
     found: Mutex<Found>,
 }
 
-#[derive(Default)]
 struct Found {
     violations: Vec<Violation>,
     figures: Figures,
-    /// Znodes that were deleted by hand, and sessions that were ended by hand: their owners are
-    /// alive, and cannot know it at once.
-    znodes: BTreeSet<String>,
-    sessions: BTreeSet<SessionId>,
+    /// Knows which holds are not judged.
+    history: History,
     /// The znodes that exist, with the transactions that created them.
     standing: BTreeMap<String, (i64, Option<SessionId>)>,
-    /// The znodes that have gone with the data of the servers.
-    gone: BTreeSet<(String, i64, SessionId)>,
     /// The sessions that have ended.
     ended: BTreeSet<SessionId>,
     /// When the holds of those are lost, at the latest.
     lost_by: Option<Duration>,
-    /// The znodes that were deleted by the owners of others, which had gone at the same path.
-    replaced: BTreeSet<(String, i64, SessionId)>,
 }
 
 /// Runs a trial on a runtime of its own.
@@ -61,7 +57,7 @@ pub(crate) fn run<F: Future<Output = ()>>(
             quiet_from: Instant::now() + schedule.troubled,
             simulation,
             schedule,
-            found: Mutex::default(),
+            found: Mutex::new(Found::new()),
         });
         let rng = Rng::with_seed(!seed);
         tokio::select! {
@@ -73,12 +69,6 @@ pub(crate) fn run<F: Future<Output = ()>>(
         }
         trial.report()
     })
-}
-
-/// The znode of a hold: its path, the transaction that created it, and its session.
-fn znode_of(hold: &HoldView) -> (String, i64, SessionId) {
-    let (path, token) = (hold.node_path().to_owned(), hold.fencing_token());
-    (path, token.get(), hold.session_id())
 }
 
 /// A znode that a change creates, and the transaction that creates it.
@@ -94,15 +84,22 @@ fn created(committed: &Committed) -> Option<(String, (i64, Option<SessionId>))> 
 }
 
 impl Found {
-    /// A session is there again, perhaps one that had ended. Its client need not know that.
-    fn revive(&mut self, session: SessionId) {
-        if self.ended.remove(&session) {
-            self.sessions.insert(session);
+    fn new() -> Found {
+        Found {
+            violations: Vec::new(),
+            figures: Figures::default(),
+            history: History::new(1),
+            standing: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            lost_by: None,
         }
     }
 
-    fn is_gone(&self, hold: &HoldView) -> bool {
-        self.gone.contains(&znode_of(hold))
+    /// A session is there again, perhaps one that had ended. Its client need not know that.
+    fn revive(&mut self, session: SessionId) {
+        if self.ended.remove(&session) {
+            self.history.disregard_session(session);
+        }
     }
 }
 
@@ -144,17 +141,13 @@ impl Trial {
 
     /// True if the owner of this hold has to know that it is lost before another can have it.
     pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
-        let found = self.found();
-        let is_disregarded =
-            found.znodes.contains(hold.node_path()) || found.sessions.contains(&hold.session_id());
-        let is_gone = found.is_gone(hold) || found.replaced.contains(&znode_of(hold));
-        drop(found);
-        !is_disregarded && !is_gone && hold.is_held()
+        let is_disregarded = self.found().history.is_disregarded(hold);
+        !is_disregarded && hold.is_held()
     }
 
     /// True if the hold's znode has gone with the data of the servers.
     pub(crate) fn is_gone(&self, hold: &HoldView) -> bool {
-        self.found().is_gone(hold)
+        self.found().history.is_gone(hold)
     }
 
     /// True if the servers have lost data.
@@ -174,7 +167,7 @@ impl Trial {
                 let by_another = |owner| committed.session.is_some_and(|by| by != owner);
                 if let Some((zxid, owner)) = owner.filter(|(_, owner)| by_another(*owner)) {
                     if committed.at <= until {
-                        found.replaced.insert((path.clone(), zxid, owner));
+                        found.history.disregard_hold(path, zxid.into(), owner);
                     }
                 }
             }
@@ -184,8 +177,9 @@ impl Trial {
                 let standing = found.standing.clone();
                 let gone = before.into_iter();
                 let gone = gone.filter(|(path, created)| standing.get(path) != Some(created));
-                let gone = gone.filter_map(|(path, (zxid, owner))| Some((path, zxid, owner?)));
-                found.gone.extend(gone);
+                let gone =
+                    gone.filter_map(|(path, (zxid, owner))| Some((path, zxid.into(), owner?)));
+                found.history.lose(gone);
                 for committed in data {
                     if let Change::SessionOpened { session } = committed.change {
                         found.revive(session);
@@ -204,7 +198,7 @@ impl Trial {
     pub(crate) fn look_at_gone(&self, who: &str, hold: &HoldView) {
         let found = self.found();
         let is_late = found.lost_by.is_some_and(|by| self.simulation.now() >= by);
-        let is_broken = is_late && found.is_gone(hold);
+        let is_broken = is_late && found.history.is_gone(hold);
         drop(found);
         if is_broken && hold.is_held() {
             self.violated(anew::PROMISE, format!("{who}: {hold:?}"));
@@ -224,6 +218,45 @@ impl Trial {
         }
     }
 
+    /// Opens one session of a process after the other, each with tasks that go round and round in it,
+    /// until all is quiet. The call returns the last session, and what was begun in it.
+    pub(crate) async fn in_sessions<T>(
+        &self,
+        process: &str,
+        rng: &mut Rng,
+        begin: impl Fn(&Session) -> T,
+        round: impl AsyncFn(&T, &str, &mut Rng),
+    ) -> (Session, T) {
+        loop {
+            let session = self.open(&self.simulation.process(process)).await;
+            let begun = begin(&session);
+            let lasts = Duration::from_millis(rng.u64(500..=15_000));
+            let until = (Instant::now() + lasts).min(self.quiet_from);
+            let mut tasks: Vec<_> = (0..self.schedule.contenders)
+                .map(|number| {
+                    let (who, mut rng) = (format!("{process}.{number}"), rng.fork());
+                    let (begun, round) = (&begun, &round);
+                    async move {
+                        loop {
+                            round(begun, &who, &mut rng).await;
+                        }
+                    }
+                    .boxed_local()
+                })
+                .collect();
+            // What they were about is dropped wherever it is.
+            let _: Result<((), _, _), _> = timeout_at(until, select_all(tasks.iter_mut())).await;
+            drop(tasks);
+            if self.is_quiet() {
+                return (session, begun);
+            }
+            match rng.bool() {
+                true => session.close().await,
+                false => drop(session),
+            }
+        }
+    }
+
     /// Has things go wrong until the quiet begins, also by the hand of somebody who deletes children
     /// of this znode, and ends their sessions.
     ///
@@ -232,7 +265,7 @@ impl Trial {
         let judge = data_loss::Judge {
             expects: &|by| self.found().lost_by = Some(by),
             looks: &looks,
-            evicts: &|path| self.found().znodes.extend([path.to_owned()]),
+            evicts: &|path| self.found().history.disregard_znode(path),
         };
         let (simulation, schedule) = (&self.simulation, &self.schedule);
         let loss = data_loss::run(simulation, schedule, &[], rng.fork(), judge);
@@ -280,7 +313,7 @@ impl Trial {
         if rng.bool() {
             self.simulation
                 .remark(format!("somebody deletes {}", child.path));
-            self.found().znodes.insert(child.path.clone());
+            self.found().history.disregard_znode(&child.path);
             // It may have gone by now.
             let _ = administrator.delete(&child.path);
             self.count(|figures| figures.deleted_by_hand += 1);
@@ -288,7 +321,7 @@ impl Trial {
             let session = SessionId(child.stat.ephemeral_owner);
             self.simulation
                 .remark(format!("somebody ends session {session}"));
-            self.found().sessions.insert(session);
+            self.found().history.disregard_session(session);
             administrator.expire(session);
         }
     }
@@ -343,7 +376,7 @@ impl Trial {
 
     fn report(&self) -> Report {
         self.simulation.on_commit(|_| ());
-        let found = std::mem::take(&mut *self.found());
+        let found = std::mem::replace(&mut *self.found(), Found::new());
         Report {
             violations: found.violations,
             trace: self.simulation.trace(),

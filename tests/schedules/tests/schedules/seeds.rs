@@ -1,0 +1,108 @@
+//! Random schedules of faults; `cargo xtask simulate` runs many more.
+
+use zookeeper_recipes_schedules::{Figures, Subject, Variant};
+
+const SEEDS: u64 = 60;
+
+/// How many of them run with faults that never heal, too.
+const NEVER_HEALING: u64 = 8;
+
+/// Further seeds with faults that never heal, at which somebody once waited for ever: at 14 to 83
+/// (but 39 and 60) behind a lost hold, whose session was touched by handshakes that its client gave
+/// up; at 20013 and above behind a contender that got no lease at any server; at the others at a
+/// follower that lags.
+const ONCE_BROKEN: [u64; 14] = [
+    14, 26, 38, 39, 60, 74, 83, 105, 235, 611, 1723, 20013, 50014, 50036,
+];
+
+/// Runs the seeds of a subject. `happened` has the figures that must not be zero.
+fn promises_are_kept(name: &str, happened: impl Fn(&Figures) -> Vec<u64>) {
+    let subject = Subject::named(name).expect("a subject of that name");
+    let mut figures = Figures::default();
+    let healing = (0..SEEDS).map(|seed| (seed, false));
+    let lasting = (0..NEVER_HEALING).chain(ONCE_BROKEN);
+    for (seed, never_heals) in healing.chain(lasting.map(|seed| (seed, true))) {
+        let report = subject.run(seed, 0, &Variant { never_heals });
+        figures += report.figures;
+        assert!(
+            report.violations.is_empty(),
+            "simulate --recipe {name} --seed {seed}, never heals: {never_heals}: {:#?}",
+            report.violations,
+        );
+    }
+    println!("{name}: {figures}");
+    let always = [figures.grants, figures.aborted, figures.expired];
+    let happened = happened(&figures).into_iter().chain(always);
+    assert!(happened.into_iter().all(|count| count > 0), "{figures}");
+}
+
+#[test]
+fn the_lock_keeps_its_promises() {
+    promises_are_kept("lock", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_lock_that_watches_its_parent_keeps_its_promises() {
+    promises_are_kept("lock-parent", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_lock_that_polls_keeps_its_promises() {
+    promises_are_kept("lock-poll", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_lock_of_one_znode_keeps_its_promises() {
+    promises_are_kept("lock-single-node", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_read_write_lock_keeps_its_promises() {
+    promises_are_kept("rwlock", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_semaphore_keeps_its_promises() {
+    promises_are_kept("semaphore", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_election_keeps_its_promises() {
+    promises_are_kept("election", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_lock_of_a_pool_keeps_its_promises() {
+    promises_are_kept("locks", |it| vec![it.losses]);
+}
+
+#[test]
+fn the_group_keeps_its_promises() {
+    promises_are_kept("group", |it| vec![it.news, it.deleted_by_hand]);
+}
+
+#[test]
+fn the_job_of_each_slot_keeps_its_promises() {
+    promises_are_kept("once-per-slot", |it| vec![it.losses, it.deleted_by_hand]);
+}
+
+#[test]
+fn the_assignment_keeps_its_promises() {
+    promises_are_kept("assignment", |it| {
+        vec![it.guarded_writes, it.deleted_by_hand]
+    });
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for subject in Subject::ALL {
+        for seed in 0..5 {
+            let run = || subject.run(seed, 100_000, &Variant::default()).trace;
+            let (one, other) = (run(), run());
+            let mut entries = one.entries().iter().zip(other.entries());
+            let differs = entries.find(|(one, other)| one != other);
+            assert!(one == other, "{subject:?}, seed {seed}: {differs:?}");
+            assert!(one.entries().len() > 100, "{subject:?}, seed {seed}");
+        }
+    }
+}
