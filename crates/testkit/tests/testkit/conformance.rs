@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -115,9 +114,7 @@ type Acquired = BoxFuture<'static, Result<Hold, Error>>;
 /// A queue with another `acquire`.
 struct Altered {
     queue: Queue,
-    acquire: Box<dyn Fn(Queue) -> Acquired + Send + Sync>,
-    /// Whether `acquire_timeout` does the same, without a timeout.
-    alters_timeouts: bool,
+    acquire: fn(Queue) -> Acquired,
 }
 
 impl fmt::Debug for Altered {
@@ -132,10 +129,7 @@ impl Recipe for Altered {
     }
 
     fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
-        match self.alters_timeouts {
-            true => self.acquire(),
-            false => Box::pin(self.queue.acquire_timeout(timeout)),
-        }
+        Box::pin(self.queue.acquire_timeout(timeout))
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
@@ -155,30 +149,6 @@ impl Recipe for Altered {
     }
 }
 
-type Waiters = Arc<Mutex<Vec<oneshot::Sender<Result<Hold, Error>>>>>;
-
-/// Gives the hold of the first task of this process to the last one.
-fn latest_first(queue: Queue, waiters: Waiters) -> Box<dyn Recipe> {
-    let acquire = move |queue: Queue| -> Acquired {
-        let waiters = waiters.clone();
-        Box::pin(async move {
-            let (grant, granted) = oneshot::channel();
-            waiters.lock().expect("no panic").push(grant);
-            tokio::spawn(async move {
-                let acquired = queue.acquire().await;
-                let latest = waiters.lock().expect("no panic").pop();
-                latest.expect("as many as came").send(acquired)
-            });
-            granted.await.expect("the task answers")
-        })
-    };
-    Box::new(Altered {
-        queue,
-        acquire: Box::new(acquire),
-        alters_timeouts: true,
-    })
-}
-
 /// Continues to acquire when the future is dropped, and keeps the hold.
 fn leaky(queue: Queue) -> Box<dyn Recipe> {
     let acquire = |queue: Queue| -> Acquired {
@@ -192,46 +162,7 @@ fn leaky(queue: Queue) -> Box<dyn Recipe> {
             hold.await.expect("the task answers")
         })
     };
-    Box::new(Altered {
-        queue,
-        acquire: Box::new(acquire),
-        alters_timeouts: false,
-    })
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_recipe_that_serves_the_latest_first_is_found() {
-    let server = server().await;
-    // One for all, so that what one has got outlives its session.
-    let session = Session::connect(&server.connect_string())
-        .await
-        .expect("a session opens");
-    let waiters = Waiters::default();
-    let make = |_: &Session, path: &str| {
-        latest_first(queue(&session, path, ThreeAtATime), waiters.clone())
-    };
-    let broken = broken_promise(Conformance::new(&server, make).holders(3)).await;
-    assert_eq!(broken, "first come, first served");
-}
-
-/// Three at a time, first come, first served.
-#[derive(Clone, Debug)]
-struct ThreeAtATime;
-
-impl Rule for ThreeAtATime {
-    fn label(&self) -> Cow<'_, str> {
-        "seat-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0..3 => Verdict::Hold,
-            _ => Verdict::Wait {
-                on: (me - 3..me).collect(),
-            },
-        })
-    }
+    Box::new(Altered { queue, acquire })
 }
 
 #[tokio::test(flavor = "multi_thread")]

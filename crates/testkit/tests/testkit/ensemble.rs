@@ -101,18 +101,3 @@ async fn members_without_proxies_between_them_cannot_be_isolated() {
         .expect("an ensemble");
     assert!(matches!(ensemble.isolate(0), Err(Error::NoPartitions)));
 }
-
-#[tokio::test]
-async fn member_is_still_one_with_another_line_in_its_configuration() {
-    let mut ensemble = ensemble().await;
-    let follower = ensemble.followers().await.expect("followers")[0];
-    ensemble.members_mut()[follower]
-        .set_configuration("maxSessionTimeout", "3000")
-        .expect("it is written");
-    ensemble.restart(follower).await.expect("a restart");
-    let member = &ensemble.members()[follower];
-    let status = member.status().await.expect("a status");
-    assert_eq!(status.mode, Mode::Follower);
-    let client = administrator(member).await;
-    assert_eq!(client.session_timeout(), Duration::from_secs(3));
-}

@@ -3,12 +3,11 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+use zookeeper_client::{Acls, CreateMode, CreateOptions};
 use zookeeper_recipes_suite::{administrator, create, exists};
 use zookeeper_recipes_testkit::four_letter::ask_within;
 use zookeeper_recipes_testkit::{
-    Error, FourLetterWord, Installation, InstallationError, Mode, Server, ServerOptions,
-    TestEnsemble,
+    Error, FourLetterWord, Installation, InstallationError, Server, ServerOptions, TestEnsemble,
 };
 
 async fn server() -> Server {
@@ -60,26 +59,6 @@ async fn server_is_gone_when_the_test_panics() {
     let port = told.await.expect("a port");
     assert!(panicking.await.expect_err("a panic").is_panic());
     assert!(!accepts_connections(port));
-}
-
-#[tokio::test]
-async fn started_server_serves_sessions_and_has_nothing_of_ours() {
-    let server = server().await;
-    assert_eq!(
-        server.status().await.expect("a status").mode,
-        Mode::Standalone
-    );
-    assert_eq!(
-        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
-        "imok"
-    );
-    let monitor = server.monitor().await.expect("figures");
-    assert_eq!((monitor.watches, monitor.ephemerals), (0, 0));
-    let client = administrator(&server).await;
-    assert_eq!(
-        client.list_children("/").await.expect("children"),
-        ["zookeeper"]
-    );
 }
 
 #[tokio::test]
@@ -169,42 +148,6 @@ async fn paused_server_can_be_stopped() {
     server.stop().await.expect("a stop");
     assert!(!accepts_connections(server.port()));
     assert!(server.log().contains("INFO"), "{}", server.log());
-}
-
-#[tokio::test]
-async fn watches_and_packets_are_counted() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    let (_, _, _watcher) = client.get_and_watch_data("/zookeeper").await.expect("data");
-    let watches = server.watches().await.expect("watches");
-    assert_eq!(watches.len(), 1);
-    assert!(watches["/zookeeper"].contains(&client.session_id().0));
-
-    let before = server.monitor().await.expect("figures");
-    assert_eq!(before.watches, 1);
-    for _ in 0..100 {
-        client.check_stat("/zookeeper").await.expect("an answer");
-    }
-    let after = server.monitor().await.expect("figures");
-    // A ping or two of the client's own may come between.
-    let received = after.packets_received - before.packets_received;
-    assert!((101..=103).contains(&received), "{received}");
-}
-
-#[tokio::test]
-async fn session_timeout_is_kept_between_two_ticks_and_the_longest() {
-    let options = ServerOptions::new()
-        .tick_time(Duration::from_secs(2))
-        .max_session_timeout(Duration::from_secs(8));
-    let server = Server::start(options).await.expect("a server");
-    for (asked, granted) in [(3, 4), (5, 5), (20, 8)] {
-        let client = Client::connector()
-            .with_session_timeout(Duration::from_secs(asked))
-            .connect(&server.connect_string())
-            .await
-            .expect("a client");
-        assert_eq!(client.session_timeout(), Duration::from_secs(granted));
-    }
 }
 
 #[tokio::test]
