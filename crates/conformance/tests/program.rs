@@ -67,46 +67,39 @@ async fn assignment_conforms_on_apaches_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn partition_that_no_worker_may_lock_breaks_the_promises_of_the_assignment() {
-    const AUTH_FAILED: i32 = -102;
-    let server = EmbeddedServer::start().expect("it starts");
-    let proxy = Proxy::start(server.connect_string())
-        .await
-        .expect("it starts");
-    let path = "/zkr-conformance/assignment/balance/locks/3";
-    let create = Fault::on(Operation::Create).under(path).repeatedly();
-    proxy.fault(create.refused(AUTH_FAILED));
-    let output = run(&proxy.connect_string(), &["--recipe", "assignment"]).await;
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(76), "{text}");
-    let broken: Vec<&str> = text.lines().filter(|it| it.starts_with("BAD ")).collect();
-    assert_eq!(broken.len(), 1, "{text}");
-    assert!(
-        broken[0].contains("assignment: a worker that comes"),
-        "{text}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn broken_promise_is_found_and_the_others_are_checked() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let proxy = Proxy::start(server.connect_string())
-        .await
-        .expect("it starts");
-    // No guarded write is done.
     const SYSTEM_ERROR: i32 = -1;
-    let path = "/zkr-conformance/lock-stored";
-    let write = Fault::on(Operation::Multi).under(path).repeatedly();
-    proxy.fault(write.refused(SYSTEM_ERROR));
-    let output = run(&proxy.connect_string(), &["--recipe", "lock"]).await;
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(76), "{text}");
-    let broken: Vec<&str> = text.lines().filter(|it| it.starts_with("BAD ")).collect();
-    assert_eq!(broken.len(), 1, "{text}");
-    assert!(
-        broken[0].contains("lock: a guarded write is done while its hold is held"),
-        "{text}"
-    );
+    const AUTH_FAILED: i32 = -102;
+    for (recipe, operation, path, code, promise) in [
+        // No guarded write is done.
+        (
+            "lock",
+            Operation::Multi,
+            "lock-stored",
+            SYSTEM_ERROR,
+            "lock: a guarded write is done while its hold is held",
+        ),
+        // No worker may lock one of the partitions.
+        (
+            "assignment",
+            Operation::Create,
+            "assignment/balance/locks/3",
+            AUTH_FAILED,
+            "assignment: a worker that comes",
+        ),
+    ] {
+        let server = EmbeddedServer::start().expect("it starts");
+        let proxy = Proxy::start(server.connect_string()).await;
+        let proxy = proxy.expect("it starts");
+        let refused = Fault::on(operation).under(format!("/zkr-conformance/{path}"));
+        proxy.fault(refused.repeatedly().refused(code));
+        let output = run(&proxy.connect_string(), &["--recipe", recipe]).await;
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(76), "{text}");
+        let broken: Vec<&str> = text.lines().filter(|it| it.starts_with("BAD ")).collect();
+        assert_eq!(broken.len(), 1, "{text}");
+        assert!(broken[0].contains(promise), "{text}");
+    }
 }
 
 /// The handshake by which the check ends a session, with a password that the server did not give.
