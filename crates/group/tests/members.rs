@@ -7,9 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal};
 use zookeeper_recipes_group::{Group, GroupState, Session};
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, FaultRates, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/app/members";
@@ -123,17 +121,6 @@ async fn member_that_is_cut_off_knows_it_before_the_group_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_process_is_no_member_once_its_session_is_over() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
-    let mut watched = group_of(&simulation, "other").await.watch();
-    let _one = group.join("one", "").await.expect("it is free");
-    shows(&mut watched, &["one"]).await;
-    simulation.process("one").kill();
-    shows(&mut watched, &[]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn taken_name_is_refused_or_awaited() {
     let simulation = Simulation::new(SimulationOptions::default());
     let first = group_of(&simulation, "first").await;
@@ -182,22 +169,6 @@ async fn join_that_is_dropped_at_any_moment_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_join_that_is_dropped_leaves_the_other_member_and_no_watch() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let first = group_of(&simulation, "first").await;
-    let second = group_of(&simulation, "second").await;
-    let one = first.join("one", "").await.expect("it is free");
-    sleep(Duration::from_secs(5)).await;
-    let watches = simulation.administrator().watches().len();
-    timeout(LONG, second.join("one", ""))
-        .await
-        .expect_err("it is taken");
-    sleep(LONG).await;
-    assert!(one.is_joined());
-    assert_eq!(simulation.administrator().watches().len(), watches);
-}
-
-#[tokio::test(start_paused = true)]
 async fn znode_of_a_create_without_an_answer_is_the_members_own() {
     for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
         let simulation = Simulation::new(SimulationOptions::default());
@@ -212,28 +183,6 @@ async fn znode_of_a_create_without_an_answer_is_the_members_own() {
         one.leave().await.expect("it is a member");
         assert_eq!(simulation.administrator().children(PATH), ["before"]);
     }
-}
-
-/// The znodes of both tasks would have one name and one session.
-#[tokio::test(start_paused = true)]
-async fn task_that_joins_with_the_name_of_another_takes_no_znode_of_it_if_an_answer_is_lost() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
-    let one = group.join("one", "").await.expect("it is free");
-    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
-    simulation.faults().inject(lost.under("/app/members/one"));
-    let refused = group.clone().try_join("one", "").await;
-    let is_taken = |error: &Error| matches!(error, Error::Refused { refusal, .. } if *refusal == Refusal::NodeExists);
-    assert!(refused.as_ref().is_err_and(is_taken), "{refused:?}");
-    let other = group.clone();
-    let waiting = timeout(LONG, other.join("one", "")).await;
-    assert!(waiting.is_err(), "{waiting:?}");
-    assert!(one.is_joined());
-    assert_eq!(simulation.administrator().children(PATH), ["one"]);
-    let (left, other) = tokio::join!(one.leave(), timeout(LONG, other.join("one", "")));
-    left.expect("it was a member");
-    let other = other.expect("in time").expect("the name is free");
-    assert!(other.is_joined());
 }
 
 /// Neither value is a clone of the other.
@@ -356,51 +305,6 @@ async fn bad_name_is_refused_and_leaves_nothing() {
         "{refused:?}"
     );
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn member_that_takes_itself_for_one_is_there_under_faults() {
-    let mut losses = 0;
-    for seed in 0..30 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            servers: 3,
-            ..SimulationOptions::default()
-        });
-        let group = group_of(&simulation, "one").await;
-        let mut watched = group_of(&simulation, "other").await.watch();
-        let one = group.join("one", "").await.expect("it is free");
-        simulation.faults().set_rates(FaultRates {
-            request_lost: 0.05,
-            reply_lost: 0.05,
-            partitioned: 0.05,
-            partitioned_for: Duration::from_secs(20),
-            elected: 0.02,
-            elected_within: Duration::from_secs(2),
-            ..FaultRates::default()
-        });
-        let mut holds = one.holds();
-        for _ in 0..600 {
-            sleep(Duration::from_millis(200)).await;
-            losses += usize::from(holds.has_changed().expect("kept"));
-            let hold = holds.borrow_and_update().clone();
-            let Some(hold) = hold.filter(|hold| hold.is_held()) else {
-                continue;
-            };
-            let tree = simulation.administrator().tree();
-            let own = tree.iter().find(|znode| znode.path == hold.node_path());
-            let token = own.map(|znode| znode.stat.czxid);
-            assert_eq!(token, Some(hold.fencing_token().get()), "seed {seed}");
-        }
-        simulation.faults().stop();
-        // A partition may last until then, and the session after it.
-        sleep(LONG).await;
-        assert!(one.is_joined(), "seed {seed}");
-        shows(&mut watched, &["one"]).await;
-        one.leave().await.expect("it is a member");
-        shows(&mut watched, &[]).await;
-    }
-    assert!(losses > 30, "the faults took the membership {losses} times");
 }
 
 #[tokio::test(start_paused = true)]

@@ -184,25 +184,6 @@ async fn transfer_that_is_over_costs_later_handoffs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn next_candidate_leads_if_the_named_one_goes_before_its_turn() {
-    let fleet = Fleet::new().await;
-    let session = open(&fleet.simulation.process("first")).await;
-    let leadership = election(&session, "first")
-        .acquire()
-        .await
-        .expect("it leads");
-    let _second = fleet.join("second").await;
-    let chosen = fleet.join("chosen").await;
-    leadership.transfer_to("chosen").await.expect("named");
-    timeout(SOON, leadership.asked_to_resign())
-        .await
-        .expect("it is asked");
-    chosen.end().await;
-    leadership.release().await.expect("it resigns");
-    fleet.have_led(&["second"], SOON).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn next_candidate_leads_if_the_named_one_is_killed_while_the_others_step_back() {
     for moment in 0..40 {
         let fleet = Fleet::new().await;
@@ -376,63 +357,6 @@ async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     other_standby.end().await;
 }
 
-/// All candidates have the same number, so each reads the others before it decides. The regular
-/// candidate comes, and the leader leaves, between the two reads of the candidate on standby.
-#[tokio::test(start_paused = true)]
-async fn candidate_on_standby_steps_back_though_the_other_came_as_it_looked() {
-    for seed in 0..300 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
-            ..SimulationOptions::default()
-        });
-        let administrator = simulation.administrator();
-        let first = election(&open(&simulation.process("first")).await, "first");
-        first
-            .acquire()
-            .await
-            .expect("free")
-            .release()
-            .await
-            .expect("it leads");
-        let counted = administrator.set_create_counter(PATH, i32::MAX);
-        counted.expect("the directory is there");
-        let leadership = first.acquire().await.expect("free");
-        let standby = election(&open(&simulation.process("standby")).await, "standby").standby();
-        let regular = election(&open(&simulation.process("regular")).await, "regular");
-        let standby = tokio::spawn(async move { standby.acquire().await });
-        sleep(Duration::from_millis(seed % 40)).await;
-        let regular = tokio::spawn(async move { regular.acquire().await });
-        let names = |label: &str| {
-            let children = administrator.children(PATH).into_iter();
-            children.filter(|name| name.contains(label)).count()
-        };
-        while names("-latch-") < 3 {
-            sleep(Duration::from_millis(1)).await;
-        }
-        let gone = administrator.delete(leadership.node_path());
-        gone.expect("it exists");
-        let led = timeout(LONG, regular).await;
-        assert!(led.is_ok() && !standby.is_finished(), "seed {seed}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn candidate_on_standby_leads_if_it_is_named() {
-    let fleet = Fleet::new().await;
-    let _first = fleet.join("first").await;
-    let _second = fleet.join("second").await;
-    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
-    let _behind = fleet.join("behind").await;
-    fleet.have_led(&["first"], SOON).await;
-    fleet.operator.transfer_to("standby").await.expect("named");
-    fleet.have_led(&["first", "standby"], SOON).await;
-    sleep(LONG).await;
-    fleet.have_led(&["first", "standby"], SOON).await;
-    fleet.operator.transfer_to("behind").await.expect("named");
-    fleet.have_led(&["first", "standby", "behind"], SOON).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
     let fleet = Fleet::new().await;
@@ -527,11 +451,6 @@ async fn transfers_succeed_where_the_count_ends() {
         counter.expect("it is there");
         transfers_succeed(&fleet).await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn transfers_succeed_in_a_new_directory() {
-    transfers_succeed(&Fleet::new().await).await;
 }
 
 /// The leader has read the directory before the successor was named, and writes to it after that.

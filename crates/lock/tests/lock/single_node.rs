@@ -87,28 +87,6 @@ async fn a_try_whose_answer_is_lost_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
-    // The session also proves each reconnect by a transaction.
-    for (lost, times) in [(RequestKind::Transact, 2), (RequestKind::Get, 1)] {
-        let simulation = Simulation::new(SimulationOptions::default());
-        let one = lock(&simulation, "one").await;
-        let faults = simulation.faults();
-        faults.inject(
-            Fault::new(FaultKind::ReplyLost)
-                .on(RequestKind::Create)
-                .under(PATH),
-        );
-        for nth in 1..=times {
-            let lost = Fault::new(FaultKind::ReplyLost).on(lost);
-            faults.inject(lost.of_process("one").nth(nth));
-        }
-        let hold = one.acquire_timeout(Duration::from_secs(60)).await;
-        assert_eq!(faults.waiting(), 0, "all that was to be lost is");
-        assert!(hold.expect("it is nobody else's").is_held());
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn server_that_refuses_a_create_is_one_that_knows_creates() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (one, other) = two_locks(&simulation).await;
@@ -176,19 +154,6 @@ async fn lost_hold_deletes_no_other_holders_znode() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (one, other) = two_locks(&simulation).await;
-    let hold = one.acquire().await.expect("free");
-    let next = replaced(&simulation, &other).await;
-    hold.lost().await;
-    let released = hold.release().await;
-    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    sleep(TIMEOUT).await;
-    assert!(next.is_held(), "{:?}", next.state());
-}
-
 /// The first deletion comes when the lease has run out, the second when the hold is dropped. The
 /// second learns late that the znode is its own.
 #[tokio::test(start_paused = true)]
@@ -229,22 +194,6 @@ async fn znode_of_the_same_session_is_not_taken_for_ones_own() {
         "{second:?}"
     );
     assert!(hold.is_held());
-}
-
-#[tokio::test(start_paused = true)]
-async fn znode_of_ones_own_is_known_by_a_server_that_lags_behind() {
-    for seed in 0..20 {
-        let simulation = lagging(seed);
-        let one = lock(&simulation, "one").await;
-        let lost = Fault::new(FaultKind::ReplyLost)
-            .on(RequestKind::Create)
-            .under(PATH);
-        let faults = simulation.faults();
-        faults.inject(lost.reconnecting_to(1 + seed as usize % 2));
-        let hold = one.acquire_timeout(Duration::from_secs(60)).await;
-        assert_eq!(faults.waiting(), 0, "it was lost");
-        assert!(hold.expect("it is nobody else's").is_held(), "seed {seed}");
-    }
 }
 
 /// Its server still shows the old holder's znode when the next holder's exists.

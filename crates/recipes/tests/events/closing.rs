@@ -1,16 +1,15 @@
 //! The own close of a session is no loss: neither a warning nor a count says so.
 
 use insta::assert_snapshot;
-use zookeeper_recipes::election::RunError;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
-    Error, ExclusiveLock, Group, Hold, HoldState, LeaderElection, LossReason, Session, SessionEnd,
+    ExclusiveLock, Group, Hold, HoldState, LeaderElection, LossReason, Session, SessionEnd,
     SingleNodeLock,
 };
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::log::{Line, Log};
 
-use crate::{listen, named, shown};
+use crate::{listen, shown};
 
 const PATH: &str = "/locks/closing";
 
@@ -54,51 +53,6 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     ");
     let warned = lines.iter().find(|line| line.level == tracing::Level::WARN);
     assert!(warned.is_none(), "{warned:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn close_of_the_session_of_a_waiting_candidate_is_no_warning() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = Simulation::default();
-    let leading = simulation.session("one").await.expect("it opens");
-    let leading = LeaderElection::new(&leading, "/leader", "one").expect("a good path");
-    let _leadership = leading.acquire().await.expect("free");
-    let session = simulation.session("two").await.expect("it opens");
-    let waiting = LeaderElection::new(&session, "/leader", "two").expect("a good path");
-    let campaign = tokio::spawn({
-        let waiting = waiting.clone();
-        async move {
-            let never = std::future::pending();
-            let work = async |_| Ok::<_, std::convert::Infallible>(());
-            waiting.run(never, work).await
-        }
-    });
-    while leading.contenders().await.expect("an answer").len() < 2 {}
-
-    let before = log.lines().len();
-    session.close().await;
-    let ended = campaign.await.expect("no panic");
-    let closed = SessionEnd::Closed;
-    assert!(
-        matches!(&ended, Err(RunError::Election(Error::NoSession { reason, .. })) if *reason == closed),
-        "{ended:?}"
-    );
-    let lines = since(&log, before);
-    let warned = lines.iter().find(|line| line.level == tracing::Level::WARN);
-    assert!(warned.is_none(), "{warned:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn end_of_the_session_by_its_servers_is_a_loss() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = Simulation::default();
-    let session = simulation.session("one").await.expect("it opens");
-    let hold = hold(&session).await;
-    simulation.administrator().expire(hold.session_id());
-    hold.lost().await;
-    drop(hold);
-    assert_eq!(named(&log, "lost").len(), 1);
-    assert!(named(&log, "ended by close").is_empty());
 }
 
 #[cfg(feature = "metrics")]

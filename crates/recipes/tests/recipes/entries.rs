@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Semaphore, Session,
+    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
@@ -65,38 +65,6 @@ async fn each_kind_of_a_read_write_lock_holds_by_its_own_rule_whoever_asks() {
     assert_eq!(holds(&listed), [true, true]);
     assert_eq!(listed[0].owner.as_deref(), Some(session.owner()));
     drop((reading, last));
-}
-
-#[tokio::test(start_paused = true)]
-async fn permits_are_held_by_the_recorded_number_whoever_asks() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let session = session(&simulation).await;
-    let semaphore = Semaphore::new(&session, "/s", 5).expect("a good path");
-    let first = semaphore.acquire_many(2).await.expect("free");
-    let second = semaphore.acquire_many(2).await.expect("free");
-    let wanting = semaphore.clone();
-    let third = tokio::spawn(async move { wanting.acquire_many(3).await });
-    settle().await;
-    let wanting = semaphore.clone();
-    let fourth = tokio::spawn(async move { wanting.acquire().await });
-    settle().await;
-    // The last contender wants the free permit, and waits behind one that wants three.
-    let listed = semaphore.contenders().await.expect("it can be read");
-    assert_eq!(holds(&listed), [true, true, false, false]);
-    // One that was made with another number still learns who holds.
-    let mistaken = Semaphore::new(&session, "/s", 99).expect("a good path");
-    let listed = mistaken.contenders().await.expect("it can be read");
-    assert_eq!(holds(&listed), [true, true, false, false]);
-    assert_eq!(listed[3].owner.as_deref(), Some(session.owner()));
-
-    semaphore.resize(8).await.expect("it is allowed");
-    let held = [
-        third.await.expect("no panic").expect("there is room"),
-        fourth.await.expect("no panic").expect("there is room"),
-    ];
-    let listed = mistaken.contenders().await.expect("it can be read");
-    assert_eq!(holds(&listed), [true; 4]);
-    drop((first, second, held));
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,42 +120,12 @@ impl Rule for WatchesRankMinusPermits {
     }
 }
 
-/// Our rule without one watch: the earliest of the window is left out.
-#[derive(Debug)]
-struct WindowTooSmall(WithinPermits);
-
-impl Rule for WindowTooSmall {
-    fn label(&self) -> Cow<'_, str> {
-        self.0.label()
-    }
-
-    fn counts(&self, label: &str) -> bool {
-        self.0.counts(label)
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        Ok(match self.0.decide(view)? {
-            Verdict::Wait { on } if on.len() > 1 => Verdict::Wait {
-                on: on[1..].to_vec(),
-            },
-            verdict => verdict,
-        })
-    }
-}
-
 #[test]
 fn curators_first_semaphore_sleeps_when_another_holder_goes_first() {
     let curators = WatchesRankMinusPermits { permits: 2 };
     let broken = Laws::of(&[&curators]).check().expect_err("it sleeps");
     let queue = "permit-1- permit-1- [permit-1-]: ";
     assert!(broken.to_string().starts_with(queue), "{broken}");
-}
-
-#[test]
-fn window_without_its_earliest_breaks_a_law() {
-    let rule = WindowTooSmall(rule(3, 1));
-    let broken = Laws::of(&[&rule]).directory_data(b"3").check();
-    assert!(broken.is_err());
 }
 
 /// The verdict on a contender that is alone, with this data in the directory.

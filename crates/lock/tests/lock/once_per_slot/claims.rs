@@ -1,8 +1,5 @@
 //! How a claim ends, and whether its slot is taken.
 
-use std::time::Duration;
-
-use tokio::time::sleep;
 use zookeeper_recipes_core::{Error, Recipe, Refusal};
 use zookeeper_recipes_lock::{Again, OncePerSlot, SlotClaim, SlotState};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
@@ -203,71 +200,6 @@ async fn run_that_is_dropped_and_job_that_panics_keep_the_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
-    for kind in [
-        FaultKind::ReplyLost,
-        FaultKind::RequestLost,
-        FaultKind::OutcomeHidden,
-    ] {
-        let simulation = Simulation::new(SimulationOptions::default());
-        let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
-        let hold = job.lock().acquire().await.expect("free");
-        let faults = simulation.faults();
-        let inject = || faults.inject(Fault::new(kind).on(RequestKind::Transact).under(PATH));
-        inject();
-        let claim = job.claim(hold).await.expect("asked again");
-        inject();
-        let run = claim.own().expect("it is free").start().await;
-        inject();
-        run.expect("asked again").done().await.expect("asked again");
-        assert_eq!(faults.waiting(), 0);
-        assert_eq!(last_state(&job).await, Some(SlotState::Done));
-        assert!(!ran(&job).await);
-    }
-}
-
-/// An operator lets the slot be forgotten in the middle of its job.
-/// The answer to the write would have said that the znode of the hold is gone.
-#[tokio::test(start_paused = true)]
-async fn run_whose_slot_another_process_has_taken_is_lost_though_its_write_has_no_outcome() {
-    let simulation = without_probes();
-    let clock = Clock::at(0);
-    let one = job(&simulation, "one", &clock, Again::UnlessDone).await;
-    let other = job(&simulation, "other", &clock, Again::UnlessDone).await;
-    let run = started(&one).await;
-    let administrator = simulation.administrator();
-    administrator.delete(run.hold().node_path()).expect("there");
-    let theirs = started(&other).await;
-    let hidden = Fault::new(FaultKind::OutcomeHidden).on(RequestKind::Transact);
-    simulation.faults().inject(hidden.of_process("one"));
-    assert!(run.hold().is_held(), "no event has come");
-    let done = run.done().await;
-    assert!(matches!(done, Err(Error::Lost { .. })), "{done:?}");
-    theirs.done().await.expect("it is held");
-}
-
-/// The znode of its hold is deleted between the claim and the start.
-#[tokio::test(start_paused = true)]
-async fn claim_whose_slot_another_process_has_taken_is_lost_though_its_write_has_no_outcome() {
-    let simulation = without_probes();
-    let clock = Clock::at(0);
-    let one = job(&simulation, "one", &clock, Again::UnlessDone).await;
-    let other = job(&simulation, "other", &clock, Again::UnlessDone).await;
-    let claim = claimed(&one).await;
-    let administrator = simulation.administrator();
-    administrator
-        .delete(claim.hold().node_path())
-        .expect("there");
-    let theirs = started(&other).await;
-    let hidden = Fault::new(FaultKind::OutcomeHidden).on(RequestKind::Transact);
-    simulation.faults().inject(hidden.of_process("one"));
-    assert!(claim.hold().is_held(), "no event has come");
-    let begun = claim.start().await;
-    assert!(matches!(begun, Err(Error::Lost { .. })), "{begun:?}");
-    theirs.done().await.expect("it is held");
-}
-
-#[tokio::test(start_paused = true)]
 async fn end_of_a_job_does_not_overwrite_what_another_client_has_written() {
     let simulation = Simulation::new(SimulationOptions::default());
     let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
@@ -282,18 +214,4 @@ async fn end_of_a_job_does_not_overwrite_what_another_client_has_written() {
         assert!(kept.is_some_and(|znode| znode.data == data), "{kept:?}");
     }
     assert!(ran(&job).await, "the slot is forgotten, and the hold gone");
-}
-
-#[tokio::test(start_paused = true)]
-async fn waiter_behind_a_claim_that_does_not_start_runs_the_job() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let clock = Clock::at(0);
-    let one = job(&simulation, "one", &clock, Again::Never).await;
-    let next = job(&simulation, "next", &clock, Again::Never).await;
-    let claim = claimed(&one).await;
-    let waiting = tokio::spawn(async move { ran(&next).await });
-    sleep(Duration::from_secs(30)).await;
-    assert!(!waiting.is_finished(), "the claim may start");
-    drop(claim);
-    assert!(waiting.await.expect("no panic"));
 }

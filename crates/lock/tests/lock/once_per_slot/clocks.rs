@@ -28,21 +28,6 @@ async fn clocks_that_differ_run_no_slot_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clock_that_is_slots_ahead_within_the_limit_costs_the_slots_between() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (ahead, right) = (Clock::at(5 * 3_600), Clock::at(0));
-    let wrong = job(&simulation, "ahead", &ahead, Again::Never).await;
-    let job = job(&simulation, "right", &right, Again::Never).await;
-    assert!(ran(&wrong).await);
-    for slot in 0..=5 {
-        right.set(slot * 3_600);
-        assert!(!ran(&job).await, "slot {slot}");
-    }
-    right.set(6 * 3_600);
-    assert!(ran(&job).await);
-}
-
-#[tokio::test(start_paused = true)]
 async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
     let simulation = Simulation::new(SimulationOptions::default());
     let right = Clock::at(0);

@@ -1,11 +1,8 @@
 //! What is run, and by whom.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
     CreateMode, Error, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict,
@@ -15,41 +12,6 @@ use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use super::{Clock, MINUTE, PATH, SLOT, job, last_state, options, ran, recorded, started};
-
-#[tokio::test(start_paused = true)]
-async fn fleet_runs_a_quick_job_once_in_each_slot() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let runs = Arc::new(AtomicUsize::new(0));
-    let clock = Clock::at(0);
-    for slot in 0..3 {
-        let mut fleet = JoinSet::new();
-        for process in 0..5_i64 {
-            // Each process begins a second after the one before.
-            clock.set(slot * 3_600);
-            let job = job(
-                &simulation,
-                &format!("{slot}-{process}"),
-                &clock,
-                Again::Never,
-            )
-            .await;
-            let runs = runs.clone();
-            fleet.spawn(async move {
-                sleep(Duration::from_secs(process.unsigned_abs())).await;
-                let count = async |_| {
-                    runs.fetch_add(1, Ordering::SeqCst);
-                    Ok::<_, ()>(())
-                };
-                job.run(count).await.expect("the session lives");
-            });
-        }
-        fleet.join_all().await;
-        assert_eq!(
-            runs.load(Ordering::SeqCst),
-            slot.unsigned_abs() as usize + 1
-        );
-    }
-}
 
 /// A hold is refused, and released, that does not exclude the other runs of the job.
 async fn refuses(job: &OncePerSlot, hold: Hold, what: &str) {

@@ -68,7 +68,8 @@ impl Waiter {
     }
 }
 
-/// How often one that came third lists the queue when it is its turn.
+/// How often one that came third lists the queue when it is its turn. The first release does not wake
+/// it.
 async fn lists_at_a_handoff(server: &Server, options: LockOptions) -> u64 {
     let session = session(server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::with_options(&session, PATH, options.clone()).expect("a good path");
@@ -80,7 +81,10 @@ async fn lists_at_a_handoff(server: &Server, options: LockOptions) -> u64 {
     };
     let mut third = Waiter::behind(&second_path, server, options).await;
     let release = async { first.release().await.expect("it is released") };
+    let before = third.proxy.counters();
     let (second, _) = second.let_in_by(release).await;
+    let woken = third.proxy.counters().since(&before).notifications();
+    assert_eq!(woken, 0, "a release wakes the next waiter alone");
     let release = async { second.release().await.expect("it is released") };
     let (hold, counted) = third.let_in_by(release).await;
     hold.release().await.expect("it is released");
