@@ -250,7 +250,8 @@ impl<R, W> Machine<R, W> {
         let Some(asked) = self.requests.answered() else {
             return;
         };
-        self.config.unsupported.answered(asked.opcode);
+        let unsupported = &self.config.unsupported;
+        unsupported.answered(asked.opcode, header.error);
         match asked.to {
             To::Caller(caller, watch) => {
                 if let Some((path, id)) = watch {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::OpCode;
+use zookeeper_recipes_protocol::{ErrorCode, OpCode};
 
 use crate::sync::{Mutex, lock};
 
@@ -58,9 +58,9 @@ impl UnsupportedRequests {
         }
     }
 
-    /// A server has answered such a request.
-    pub(crate) fn answered(&self, opcode: OpCode) {
-        if may_be_unknown(opcode) {
+    /// A server has answered such a request. A server that has too much to do has not looked at it.
+    pub(crate) fn answered(&self, opcode: OpCode, error: ErrorCode) {
+        if may_be_unknown(opcode) && error != ErrorCode::ThrottledOp {
             lock(&self.0).insert(i32::from(opcode), Support::Supported);
         }
     }

@@ -24,7 +24,7 @@ fn request_is_tried_again_after_pauses_that_grow_until_it_is_answered() {
             pause = (pause * 2).min(FIRST_PAUSE * 2_u32.pow(MAX_DOUBLINGS));
         }
         assert!(!unsupported.contains(OpCode::RemoveWatches, now));
-        shared.answered(opcode);
+        shared.answered(opcode, ErrorCode::Ok);
         assert!(!unsupported.contains(opcode, now));
     }
 }
@@ -33,17 +33,28 @@ fn request_is_tried_again_after_pauses_that_grow_until_it_is_answered() {
 #[test]
 fn request_that_was_answered_once_is_supported_however_often_connections_break_at_it() {
     let unsupported = UnsupportedRequests::default();
-    unsupported.answered(OpCode::Create2);
+    unsupported.answered(OpCode::Create2, ErrorCode::Ok);
     for _ in 0..20 {
         unsupported.closed(OpCode::Create2, SECOND);
     }
     assert!(!unsupported.contains(OpCode::Create2, SECOND));
 }
 
+/// A server that throttles answers before it looks at the kind of the request.
+#[test]
+fn request_that_was_throttled_may_be_unsupported() {
+    let unsupported = UnsupportedRequests::default();
+    unsupported.answered(OpCode::CreateContainer, ErrorCode::ThrottledOp);
+    for _ in 0..breaks_of(OpCode::CreateContainer) {
+        unsupported.closed(OpCode::CreateContainer, SECOND);
+    }
+    assert!(unsupported.contains(OpCode::CreateContainer, SECOND));
+}
+
 #[test]
 fn request_that_each_server_knows_is_never_counted() {
     let unsupported = UnsupportedRequests::default();
-    unsupported.answered(OpCode::GetData);
+    unsupported.answered(OpCode::GetData, ErrorCode::Ok);
     assert!(lock(&unsupported.0).is_empty());
     assert!(!unsupported.contains(OpCode::GetData, SECOND));
 }
