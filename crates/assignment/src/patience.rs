@@ -1,6 +1,6 @@
 //! Moves that make no progress, and the workers that are set aside because of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -68,13 +68,30 @@ pub(crate) struct Late {
 /// How long each move has been under way, and who is set aside.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
-    /// The next owner of each partition that moves, and since when.
-    begun: BTreeMap<String, (String, Instant)>,
+    /// By the partition.
+    begun: BTreeMap<String, Begun>,
     /// What each member has shown last, and when.
     shown: BTreeMap<String, (Progress, Instant)>,
     aside: BTreeMap<String, Aside>,
-    /// The late moves whose reason is known. They do not count among those that are under way.
-    stuck: BTreeSet<String>,
+}
+
+/// A move that has begun.
+#[derive(Clone, Debug)]
+struct Begun {
+    to: String,
+    since: Instant,
+    /// True if the move is late, and the reason is known. It does not count among those under way.
+    is_stuck: bool,
+}
+
+impl Begun {
+    fn new(to: &str, since: Instant) -> Begun {
+        Begun {
+            to: to.to_owned(),
+            since,
+            is_stuck: false,
+        }
+    }
 }
 
 impl Patience {
@@ -84,7 +101,7 @@ impl Patience {
     }
 
     pub(crate) fn is_stuck(&self, partition: &str) -> bool {
-        self.stuck.contains(partition)
+        self.begun.get(partition).is_some_and(|it| it.is_stuck)
     }
 
     /// Takes over what an earlier leader has noted of a worker.
@@ -105,20 +122,14 @@ impl Patience {
         let mut before = std::mem::take(&mut self.begun);
         for each in moves {
             let begun = before.remove(each.partition);
-            let begun = begun.filter(|(to, _)| to == each.to);
-            if begun.is_none() {
-                self.stuck.remove(each.partition);
-                // What a worker owned that has vanished moves once the worker is back.
-                if !members.contains_key(each.to) {
-                    continue;
-                }
+            let begun = begun.filter(|it| it.to == each.to);
+            // What a worker owned that has vanished moves once the worker is back.
+            if begun.is_some() || members.contains_key(each.to) {
+                let begun = begun.unwrap_or_else(|| Begun::new(each.to, now));
+                self.begun.insert(each.partition.to_owned(), begun);
             }
-            let begun = begun.unwrap_or_else(|| (each.to.to_owned(), now));
-            self.begun.insert(each.partition.to_owned(), begun);
         }
         let ended = before.len();
-        self.stuck
-            .retain(|partition| self.begun.contains_key(partition));
         self.shown
             .retain(|worker, _| members.contains_key(&**worker));
         for (worker, progress) in members {
@@ -131,7 +142,9 @@ impl Patience {
         self.aside.retain(|worker, aside| {
             let Some(now) = members.get(&**worker) else {
                 // Its move is late again if it comes back and takes none.
-                self.stuck.remove(&aside.partition);
+                if let Some(begun) = self.begun.get_mut(&aside.partition) {
+                    begun.is_stuck = false;
+                }
                 return false;
             };
             let mark = *aside.mark.get_or_insert(*now);
@@ -156,7 +169,7 @@ impl Patience {
         moves: impl Iterator<Item = (&'a str, &'a str)>,
         now: Instant,
     ) -> Option<Instant> {
-        let begun = moves.map(|(partition, to)| (partition.to_owned(), (to.to_owned(), now)));
+        let begun = moves.map(|(partition, to)| (partition.to_owned(), Begun::new(to, now)));
         let before = self.begun.len();
         self.begun.extend(begun);
         (self.begun.len() > before).then_some(now)
@@ -175,16 +188,14 @@ impl Patience {
             let is_aside = |worker: &str| self.aside.contains_key(worker);
             let begun = self.begun.get(each.partition);
             // A worker that has vanished takes nothing, and its time is the grace.
-            let (Some((_, since)), Some((_, shown))) = (begun, self.shown.get(each.to)) else {
+            let (Some(begun), Some((_, shown))) = (begun, self.shown.get(each.to)) else {
                 continue;
             };
-            if self.is_stuck(each.partition)
-                || is_aside(each.to)
-                || each.owner.is_some_and(is_aside)
-            {
+            if begun.is_stuck || is_aside(each.to) || each.owner.is_some_and(is_aside) {
                 continue;
             }
-            let ends = (*shown.max(since) + limit).min(*since + limit.saturating_mul(AT_MOST));
+            let since = begun.since;
+            let ends = (since.max(*shown) + limit).min(since + limit.saturating_mul(AT_MOST));
             if ends <= now {
                 late.push(Late {
                     partition: each.partition.to_owned(),
@@ -200,7 +211,9 @@ impl Patience {
     /// Sets the worker aside that holds up a move: by the workers in the queue of the partition's
     /// lock, the first of which has the lock. Returns it.
     pub(crate) fn blame(&mut self, late: &Late, queue: &[String]) -> Option<(String, Fault)> {
-        self.stuck.insert(late.partition.clone());
+        if let Some(begun) = self.begun.get_mut(&late.partition) {
+            begun.is_stuck = true;
+        }
         let first = queue.first().filter(|_| queue.contains(&late.to));
         let (worker, fault) = match first {
             Some(first) if *first != late.to => (first, Fault::GivesNone),

@@ -131,6 +131,23 @@ fn worker_that_takes_none_is_set_aside_though_it_vanishes_again_and_again() {
     assert_eq!(word(&planner.next(&view, now), "a", "p"), Some(OWN));
 }
 
+#[test]
+fn next_worker_that_takes_the_partition_not_either_is_set_aside_too() {
+    let plans: [Words<'_>; 3] = [("a", &[]), ("b", &[("p", OWN)]), ("c", &[])];
+    let (mut planner, mut view, mut now) = (Planner::default(), view(&plans, &[]), Instant::now());
+    let mut aside = Vec::new();
+    for _ in 0..130 {
+        let next = planner.next(&view, now);
+        let blamed = next
+            .late
+            .iter()
+            .filter_map(|late| planner.patience.blame(late, &[]));
+        aside.extend(blamed.map(|(worker, _)| worker));
+        (view.plans, now) = (next.plans, now + Duration::from_secs(1));
+    }
+    assert_eq!(aside, ["b", "a"]);
+}
+
 /// It may vanish between the look at the queue and the next plan.
 #[test]
 fn move_is_late_again_if_the_worker_that_was_set_aside_has_come_back() {
