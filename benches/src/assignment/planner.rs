@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use zookeeper_recipes_assignment::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+use zookeeper_recipes_assignment::{Plan, PlannedPartition, PlannedWorker, plan};
 use zookeeper_recipes_benches::report::Table;
 
 type Partitions = BTreeMap<String, PlannedPartition>;
@@ -108,12 +108,12 @@ fn there(count: usize, worker: &dyn Fn(usize) -> PlannedWorker) -> Workers {
 
 /// The plan after the workers `before` have become the workers `after`.
 fn row(what: &'static str, partitions: &Partitions, before: &Workers, after: &Workers) -> Planned {
-    let present = plan(partitions, before, &Plan::new(), Moves::Allowed);
+    let present = plan(partitions, before, &Plan::new());
     let mut took = Duration::MAX;
     let mut next = Plan::new();
     for _ in 0..TIMES {
         let began = Instant::now();
-        next = plan(partitions, after, &present, Moves::Allowed);
+        next = plan(partitions, after, &present);
         took = took.min(began.elapsed());
     }
     let moves = next

@@ -7,7 +7,6 @@ use zookeeper_recipes_group::{Group, GroupOptions};
 
 use crate::events::Reporter;
 use crate::layout::Layout;
-use crate::member::MemberData;
 use crate::options::AssignmentOptions;
 use crate::partitions::Partitions;
 
@@ -35,35 +34,7 @@ const LONGEST_ID: usize = 200;
 /// A plan, and what a worker owns, is in pieces of about 4 KiB: `<worker>`, `<worker>#1` and so on. A
 /// change writes, and its readers read, only the pieces that it changes.
 ///
-/// # Example
-///
-/// ```
-/// use std::convert::Infallible;
-/// use zookeeper_recipes_assignment::{
-///     Assignment, AssignmentOperator, Partition, Partitions, Session,
-/// };
-///
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
-/// let queues = Partitions::numbered(4);
-/// let assignment = Assignment::new(&session, "/app/queues", queues, "worker-7")?;
-/// let mut routing = AssignmentOperator::new(&session, "/app/queues")?.routing().await?;
-///
-/// // Until each partition is owned.
-/// let shutdown = async move {
-///     let all = routing.wait_for(|routing| routing.len() == 4).await;
-///     assert_eq!(all.expect("open")["3"].worker, "worker-7");
-/// };
-/// let work = async |owned: Partition| -> Result<(), Infallible> {
-///     println!("partition {} with token {}", owned.id(), owned.fencing_token());
-///     owned.draining().await;
-///     Ok(())
-/// };
-/// assignment.run(shutdown, work).await?;
-/// # Ok(())
-/// # }
-/// ```
+/// The [crate](crate) has an example.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub(crate) session: Session,
@@ -144,13 +115,5 @@ impl Assignment {
     /// The path of the assignment.
     pub fn path(&self) -> &NodePath {
         &self.layout.base
-    }
-
-    pub(crate) fn member(&self) -> MemberData {
-        MemberData {
-            address: self.options.address.clone(),
-            capacity: self.options.capacity,
-            zone: self.options.zone.clone(),
-        }
     }
 }

@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, FencingToken, LossReason, NodePath};
 
 use crate::next_plans::Move;
 use crate::patience::Fault;
-use crate::pieces::Unreadable;
 use crate::retry::may_pass;
 
 /// The target of all events, as in the other crates.
@@ -59,18 +57,19 @@ pub(crate) struct Reporter {
 
 /// An event at this level, with the path of the assignment and the worker that reports it.
 macro_rules! report {
-    ($reporter:ident, $level:ident, $text:literal, $($fields:tt)*) => {{
+    ($reporter:expr, $level:ident, $text:literal $(, $($fields:tt)*)?) => {{
         let (path, by) = (&$reporter.path, &$reporter.worker);
-        tracing::$level!(target: TARGET, %path, worker = %by, $($fields)*, $text);
+        tracing::$level!(target: $crate::events::TARGET, %path, worker = %by, $($($fields)*,)? $text);
     }};
 }
+pub(crate) use report;
 
 impl Reporter {
     /// The leader has written plans by which these partitions move.
     pub(crate) fn planned(&self, moves: &[Move], deferred: usize) {
         let path = &self.path;
         for each in moves {
-            let (partition, to, reason) = (&each.partition, &each.to, each.reason.word());
+            let (partition, to, reason) = (&each.partition, &each.to, each.reason);
             let from = each.from.as_deref().unwrap_or_default();
             tracing::info!(target: TARGET, %path, partition, from, to, reason, "partition moves");
             count(MOVES, &self.name, reason);
@@ -85,37 +84,16 @@ impl Reporter {
         tracing::warn!(target: TARGET, %path, worker, partition, reason, "worker set aside");
     }
 
-    /// A worker that was set aside has shown progress, or is another one now.
-    pub(crate) fn back(&self, worker: &str) {
-        let path = &self.path;
-        tracing::info!(target: TARGET, %path, worker, "worker set aside no longer");
-    }
-
-    /// The worker has opened a further session for its locks, and has so many now.
-    pub(crate) fn further_session(&self, sessions: usize) {
-        report!(self, info, "further session", sessions);
-    }
-
     /// `owns` is the number of partitions that the worker owns now.
     pub(crate) fn owned(&self, partition: &str, token: FencingToken, owns: usize) {
-        report!(
-            self,
-            debug,
-            "partition owned",
-            partition,
-            token = token.get()
-        );
+        let token = token.get();
+        report!(self, debug, "partition owned", partition, token);
         gauge(OWNED, &self.name, owns);
     }
 
     pub(crate) fn draining(&self, partition: &str, why: Release) {
-        report!(
-            self,
-            debug,
-            "partition draining",
-            partition,
-            reason = why.word()
-        );
+        let reason = why.word();
+        report!(self, debug, "partition draining", partition, reason);
     }
 
     /// `owns` is the number of partitions that the worker owns now.
@@ -134,61 +112,11 @@ impl Reporter {
         }
     }
 
-    /// The work did not end in time, and was dropped.
-    pub(crate) fn dropped(&self, partition: &str, after: Duration) {
-        report!(self, warn, "work dropped", partition, ?after);
-    }
-
-    /// The work has not ended yet, and there is no limit.
-    pub(crate) fn still_draining(&self, partition: &str, waited: Duration) {
-        report!(self, warn, "work does not end", partition, ?waited);
-    }
-
     pub(crate) fn not_acquired(&self, partition: &str, error: &Error) {
         match may_pass(error) {
             true => report!(self, debug, "acquiring the partition again", partition, %error),
             false => report!(self, warn, "partition not acquired", partition, %error),
         }
-    }
-
-    pub(crate) fn not_released(&self, partition: &str, error: &Error) {
-        report!(self, debug, "partition lost before its release", partition, %error);
-    }
-
-    pub(crate) fn no_plan(&self) {
-        tracing::debug!(target: TARGET, path = %self.path, worker = %self.worker, "no plan");
-    }
-
-    pub(crate) fn plan_unreadable(&self, znode: &str, problem: &Unreadable) {
-        report!(self, warn, "plan not read", znode, %problem);
-    }
-
-    /// The record of the partitions cannot be read, so nothing is planned.
-    pub(crate) fn record_unreadable(&self, znode: &str, problem: &Unreadable) {
-        let remedy = "set_partitions writes the record anew";
-        report!(self, warn, "partitions not read", znode, %problem, remedy);
-    }
-
-    /// Other partitions are recorded than those that this worker was made with.
-    pub(crate) fn other_partitions(&self, recorded: usize, given: usize) {
-        let remedy = "set_partitions replaces the recorded ones";
-        report!(
-            self,
-            warn,
-            "other partitions are recorded",
-            recorded,
-            given,
-            remedy
-        );
-    }
-
-    /// The leader cannot plan, and resigns.
-    pub(crate) fn not_planned(&self, error: &Error) {
-        report!(self, warn, "not planned", %error);
-    }
-
-    pub(crate) fn planning_again(&self, error: &Error) {
-        report!(self, debug, "planning again", %error);
     }
 }
 

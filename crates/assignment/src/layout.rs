@@ -1,11 +1,11 @@
 //! The znodes of an assignment.
 
-use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{
-    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, Session,
-};
+use std::sync::Arc;
 
-use crate::retry::may_pass;
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Acl, CreateMode, Error, InvalidInput, NodePath, Refusal, Session};
+
+use crate::retry::repeat;
 
 /// The paths of an assignment.
 #[derive(Clone, Debug)]
@@ -84,35 +84,21 @@ pub(crate) async fn create_directory(
     path: &NodePath,
     acl: &[Acl],
 ) -> Result<(), Error> {
-    let mut backoff = Backoff::default();
-    loop {
-        let server = session.server(path).await?;
-        let Err(error) = create(&*server, path, acl).await else {
-            return Ok(());
-        };
-        if !may_pass(&error) {
-            return Err(error);
-        }
-        drop(server);
-        backoff.wait().await;
-    }
-}
-
-async fn create(server: &dyn ServerSession, path: &NodePath, acl: &[Acl]) -> Result<(), Error> {
-    let mut missing = vec![path.clone()];
-    while let Some(next) = missing.last() {
-        let created = server.create(next.as_str(), b"", CreateMode::Persistent, acl);
-        match created.await {
-            Err(error) if error.is(Refusal::NoNode) && next.parent().is_some() => {
-                missing.extend(next.parent());
-                continue;
+    let create = async |server: Arc<dyn ServerSession>| {
+        let mut missing = vec![path.clone()];
+        while let Some(next) = missing.last() {
+            let created = server.create(next.as_str(), b"", CreateMode::Persistent, acl);
+            match created.await {
+                Err(error) if error.is(Refusal::NoNode) && next.parent().is_some() => {
+                    missing.extend(next.parent());
+                }
+                Err(error) if !error.is(Refusal::NodeExists) => {
+                    return Err(Error::at_create(next.as_str(), server.id(), error));
+                }
+                _ => drop(missing.pop()),
             }
-            Err(error) if !error.is(Refusal::NodeExists) => {
-                return Err(Error::at_create(next.as_str(), server.id(), error));
-            }
-            _ => {}
         }
-        missing.pop();
-    }
-    Ok(())
+        Ok(Some(()))
+    };
+    repeat(session, path, create).await
 }

@@ -10,13 +10,14 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::Operation;
-use zookeeper_recipes_core::{Backoff, Error, Refusal, ServerError};
+use zookeeper_recipes_core::{Backoff, Error, Refusal};
 use zookeeper_recipes_election::Term;
 use zookeeper_recipes_group::GroupState;
 use zookeeper_recipes_lock::ExclusiveLock;
 
 use crate::assignment::Assignment;
 use crate::children::{Children, read_children};
+use crate::events::{TARGET, report};
 use crate::kept::keep;
 use crate::next_plans::Next;
 use crate::patience::Late;
@@ -61,21 +62,6 @@ struct Desk {
     unreadable: Option<Recorded>,
 }
 
-/// What must happen before the next look, and when.
-struct Wait {
-    rest: Duration,
-    /// When the next look is due without a change. `None` if it needs one.
-    ends: Option<Instant>,
-}
-
-/// Why a look at the state led to no plan.
-enum NoPlan {
-    /// The plans must be read again.
-    Again(Error),
-    /// This worker cannot plan.
-    Resign(Error),
-}
-
 impl Assignment {
     /// Plans until the leadership is lost. Returns if another worker should try.
     pub(crate) async fn lead(&self, term: Term) -> Result<(), Error> {
@@ -94,24 +80,22 @@ impl Assignment {
         };
         let mut backoff = Backoff::default();
         loop {
-            let wait = match self.plan(&term, &mut desk).await {
+            let (rest, ends) = match self.plan(&term, &mut desk).await {
                 Ok(wait) => wait,
-                Err(NoPlan::Again(error)) => {
-                    self.reporter.planning_again(&error);
+                Err(error) if may_plan_again(&error) => {
+                    report!(self.reporter, debug, "planning again", %error);
                     desk.plans = None;
                     backoff.wait().await;
                     continue;
                 }
-                Err(NoPlan::Resign(error)) => {
-                    self.reporter.not_planned(&error);
+                Err(error) => {
+                    report!(self.reporter, warn, "not planned", %error);
                     return Ok(());
                 }
             };
             backoff = Backoff::default();
-            sleep(wait.rest).await;
-            let left = wait
-                .ends
-                .map(|end| end.saturating_duration_since(Instant::now()));
+            sleep(rest).await;
+            let left = ends.map(|end| end.saturating_duration_since(Instant::now()));
             match timeout(left.unwrap_or(Duration::MAX), desk.changed()).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
@@ -121,26 +105,21 @@ impl Assignment {
         }
     }
 
-    /// Looks at the state, and writes the plans that follow from it.
-    async fn plan(&self, term: &Term, desk: &mut Desk) -> Result<Wait, NoPlan> {
+    /// Looks at the state, and writes the plans that follow from it. Returns how long the leader
+    /// rests before the next look, and when that look is due without a change.
+    async fn plan(
+        &self,
+        term: &Term,
+        desk: &mut Desk,
+    ) -> Result<(Duration, Option<Instant>), Error> {
         if desk.plans.is_none() {
             desk.plans = Some(self.read().await?);
         }
         let Some((operations, next)) = self.look(desk).await else {
-            let (rest, ends) = (INTERVAL, None);
-            return Ok(Wait { rest, ends });
+            return Ok((INTERVAL, None));
         };
         let has_written = !operations.is_empty();
-        let written = plans::write(term, operations).await;
-        let took = written.map_err(|error| match error {
-            Error::OutcomeUnknown { .. } => NoPlan::Again(error),
-            Error::Refused {
-                refusal:
-                    Refusal::NoNode | Refusal::NodeExists | Refusal::Throttled | Refusal::ReadOnly,
-                ..
-            } => NoPlan::Again(error),
-            error => NoPlan::Resign(error),
-        })?;
+        let took = plans::write(term, operations).await?;
         let session_timeout = self.session.timeout().unwrap_or(Duration::MAX);
         let window = &mut desk.planner.window;
         window.written(next.deferred, took, session_timeout);
@@ -148,21 +127,16 @@ impl Assignment {
             self.reporter.planned(&next.moves, next.deferred);
         }
         for worker in &next.back {
-            self.reporter.back(worker);
+            let path = &self.layout.base;
+            tracing::info!(target: TARGET, %path, worker, "worker set aside no longer");
         }
         let has_blamed = self.blame(&next.late, &mut desk.planner).await;
         let now = Instant::now();
         let again = (next.unsettled > 0).then(|| now.checked_add(session_timeout));
         let at_once = has_blamed.then_some(now);
-        Ok(Wait {
-            rest: rest(desk.took, next.deferred > 0 || has_blamed),
-            ends: next
-                .ends
-                .into_iter()
-                .chain(again.flatten())
-                .chain(at_once)
-                .min(),
-        })
+        let ends = next.ends.into_iter().chain(again.flatten()).chain(at_once);
+        let rest = rest(desk.took, next.deferred > 0 || has_blamed);
+        Ok((rest, ends.min()))
     }
 
     /// Finds out why moves are late. Returns true if the plans should change because of that.
@@ -195,7 +169,7 @@ impl Assignment {
     async fn look(&self, desk: &mut Desk) -> Option<(Vec<Operation>, Next)> {
         let members = desk.workers.borrow_and_update().clone();
         let read = desk.state.borrow_and_update().clone()?;
-        let Recorded::Partitions(partitions) = read.1.clone() else {
+        let Recorded::Found(partitions) = read.1.clone() else {
             self.report_record(&read.1, desk);
             return None;
         };
@@ -231,32 +205,35 @@ impl Assignment {
 
     /// Reports a record that cannot be read, once. The plans stay as they are meanwhile.
     fn report_record(&self, recorded: &Recorded, desk: &mut Desk) {
-        if let Recorded::Unreadable(path, problem) = recorded {
+        if let Recorded::Unreadable(znode, problem) = recorded {
             if desk.unreadable.replace(recorded.clone()).as_ref() != Some(recorded) {
-                self.reporter.record_unreadable(path, problem);
+                let remedy = "set_partitions writes the record anew";
+                report!(self.reporter, warn, "partitions not read", znode, %problem, remedy);
             }
         }
     }
 
-    async fn read(&self) -> Result<Plans, NoPlan> {
+    async fn read(&self) -> Result<Plans, Error> {
         let directory = &self.layout.plan;
-        let server = self.session.server(directory).await;
-        let server = server.map_err(NoPlan::Resign)?;
-        let error = match read_children(&*server, directory).await {
-            Ok(children) => return Plans::new(directory, &children).map_err(NoPlan::Resign),
-            Err(error) => error,
-        };
-        let is_missing = error.is(Refusal::NoNode);
-        let is_refused = matches!(error, ServerError::Refused(_));
-        let error = Error::at(directory.as_str(), server.id(), error);
-        if is_missing {
+        let server = self.session.server(directory).await?;
+        let children = read_children(&*server, directory).await;
+        if matches!(&children, Err(error) if error.is(Refusal::NoNode)) {
             // The servers have lost their data since this worker has started.
-            self.begin().await.map_err(NoPlan::Resign)?;
+            self.begin().await?;
         }
-        Err(match is_refused && !is_missing {
-            true => NoPlan::Resign(error),
-            false => NoPlan::Again(error),
-        })
+        let failed = |error| Error::at(directory.as_str(), server.id(), error);
+        Plans::new(directory, &children.map_err(failed)?)
+    }
+}
+
+/// True if the leader reads the plans again after this error. Otherwise it resigns.
+fn may_plan_again(error: &Error) -> bool {
+    use Refusal::{NoNode, NodeExists, ReadOnly, Throttled};
+    match error {
+        Error::Refused { refusal, .. } => {
+            matches!(refusal, NoNode | NodeExists | Throttled | ReadOnly)
+        }
+        error => matches!(error, Error::OutcomeUnknown { .. }),
     }
 }
 

@@ -88,9 +88,9 @@
 //!
 //! # What it promises
 //!
-//! * Never two owners: [`Partition::is_held`] says no before another worker can own the partition,
-//!   as for every [hold](common::Hold). It rests on the lock of the partition alone. Two leaders,
-//!   an old plan or no plan make partitions wait or move, and give none two owners.
+//! * Never two owners: [`Partition::is_held`] returns false before another worker can own the
+//!   partition, as for every [hold](common::Hold). This rests on the lock of the partition alone.
+//!   With two leaders, an old plan or no plan, partitions wait or move, and none has two owners.
 //! * Each later owner of a partition has a larger [fencing token](Partition::fencing_token).
 //! * A worker that leaves moves only its own partitions. A worker that comes takes only its share.
 //!   In a rolling restart each partition moves away and back; within a
@@ -120,8 +120,9 @@
 //! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
 //!   that dies between two of them leaves a plan of which a part is old, and the next leader
 //!   completes it.
-//! * If somebody writes into the record of what a worker owns, the leader plans by that until the
-//!   worker's next change or reconnect. The locks still let no two own a partition.
+//! * A worker does not watch the record of what it owns, because exclusion rests on the locks and
+//!   not on this record. If another program writes there, the leader plans by that, and may set a
+//!   healthy worker aside, until the worker writes the record again or reconnects.
 //!
 //! # Limits
 //!
@@ -205,7 +206,7 @@ pub use options::AssignmentOptions;
 pub use owned::{Owner, Routing};
 pub use partition::Partition;
 pub use partitions::Partitions;
-pub use plan::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+pub use plan::{Plan, PlannedPartition, PlannedWorker, plan};
 pub use status::{AssignmentStatus, PartitionStatus, WorkerStatus};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]

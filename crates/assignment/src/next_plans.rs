@@ -77,30 +77,8 @@ pub(crate) struct Move {
     pub(crate) partition: String,
     pub(crate) from: Option<String>,
     pub(crate) to: String,
-    pub(crate) reason: Reason,
-}
-
-/// Why a partition gets another worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// No worker of the plan is there.
-    Unowned,
-    /// An operator has pinned the partition.
-    Pinned,
-    /// An operator drains its worker.
-    Drained,
-    Balance,
-}
-
-impl Reason {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Reason::Unowned => "unowned",
-            Reason::Pinned => "pinned",
-            Reason::Drained => "drained",
-            Reason::Balance => "balance",
-        }
-    }
+    /// A word for the event and for the metric.
+    pub(crate) reason: &'static str,
 }
 
 /// The target that a leader works towards. It stays until what it follows from changes.
@@ -108,6 +86,7 @@ impl Reason {
 pub(crate) struct Goal {
     input: Input,
     aside: BTreeMap<String, Aside>,
+    trials: BTreeMap<u32, Place>,
     target: Target,
     /// When each partition moves: the place in the order of the steps.
     turns: Vec<u32>,
@@ -116,8 +95,9 @@ pub(crate) struct Goal {
 /// A partition, as a look at the state finds it. Workers are numbers.
 #[derive(Debug, Default)]
 struct Found {
-    /// Who owns it, and by which token.
-    owner: Option<(Place, i64)>,
+    owner: Option<Place>,
+    /// The token of its owner.
+    token: i64,
     /// The workers whose plans name it, and whether as the owner.
     named: Vec<(Place, bool)>,
     /// The worker that it is planned with, of those that are there or are awaited.
@@ -132,17 +112,20 @@ pub(crate) struct Look<'a> {
     found: Vec<Found>,
     /// The members that are set aside.
     aside: BTreeMap<Place, Fault>,
+    /// The one partition that each worker which took none may take, to show progress.
+    trials: BTreeMap<u32, Place>,
 }
 
 impl Goal {
     /// Computes the target anew if what it follows from has changed.
     pub(crate) fn follow(&mut self, look: &Look<'_>, patience: &Patience) {
         let is_same = self.input == look.view.input && self.aside == *patience.aside();
-        if is_same && !self.turns.is_empty() && !look.lacks_a_trial(&self.target) {
+        if is_same && self.trials == look.trials && !self.turns.is_empty() {
             return;
         }
         self.input = look.view.input.clone();
         self.aside = patience.aside().clone();
+        self.trials = look.trials.clone();
         self.target = look.target();
         self.turns = vec![u32::MAX; look.found.len()];
         for (turn, step) in (0..).zip(&self.target.steps) {
@@ -178,7 +161,8 @@ impl<'a> Look<'a> {
         }
         for (partition, (worker, token)) in &view.owned {
             if let Some(partition) = partitions.get(partition) {
-                found[partition as usize].owner = Some((number(worker), *token));
+                let found = &mut found[partition as usize];
+                (found.owner, found.token) = (Some(number(worker)), *token);
             }
         }
         let mut look = Look {
@@ -187,6 +171,7 @@ impl<'a> Look<'a> {
             members,
             found,
             aside: BTreeMap::new(),
+            trials: BTreeMap::new(),
         };
         for partition in 0..look.found.len() {
             look.found[partition].present = look.present(&look.found[partition]);
@@ -200,23 +185,18 @@ impl<'a> Look<'a> {
 
     /// The worker that the partition is planned with, of those that are there or are awaited.
     fn present(&self, found: &Found) -> Option<Place> {
+        let awaited = &self.view.input.awaited;
         let counts = |worker: &Place| {
-            self.is_there(*worker)
-                || self
-                    .view
-                    .input
-                    .awaited
-                    .contains(self.workers[*worker as usize])
+            self.is_there(*worker) || awaited.contains(self.workers[*worker as usize])
         };
-        let owner = found.owner.map(|(worker, _)| worker);
         let owns = found.named.iter().filter(|(_, owns)| *owns);
         let mut planned = owns.map(|(worker, _)| *worker).filter(counts);
         // Two workers are planned if a leader has died between two writes.
         let first = planned.clone().next();
-        let planned = planned.find(|it| Some(*it) == owner).or(first);
+        let planned = planned.find(|it| Some(*it) == found.owner).or(first);
         // A worker that has vanished before the end of a move is not awaited: its partition has an
         // owner, which keeps it.
-        let owner = owner.filter(|it| self.is_there(*it));
+        let owner = found.owner.filter(|it| self.is_there(*it));
         planned
             .filter(|it| self.is_there(*it))
             .or(owner)
@@ -229,10 +209,9 @@ impl<'a> Look<'a> {
         let names = self.view.input.partitions.keys();
         let moves = names.zip(&self.found).filter_map(|(partition, found)| {
             let to = found.present?;
-            let owner = found.owner.map(|(worker, _)| worker);
-            (owner != Some(to)).then(|| UnderWay {
+            (found.owner != Some(to)).then(|| UnderWay {
                 partition,
-                owner: owner.map(|it| self.workers[it as usize]),
+                owner: found.owner.map(|it| self.workers[it as usize]),
                 to: self.workers[to as usize],
             })
         });
@@ -240,19 +219,15 @@ impl<'a> Look<'a> {
     }
 
     pub(crate) fn progress(&self) -> BTreeMap<&'a str, Progress> {
-        let member = |worker: &&'a str| {
-            let member = self.view.tokens.get(*worker).copied();
-            let progress = Progress {
-                member: member.unwrap_or_default(),
-                newest: 0,
-            };
-            (*worker, progress)
-        };
-        let members = self.workers[..self.members as usize].iter();
-        let mut progress: BTreeMap<&str, Progress> = members.map(member).collect();
-        for (worker, token) in self.found.iter().filter_map(|found| found.owner) {
-            if let Some(progress) = progress.get_mut(self.workers[worker as usize]) {
-                progress.newest = progress.newest.max(token);
+        let mut progress: BTreeMap<&str, Progress> = BTreeMap::new();
+        for member in &self.workers[..self.members as usize] {
+            let token = self.view.tokens.get(*member).copied();
+            progress.entry(member).or_default().member = token.unwrap_or_default();
+        }
+        for found in &self.found {
+            let owner = found.owner.map(|it| self.workers[it as usize]);
+            if let Some(progress) = owner.and_then(|owner| progress.get_mut(owner)) {
+                progress.newest = progress.newest.max(found.token);
             }
         }
         progress
@@ -270,76 +245,56 @@ impl<'a> Look<'a> {
         if workers.any(|(worker, place)| !worker.drained && !aside.contains_key(&place)) {
             self.aside = aside;
         }
+        let takes_none = self.aside.iter().filter(|it| *it.1 == Fault::TakesNone);
+        for (place, _) in takes_none {
+            let trial = self.trial(*place);
+            self.trials.extend(trial.map(|number| (number, *place)));
+        }
     }
 
     fn is_aside(&self, worker: Option<Place>) -> bool {
         worker.is_some_and(|worker| self.aside.contains_key(&worker))
     }
 
-    /// The one partition that each worker which took none may take, to show progress. Its owner is
-    /// there, and keeps it until then.
-    fn trials(&self) -> BTreeMap<u32, Place> {
-        let mut trials: BTreeMap<Place, u32> = BTreeMap::new();
-        let takes_none = |place: &Place| self.aside.get(place) == Some(&Fault::TakesNone);
-        for (number, found) in (0..).zip(&self.found) {
-            let to = found.present.filter(takes_none);
-            if let Some(to) = to.filter(|to| self.lends(found, *to)) {
-                trials.entry(to).or_insert(number);
-            }
-        }
-        for place in self.aside.keys().copied().filter(takes_none) {
-            if !trials.contains_key(&place) {
-                let trial = self.new_trial(place, &trials);
-                trials.extend(trial.map(|number| (place, number)));
-            }
-        }
-        let by_partition = trials.into_iter();
-        by_partition
-            .map(|(place, number)| (number, place))
-            .collect()
-    }
-
-    /// Any partition, rather than that the worker is never tried. Preferably one that may stay.
-    fn new_trial(&self, place: Place, trials: &BTreeMap<Place, u32>) -> Option<u32> {
-        let worker = self.worker(place).filter(|worker| !worker.drained)?;
+    /// The partition that a worker may take to show progress: one that it is planned with, or any
+    /// other, preferably one that may stay. Its owner is there, and keeps it until then.
+    fn trial(&self, place: Place) -> Option<u32> {
         let about = self.view.input.partitions.iter();
-        let others = about.zip(&self.found).zip(0..);
-        let settled = others.filter(|((_, found), number)| {
-            let is_settled = found.present == found.owner.map(|(owner, _)| owner);
-            let is_tried = trials.values().any(|it| it == number);
-            !self.view.input.frozen && is_settled && !is_tried && self.lends(found, place)
+        let may_try = about.zip(&self.found).zip(0_u32..);
+        let may_try = may_try.filter_map(|(((name, about), found), number)| {
+            let lends = self.lends(found, place) && !self.trials.contains_key(&number);
+            let rank = self.rank_of_trial(place, name, about, found);
+            Some((rank.filter(|_| lends)?, number))
         });
-        let (_, number) = settled.min_by_key(|(((name, about), _), _)| {
-            let is_in_zone = about.zone.is_none() || about.zone == worker.zone;
-            match self.view.input.pins.get(*name) {
-                Some(pin) => (*pin != self.workers[place as usize], false),
-                None => (!is_in_zone, true),
-            }
-        })?;
-        Some(number)
+        may_try.min().map(|(_, number)| number)
     }
 
-    /// True if a worker that took none has no partition to take, and now there is one.
-    fn lacks_a_trial(&self, target: &Target) -> bool {
-        let mut aside = self.aside.iter();
-        aside.any(|(place, fault)| {
-            let mut places = target.places.iter().zip(&self.found);
-            let is_tried = |(to, found): (&Option<Place>, &Found)| {
-                *to == Some(*place) && found.owner.is_none_or(|(owner, _)| owner != *place)
-            };
-            *fault == Fault::TakesNone
-                && !places.any(is_tried)
-                && self.new_trial(*place, &BTreeMap::new()).is_some()
-        })
+    fn rank_of_trial(
+        &self,
+        place: Place,
+        name: &str,
+        about: &PlannedPartition,
+        found: &Found,
+    ) -> Option<(bool, bool, bool)> {
+        if found.present == Some(place) {
+            return Some((false, false, false));
+        }
+        let worker = self.worker(place).filter(|worker| !worker.drained)?;
+        let is_in_zone = about.zone.is_none() || about.zone == worker.zone;
+        let rank = match self.view.input.pins.get(name) {
+            Some(pin) => (true, *pin != self.workers[place as usize], false),
+            None => (true, !is_in_zone, true),
+        };
+        let is_settled = found.present == found.owner;
+        (is_settled && !self.view.input.frozen).then_some(rank)
     }
 
     /// True if the owner of the partition keeps it until the other worker takes it.
     fn lends(&self, found: &Found, to: Place) -> bool {
-        let owner = found.owner.map(|(owner, _)| owner);
-        let owner = owner.filter(|it| *it != to && !self.is_aside(Some(*it)));
-        owner
-            .and_then(|it| self.worker(it))
-            .is_some_and(|it| !it.drained)
+        found.owner.is_some_and(|owner| {
+            let worker = self.worker(owner);
+            owner != to && !self.is_aside(Some(owner)) && worker.is_some_and(|it| !it.drained)
+        })
     }
 
     fn worker(&self, place: Place) -> Option<&'a PlannedWorker> {
@@ -347,16 +302,13 @@ impl<'a> Look<'a> {
     }
 
     /// Where the balance takes a partition to be.
-    fn place(&self, number: u32, trials: &BTreeMap<u32, Place>) -> Option<Place> {
+    fn place(&self, number: u32) -> Option<Place> {
         let found = &self.found[number as usize];
-        let owner = found.owner.map(|(owner, _)| owner);
-        if let Some(trial) = trials.get(&number) {
-            return Some(*trial);
-        }
         match found.present {
+            _ if self.trials.contains_key(&number) => self.trials.get(&number).copied(),
             // What it should take and does not goes back or elsewhere.
-            Some(to) if self.is_aside(Some(to)) && owner != Some(to) => {
-                owner.filter(|it| self.is_there(*it))
+            to if self.is_aside(to) && found.owner != to => {
+                found.owner.filter(|it| self.is_there(*it))
             }
             present => present,
         }
@@ -372,26 +324,22 @@ impl<'a> Look<'a> {
             ..worker.candidate(&mut zones)
         });
         let candidates: Vec<Candidate> = candidates.collect();
-        let trials = self.trials();
         let members = Numbers::new(self.workers[..self.members as usize].iter().copied());
         let (mut items, mut numbers) = (Vec::new(), Vec::new());
         for (number, (name, about)) in (0_u32..).zip(&*self.view.input.partitions) {
-            let Found { owner, present, .. } = &self.found[number as usize];
-            if present.is_some_and(|it| !self.is_there(it)) {
+            let found = &self.found[number as usize];
+            if found.present.is_some_and(|it| !self.is_there(it)) {
                 continue;
             }
             // Of a worker's partitions, one that it does not own yet moves first, and then the one
             // that it has owned for the shortest time. So a worker that comes back gets what it had.
-            let token = owner.filter(|(owner, _)| Some(*owner) == *present);
-            let rank = token.map_or(u64::MAX, |(_, token)| token.unsigned_abs());
-            let pin = self
-                .view
-                .input
-                .pins
-                .get(name)
-                .and_then(|it| members.get(it));
-            let at = self.place(number, &trials);
-            items.push(about.item(&mut zones, pin, at, rank));
+            let rank = match found.owner.is_some() && found.owner == found.present {
+                true => found.token.unsigned_abs(),
+                false => u64::MAX,
+            };
+            let pin = self.view.input.pins.get(name);
+            let pin = pin.and_then(|it| members.get(it));
+            items.push(about.item(&mut zones, pin, self.place(number), rank));
             numbers.push(number);
         }
         let target = target(&candidates, &items, self.view.input.frozen);
@@ -408,9 +356,9 @@ impl<'a> Look<'a> {
 
     /// True if the partition is on its way to the worker that it is planned with.
     fn is_moving(&self, found: &Found) -> bool {
-        let owner = found.owner.map(|(worker, _)| worker);
         let is_given = found.named.iter().any(|(_, owns)| !owns);
-        found.present.is_some() && owner != found.present && (owner.is_some() || is_given)
+        let begins = found.owner.is_some() || is_given;
+        found.present.is_some() && found.owner != found.present && begins
     }
 
     pub(crate) fn next(&self, goal: &Goal, patience: &Patience, at_once: usize) -> Next {
@@ -427,8 +375,7 @@ impl<'a> Look<'a> {
         let mut under_way = 0;
         for (number, found) in self.found.iter().enumerate() {
             let is_moving = self.is_moving(found);
-            let owner = found.owner.map(|(owner, _)| owner);
-            let is_aside = self.is_aside(found.present) || self.is_aside(owner);
+            let is_aside = self.is_aside(found.present) || self.is_aside(found.owner);
             let counts = is_moving && !is_aside && !patience.is_stuck(names[number]);
             under_way += usize::from(counts);
             let target = goal.target.places[number];
@@ -437,7 +384,7 @@ impl<'a> Look<'a> {
                 continue;
             };
             // A move that is under way gets another end at once. A trial waits for no other move.
-            let waits = owner.is_some() && !is_moving && !self.is_aside(Some(to));
+            let waits = found.owner.is_some() && !is_moving && !self.is_aside(Some(to));
             if found.present != Some(to) && waits {
                 waiting.push((goal.turns[number], number as u32));
                 continue;
@@ -452,7 +399,7 @@ impl<'a> Look<'a> {
         for (_, number) in waiting {
             let (name, found) = (names[number as usize], &self.found[number as usize]);
             // A worker that gives none is not asked for more.
-            let begins = room > 0 && !self.is_aside(found.owner.map(|(owner, _)| owner));
+            let begins = room > 0 && !self.is_aside(found.owner);
             let to = goal.target.places[number as usize].filter(|_| begins);
             if to.is_none() {
                 next.deferred += 1;
@@ -479,11 +426,11 @@ impl<'a> Look<'a> {
             plan.lines.insert(partition.to_owned(), word.to_owned());
         };
         line(to, OWN);
-        let owner = found.owner.map(|(worker, _)| worker);
-        if owner == Some(to) {
+        if found.owner == Some(to) {
             return;
         }
-        let others = found.named.iter().map(|(worker, _)| *worker).chain(owner);
+        let named = found.named.iter().map(|(worker, _)| *worker);
+        let others = named.chain(found.owner);
         for other in others.filter(|it| *it != to && self.is_there(*it)) {
             line(other, GIVE);
         }
@@ -502,13 +449,13 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn reason(&self, partition: &str, from: Option<&String>, to: &String) -> Reason {
+    fn reason(&self, partition: &str, from: Option<&String>, to: &String) -> &'static str {
         let worker = from.and_then(|from| self.view.input.workers.get(from));
         match worker {
-            _ if self.view.input.pins.get(partition) == Some(to) => Reason::Pinned,
-            None => Reason::Unowned,
-            Some(worker) if worker.drained => Reason::Drained,
-            Some(_) => Reason::Balance,
+            _ if self.view.input.pins.get(partition) == Some(to) => "pinned",
+            None => "unowned",
+            Some(worker) if worker.drained => "drained",
+            Some(_) => "balance",
         }
     }
 }

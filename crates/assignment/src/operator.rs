@@ -1,11 +1,11 @@
 //! What an operator asks of an assignment, and what an operator sees.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use zookeeper_recipes_core::{
-    Acl, AuthId, Backoff, Error, InvalidInput, NodePath, Permission, Session,
-};
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Acl, AuthId, Error, InvalidInput, NodePath, Permission, Session};
 
 use crate::children::ChildrenOf;
 use crate::kept::{keep, known};
@@ -14,7 +14,7 @@ use crate::orders;
 use crate::owned::{Routing, owners};
 use crate::partitions::Partitions;
 use crate::recorded;
-use crate::retry::may_pass;
+use crate::retry::repeat;
 use crate::status::{AssignmentStatus, read_status, watch_status};
 
 /// A program that sees and directs the workers of an assignment, and need not be one.
@@ -234,16 +234,10 @@ impl AssignmentOperator {
     ///
     /// The call reads again in the next session.
     pub async fn status(&self) -> Result<AssignmentStatus, Error> {
-        let mut backoff = Backoff::default();
-        loop {
-            let server = self.session.server(&self.layout.base).await?;
-            match read_status(&*server, &self.layout).await {
-                Err(error) if may_pass(&error) => {}
-                read => return read,
-            }
-            drop(server);
-            backoff.wait().await;
-        }
+        let read = async |server: Arc<dyn ServerSession>| {
+            read_status(&*server, &self.layout).await.map(Some)
+        };
+        repeat(&self.session, &self.layout.base, read).await
     }
 
     /// Watches what [`status`](Self::status) reads, as [`routing`](Self::routing) does.

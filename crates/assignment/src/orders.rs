@@ -1,12 +1,14 @@
 //! How an order is given and taken back, so that no late request does it again.
 
+use std::sync::Arc;
+
 use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
+    Acl, CreateMode, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
 };
 
 use crate::layout::{Layout, create_directory};
-use crate::retry::may_pass;
+use crate::retry::repeat;
 
 /// Gives the order of this path, with its data, or takes it back if there is no data.
 ///
@@ -23,33 +25,27 @@ pub(crate) async fn write(
     path: &NodePath,
     order: Option<&[u8]>,
 ) -> Result<(), Error> {
-    let mut backoff = Backoff::default();
-    loop {
-        let server = session.server(path).await?;
-        let Err(error) = write_once(&*server, layout, acl, path, order).await else {
-            return Ok(());
-        };
-        let is_overtaken = match &error {
-            Error::Refused {
+    let write =
+        async |server: Arc<dyn ServerSession>| match write_once(&*server, layout, acl, path, order)
+            .await
+        {
+            Err(Error::Refused {
                 refusal: Refusal::NoNode,
                 ..
-            } => {
+            }) => {
                 if let Some(directory) = path.parent() {
                     create_directory(session, &directory, acl).await?;
                 }
-                true
+                Ok(None)
             }
-            Error::Refused { refusal, .. } => {
-                matches!(refusal, Refusal::NodeExists | Refusal::BadVersion)
-            }
-            _ => false,
+            // Another order came first.
+            Err(Error::Refused {
+                refusal: Refusal::NodeExists | Refusal::BadVersion,
+                ..
+            }) => Ok(None),
+            written => written.map(Some),
         };
-        if !is_overtaken && !may_pass(&error) {
-            return Err(error);
-        }
-        drop(server);
-        backoff.wait().await;
-    }
+    repeat(session, path, write).await
 }
 
 async fn write_once(

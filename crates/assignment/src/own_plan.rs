@@ -5,21 +5,12 @@ use zookeeper_recipes_core::{NodePath, ServerError};
 
 use crate::children::ChildrenOf;
 use crate::kept::Source;
-use crate::pieces::{self, Lines, Piece, Unreadable};
+use crate::pieces::{self, Lines, Piece, Record};
 
 /// The kind of record that a plan is.
 pub(crate) const PLAN: &str = "plan";
 
-/// The plan of a worker.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OwnPlan {
-    /// There is none, or a piece of it is missing.
-    #[default]
-    Missing,
-    /// The path of a piece, and why it cannot be read.
-    Unreadable(String, Unreadable),
-    Plan(Lines),
-}
+pub(crate) type OwnPlan = Record<Lines>;
 
 /// The znodes of the plan of a worker.
 pub(crate) struct PlanOf {
@@ -60,7 +51,7 @@ impl Source for PlanOf {
             }
             index += 1;
         }
-        Ok(OwnPlan::Plan(plan))
+        Ok(OwnPlan::Found(plan))
     }
 
     async fn changed(&mut self) {

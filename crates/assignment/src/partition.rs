@@ -23,7 +23,10 @@ use zookeeper_recipes_core::{FencingToken, HoldView};
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Partition {
+pub struct Partition(pub(crate) Arc<Owned>);
+
+#[derive(Debug)]
+pub(crate) struct Owned {
     pub(crate) id: Arc<str>,
     pub(crate) hold: HoldView,
     pub(crate) draining: watch::Receiver<bool>,
@@ -32,29 +35,29 @@ pub struct Partition {
 impl Partition {
     /// The name of the partition.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.0.id
     }
 
     /// The token by which a store distinguishes this owner from an older one.
     pub fn fencing_token(&self) -> FencingToken {
-        self.hold.fencing_token()
+        self.0.hold.fencing_token()
     }
 
     /// True if this worker certainly still owns the partition: see [`HoldView::is_held`]. The call
     /// sends nothing.
     pub fn is_held(&self) -> bool {
-        self.hold.is_held()
+        self.0.hold.is_held()
     }
 
     /// The view of the hold of the partition's lock: for its end, and for
     /// [guarded writes](HoldView::transaction).
     pub fn view(&self) -> HoldView {
-        self.hold.clone()
+        self.0.hold.clone()
     }
 
     /// True once the worker should give the partition away, or ends.
     pub fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        *self.0.draining.borrow()
     }
 
     /// Resolves when the work should end, because the worker gives the partition away, or ends.
@@ -66,7 +69,7 @@ impl Partition {
     ///
     /// The future may be dropped, and the method called again.
     pub async fn draining(&self) {
-        let mut draining = self.draining.clone();
+        let mut draining = self.0.draining.clone();
         // An error means that the work has been dropped.
         let _ = draining.wait_for(|draining| *draining).await;
     }

@@ -38,6 +38,17 @@ pub(crate) enum Unreadable {
     Other,
 }
 
+/// What is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Record<T> {
+    /// There is no record, or a part of it is missing.
+    #[default]
+    Missing,
+    /// The path of the part that cannot be read.
+    Unreadable(String, Unreadable),
+    Found(T),
+}
+
 impl fmt::Display for Unreadable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

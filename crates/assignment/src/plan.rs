@@ -51,16 +51,6 @@ impl Default for PlannedPartition {
 /// Which worker should own each partition. A partition without an entry has no worker.
 pub type Plan = BTreeMap<String, String>;
 
-/// Whether partitions may move away from workers that are there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Moves {
-    /// Partitions move if that improves the balance.
-    #[default]
-    Allowed,
-    /// Each partition stays with its worker, if that worker is there.
-    Frozen,
-}
-
 /// The next plan, from the present one. The same input gives the same plan.
 ///
 /// | law | |
@@ -69,7 +59,6 @@ pub enum Moves {
 /// | sticky | the next plan of a plan is that plan |
 /// | balanced | no worker has more than the least loaded worker and the tolerance, if one of its partitions is taken away. The load is the weight in proportion to the capacity. With equal weights, equal capacities and no zones, the numbers of partitions differ by at most one |
 /// | fewest moves | in that case, no balanced plan moves fewer partitions |
-/// | frozen | no partition leaves a worker that is there |
 ///
 /// The tolerance is the load of half the heaviest partition on the largest worker, and at most an
 /// eighth of the mean load.
@@ -90,20 +79,19 @@ pub enum Moves {
 /// heaviest partitions. The next plan then continues this one.
 ///
 /// ```
-/// use zookeeper_recipes_assignment::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+/// use zookeeper_recipes_assignment::{Plan, PlannedPartition, PlannedWorker, plan};
 ///
 /// let partitions = ["a", "b", "c"].map(|it| (it.to_owned(), PlannedPartition::default()));
 /// let workers = ["one", "two"].map(|it| (it.to_owned(), PlannedWorker::default()));
 /// let all_on_one = ["a", "b", "c"].map(|it| (it.to_owned(), "one".to_owned()));
 ///
-/// let next = plan(&partitions.into(), &workers.into(), &all_on_one.into(), Moves::Allowed);
+/// let next = plan(&partitions.into(), &workers.into(), &all_on_one.into());
 /// assert_eq!(next.values().filter(|worker| *worker == "one").count(), 2);
 /// ```
 pub fn plan(
     partitions: &BTreeMap<String, PlannedPartition>,
     workers: &BTreeMap<String, PlannedWorker>,
     present: &Plan,
-    moves: Moves,
 ) -> Plan {
     let numbers = Numbers::new(workers.keys().map(String::as_str));
     let mut zones = Numbers::default();
@@ -117,7 +105,7 @@ pub fn plan(
         partition.item(&mut zones, pin, at, rank)
     });
     let items: Vec<Item> = items.collect();
-    let target = target(&candidates, &items, moves == Moves::Frozen);
+    let target = target(&candidates, &items, false);
     let names: Vec<&String> = workers.keys().collect();
     let planned = partitions.keys().zip(target.places);
     planned

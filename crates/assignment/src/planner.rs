@@ -10,7 +10,7 @@ use zookeeper_recipes_group::Member;
 
 use crate::children::Children;
 use crate::layout::FREEZE;
-use crate::member::MemberData;
+use crate::member;
 use crate::next_plans::{Goal, Input, Look, Next, OWN, View};
 use crate::options::AssignmentOptions;
 use crate::owned;
@@ -112,10 +112,10 @@ fn view(members: &[Member], children: &[Children], partitions: &Partitions) -> V
     let [owned, orders, drains, pins] = children else {
         return View::default();
     };
-    let worker = |member: &Member| {
-        let is_drained = drains.contains_key(&member.name);
-        let planned = MemberData::parse(&member.data).planned(is_drained);
-        (member.name.clone(), planned)
+    let worker = |it: &Member| {
+        let (_, mut planned) = member::parse(&it.data);
+        planned.drained = drains.contains_key(&it.name);
+        (it.name.clone(), planned)
     };
     let pin = |(partition, worker): (&String, &Arc<[u8]>)| {
         let worker = String::from_utf8_lossy(worker).trim().to_owned();

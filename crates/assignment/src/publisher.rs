@@ -95,33 +95,22 @@ impl Publisher<'_> {
                 biased;
                 // The sender lives longer than this future.
                 _ = owns.changed() => {}
-                state = states.next() => self.follow(state, published).await?,
+                state = states.next() => match state {
+                    Some(SessionState::Suspended(_)) => {}
+                    _ => self.compare(published).await?,
+                },
             }
-        }
-    }
-
-    /// Follows another state of the session. Compares the pieces if a server answers again.
-    async fn follow(
-        &self,
-        state: Option<SessionState>,
-        published: &mut [Published],
-    ) -> Result<(), Error> {
-        let (directory, session) = (&self.0.layout.owned, published[0].session);
-        match state {
-            Some(SessionState::Connected(id)) if id == session => self.compare(published).await,
-            Some(SessionState::Suspended(id)) if id == session => Ok(()),
-            Some(SessionState::Ended(reason)) => {
-                let path = directory.to_string();
-                Err(Error::NoSession { path, reason })
-            }
-            _ => Err(session_over(directory, session)),
         }
     }
 
     /// Notes each piece that is another one at the server: a backup was restored, or somebody has
     /// written there.
     async fn compare(&self, published: &mut [Published]) -> Result<(), Error> {
-        let server = self.0.session.server(&self.0.layout.owned).await?;
+        let (directory, session) = (&self.0.layout.owned, published[0].session);
+        let server = self.0.session.server(directory).await?;
+        if server.id() != session {
+            return Err(session_over(directory, session));
+        }
         let paths: Vec<String> = published.iter().map(|it| it.path.to_string()).collect();
         let found = server.get_each(&paths).await;
         let found = found.map_err(|error| Error::at(&paths[0], server.id(), error))?;

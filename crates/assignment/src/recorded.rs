@@ -4,6 +4,8 @@
 //! children whose names begin with the generation in the first line. One write of the data replaces
 //! the whole record. The write checks the children, so another writer cannot have deleted them.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{
@@ -11,10 +13,9 @@ use zookeeper_recipes_core::{
     Session,
 };
 
-use crate::kept::Source;
 use crate::partitions::Partitions;
-use crate::pieces::{Unreadable, head, split_head};
-use crate::retry::may_pass;
+use crate::pieces::{Record, Unreadable, head, split_head};
+use crate::retry::repeat;
 
 const KIND: &str = "partitions";
 /// The most bytes of lines in a znode.
@@ -23,15 +24,7 @@ const FULL: usize = 32 * 1024;
 /// A record has no more parts beside its first. The longest names of all partitions need fewer.
 const MOST_PARTS: usize = 2_000;
 
-/// What the record holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Recorded {
-    #[default]
-    Nothing,
-    /// The path of the part that cannot be read.
-    Unreadable(String, Unreadable),
-    Partitions(Partitions),
-}
+pub(crate) type Recorded = Record<Partitions>;
 
 /// Reads the record of these data, and the names of its children.
 ///
@@ -43,7 +36,7 @@ async fn read_parts(
     again: bool,
 ) -> Result<Option<(Recorded, Vec<String>)>, ServerError> {
     if data.is_empty() {
-        return Ok(Some((Recorded::Nothing, Vec::new())));
+        return Ok(Some((Recorded::Missing, Vec::new())));
     }
     let unreadable = |problem| {
         let unreadable = Recorded::Unreadable(path.to_string(), problem);
@@ -74,7 +67,7 @@ async fn read_parts(
         }
     }
     let recorded = match Partitions::parse(&parts) {
-        Ok(partitions) => Recorded::Partitions(partitions),
+        Ok(partitions) => Recorded::Found(partitions),
         Err((0, problem)) => Recorded::Unreadable(path.to_string(), problem),
         Err((part, problem)) => Recorded::Unreadable(children[part - 1].clone(), problem),
     };
@@ -85,17 +78,53 @@ fn child(path: &NodePath, generation: &str, index: usize) -> String {
     format!("{path}/{generation}-{index}")
 }
 
-/// Reads the record once, with the version of its data and the names of its children.
+/// The record at one moment.
+#[derive(Default)]
+pub(crate) struct Read {
+    pub(crate) recorded: Recorded,
+    /// The version of its data.
+    version: i32,
+    /// Its other parts.
+    children: Vec<String>,
+    /// The watch of its data, if there is one.
+    pub(crate) changed: Option<Watch>,
+}
+
+/// Reads the record, with a watch of its data if `watches`.
 pub(crate) async fn read(
     server: &dyn ServerSession,
     path: &NodePath,
-) -> Result<(Recorded, i32, Vec<String>), ServerError> {
+    watches: bool,
+) -> Result<Read, ServerError> {
     let (mut backoff, mut before) = (Backoff::default(), None);
     loop {
-        let (data, stat) = server.get(path.as_str()).await?;
+        let (data, stat, changed) = match watches {
+            true => match server.get_and_watch(path.as_str()).await {
+                Err(error) if error.is(Refusal::NoNode) => {
+                    let (found, created) = server.exists_and_watch(path.as_str()).await?;
+                    if found.is_some() {
+                        continue;
+                    }
+                    return Ok(Read {
+                        changed: Some(created),
+                        ..Read::default()
+                    });
+                }
+                read => read.map(|(data, stat, changed)| (data, stat, Some(changed)))?,
+            },
+            false => {
+                let (data, stat) = server.get(path.as_str()).await?;
+                (data, stat, None)
+            }
+        };
         let again = before.replace(stat.mzxid) == Some(stat.mzxid);
         if let Some((recorded, children)) = read_parts(server, path, &data, again).await? {
-            return Ok((recorded, stat.version, children));
+            return Ok(Read {
+                recorded,
+                version: stat.version,
+                children,
+                changed,
+            });
         }
         backoff.wait().await;
     }
@@ -141,112 +170,36 @@ pub(crate) async fn record(
     acl: &[Acl],
     replaces: bool,
 ) -> Result<Partitions, Error> {
-    let mut backoff = Backoff::default();
-    loop {
-        let server = session.server(path).await?;
-        let recorded = async {
-            let found = read(&*server, path).await;
-            let (found, version, children) =
-                found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
-            match found {
-                Recorded::Unreadable(at, problem)
-                    if !replaces || matches!(problem, Unreadable::Version(_)) =>
-                {
-                    return Err(unreadable(&at, &problem));
-                }
-                // The same partitions are written again: an earlier request may be on its way.
-                Recorded::Partitions(recorded) if !replaces => return Ok(recorded),
-                _ => {}
+    let generation = session.ensemble().identity().prefix();
+    let write = async |server: Arc<dyn ServerSession>| {
+        let found = read(&*server, path, false).await;
+        let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+        match found.recorded {
+            Recorded::Unreadable(at, problem)
+                if !replaces || matches!(problem, Unreadable::Version(_)) =>
+            {
+                return Err(unreadable(&at, &problem));
             }
-            let generation = session.ensemble().identity().prefix();
-            write(&*server, path, &generation, version, partitions, acl).await?;
-            // The earlier record is not read any more. A child that remains does no harm.
-            join_all(children.iter().map(|child| server.delete(child))).await;
-            Ok(partitions.clone())
-        };
-        match recorded.await {
+            // The same partitions are written again: an earlier request may be on its way.
+            Recorded::Found(recorded) if !replaces => return Ok(Some(recorded)),
+            _ => {}
+        }
+        match write(&*server, path, &generation, found.version, partitions, acl).await {
             // Another process has replaced the record, and deleted a child.
             Err(Error::Refused {
                 refusal: Refusal::BadVersion | Refusal::NoNode,
                 ..
-            }) => {}
-            Err(error) if may_pass(&error) => {}
-            recorded => return recorded,
+            }) => return Ok(None),
+            written => written?,
         }
-        drop(server);
-        backoff.wait().await;
-    }
+        // The earlier record is not read any more. A child that remains does no harm.
+        join_all(found.children.iter().map(|child| server.delete(child))).await;
+        Ok(Some(partitions.clone()))
+    };
+    repeat(session, path, write).await
 }
 
 /// The error of a record that this program does not read.
 pub(crate) fn unreadable(path: &str, problem: &Unreadable) -> Error {
     InvalidInput::new("data of", path, problem.to_string()).into()
-}
-
-/// The record, with a watch of its data.
-pub(crate) struct RecordAt {
-    path: NodePath,
-    /// `None` if the record must be read.
-    changed: Option<Watch>,
-    recorded: Recorded,
-}
-
-impl RecordAt {
-    pub(crate) fn new(path: &NodePath) -> RecordAt {
-        RecordAt {
-            path: path.clone(),
-            changed: None,
-            recorded: Recorded::Nothing,
-        }
-    }
-
-    async fn read_again(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
-        let mut before = None;
-        loop {
-            match server.get_and_watch(self.path.as_str()).await {
-                Ok((data, stat, changed)) => {
-                    let again = before.replace(stat.mzxid) == Some(stat.mzxid);
-                    let parts = read_parts(server, &self.path, &data, again);
-                    if let Some((recorded, _)) = parts.await? {
-                        (self.recorded, self.changed) = (recorded, Some(changed));
-                        return Ok(());
-                    }
-                }
-                Err(error) if error.is(Refusal::NoNode) => {
-                    let (found, created) = server.exists_and_watch(self.path.as_str()).await?;
-                    if found.is_none() {
-                        (self.recorded, self.changed) = (Recorded::Nothing, Some(created));
-                        return Ok(());
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Source for RecordAt {
-    type Value = Recorded;
-
-    fn path(&self) -> &NodePath {
-        &self.path
-    }
-
-    fn reset(&mut self) {
-        self.changed = None;
-    }
-
-    async fn read(&mut self, server: &dyn ServerSession) -> Result<Recorded, ServerError> {
-        if self.changed.is_none() {
-            self.read_again(server).await?;
-        }
-        Ok(self.recorded.clone())
-    }
-
-    async fn changed(&mut self) {
-        if let Some(changed) = &mut self.changed {
-            changed.await;
-            self.changed = None;
-        }
-    }
 }

@@ -1,8 +1,30 @@
-//! Which errors another try may not meet.
+//! Requests that are repeated until their outcome is known.
 
-use zookeeper_recipes_core::Error;
+use std::sync::Arc;
+
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Backoff, Error, NodePath, Session};
 
 /// True if another attempt may succeed. If the session is closed, the next attempt fails for good.
 pub(crate) fn may_pass(error: &Error) -> bool {
     error.is_retryable() || matches!(error, Error::SessionOver { .. })
+}
+
+/// Repeats an attempt until it returns a value, or fails for good. `None` asks for another attempt.
+pub(crate) async fn repeat<T, F>(
+    session: &Session,
+    path: &NodePath,
+    mut attempt: impl FnMut(Arc<dyn ServerSession>) -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<Option<T>, Error>>,
+{
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt(session.server(path).await?).await {
+            Ok(Some(value)) => return Ok(value),
+            Err(error) if !may_pass(&error) => return Err(error),
+            Ok(None) | Err(_) => backoff.wait().await,
+        }
+    }
 }

@@ -1,25 +1,22 @@
 //! A worker, from its start to its end.
 
 use std::fmt;
-use std::future::pending;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join};
-use futures_util::stream::StreamExt;
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::timeout;
-use zookeeper_recipes_core::{
-    Backoff, Error, FencingToken, InvalidInput, SessionEnd, SessionState,
-};
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionEnd};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::Membership;
 
 use crate::assignment::Assignment;
 use crate::children::ChildrenOf;
+use crate::events::report;
 use crate::kept::{keep, known};
 use crate::layout::is_persistent;
+use crate::member;
 use crate::next_plans::{GIVE, OWN};
 use crate::own_plan::{OwnPlan, PlanOf};
 use crate::partition::Partition;
@@ -116,7 +113,7 @@ impl Assignment {
     ///
     /// # Example
     ///
-    /// That of [`Assignment`]. Work that needs more than the partition captures it:
+    /// That of the [crate](crate). Work that needs more than the partition captures it:
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -166,19 +163,16 @@ impl Assignment {
         })
     }
 
-    async fn in_background(self, asked: oneshot::Receiver<()>, works: Works) -> Result<(), Error> {
-        let mut shutdown = pin!(async {
-            // An error means that the task is being dropped.
-            if asked.await.is_err() {
-                pending::<()>().await;
-            }
-        });
-        let started = tokio::select! {
+    async fn in_background(
+        self,
+        mut shutdown: oneshot::Receiver<()>,
+        works: Works,
+    ) -> Result<(), Error> {
+        let (membership, mut plan) = tokio::select! {
             biased;
-            () = &mut shutdown => return Ok(()),
+            _ = &mut shutdown => return Ok(()),
             started = self.start().boxed() => started?,
         };
-        let (membership, mut plan) = started;
         let (owns, owned) = watch::channel(Lines::new());
         let worker = Arc::new(Worker {
             assignment: self.clone(),
@@ -195,7 +189,7 @@ impl Assignment {
         loop {
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                _ = &mut shutdown => break,
                 ended = &mut campaign => return ended,
                 error = &mut publish => return Err(error),
                 error = slots.run() => return Err(error),
@@ -233,8 +227,17 @@ impl Assignment {
         let (session, layout) = (&self.session, &self.layout);
         let recorded = self.begin().await?;
         if recorded != self.partitions {
-            self.reporter
-                .other_partitions(recorded.len(), self.partitions.len());
+            let (recorded, given) = (recorded.len(), self.partitions.len());
+            let remedy = "set_partitions replaces the recorded ones";
+            let reporter = &self.reporter;
+            report!(
+                reporter,
+                warn,
+                "other partitions are recorded",
+                recorded,
+                given,
+                remedy
+            );
         }
         let plan = PlanOf {
             worker: self.id.to_string(),
@@ -260,15 +263,14 @@ impl Assignment {
 
     /// Joins the group, until another try would not help.
     async fn join(&self) -> Result<Membership, Error> {
-        let limit = self.session.timeout().unwrap_or(NO_SESSION) * TAKEN;
         let mut backoff = Backoff::default();
         loop {
             // If the session is closed, the group returns the error.
             let _ = self.session.wait_connected().await;
             let joined = tokio::select! {
                 biased;
-                joined = self.group.join(&*self.id, self.member().text()) => joined,
-                problem = self.until_taken(limit) => {
+                joined = self.group.join(&*self.id, member::text(&self.options)) => joined,
+                problem = self.until_taken() => {
                     return Err(InvalidInput::new("worker", &*self.id, problem).into());
                 }
             };
@@ -279,23 +281,32 @@ impl Assignment {
         }
     }
 
-    /// Waits until another process has had the worker's id for this time. Returns what is wrong.
-    async fn until_taken(&self, time: Duration) -> String {
+    /// Waits until another process has had the worker's id for so many looks, a session timeout
+    /// apart. Returns what is wrong.
+    async fn until_taken(&self) -> String {
         let workers = &self.layout.workers;
+        let pause = self.session.timeout().unwrap_or(NO_SESSION);
+        let (mut before, mut times) = (None, 0);
         loop {
             let own = workers.join(&self.id);
             if let Ok(true) = async { is_persistent(&self.session, &own?).await }.await {
                 return format!("is the name of a persistent znode below {workers}: delete it");
             }
-            let before = self.other_member().await;
-            self.undisturbed(time).await;
-            // This process may have been paused meanwhile, so it asks again.
-            if before.is_some() && before == self.other_member().await {
+            // While no server answers, no session expires. So each look waits for a server.
+            let other = self.other_member().await;
+            times = match other.is_some() && other == before {
+                true => times + 1,
+                false => 0,
+            };
+            if times == TAKEN {
+                let time = pause * TAKEN;
                 return format!(
                     "is the id of another process, which has had it at {workers} for the last \
                      {time:?}"
                 );
             }
+            before = other;
+            sleep(pause).await;
         }
     }
 
@@ -306,24 +317,6 @@ impl Assignment {
         let mut members = members.into_iter();
         let other = members.find(|it| it.name == *self.id && Some(it.session_id) != own);
         other.map(|it| it.token)
-    }
-
-    /// Waits for a time in which servers have answered throughout.
-    ///
-    /// Otherwise the servers may have had no leader to expire the session of a dead process.
-    async fn undisturbed(&self, time: Duration) {
-        let mut states = self.session.states();
-        let mut now = states.next().await;
-        loop {
-            let next = timeout(time, states.next()).await;
-            match (next, now) {
-                (Err(_), Some(SessionState::Connected(_))) => return,
-                (Err(_), _) => {}
-                // The session is closed, and the group returns the error.
-                (Ok(None), _) => std::future::pending().await,
-                (Ok(next), _) => now = next,
-            }
-        }
     }
 
     /// Campaigns, and plans while this worker leads.
@@ -353,16 +346,16 @@ impl Assignment {
     /// Follows the plan. One that is missing or cannot be read changes nothing.
     fn follow(&self, plan: &OwnPlan, slots: &mut Slots) {
         let lines = match plan {
-            OwnPlan::Missing => return self.reporter.no_plan(),
-            OwnPlan::Unreadable(path, problem) => {
-                return self.reporter.plan_unreadable(path, problem);
+            OwnPlan::Missing => return report!(self.reporter, debug, "no plan"),
+            OwnPlan::Unreadable(znode, problem) => {
+                return report!(self.reporter, warn, "plan not read", znode, %problem);
             }
-            OwnPlan::Plan(lines) => lines,
+            OwnPlan::Found(lines) => lines,
         };
         let directive = |(partition, word): (&String, &String)| {
             let directive = match word.as_str() {
                 OWN => Directive::Own,
-                GIVE => Directive::Give(None),
+                GIVE => Directive::Give(Duration::MAX),
                 _ => return None,
             };
             Some((Arc::from(partition.as_str()), directive))
@@ -378,7 +371,7 @@ impl Assignment {
         }
         // Nobody comes if no other worker is there.
         match timeout(limit, self.group.members()).await {
-            Ok(Ok(members)) if members.len() > 1 => Directive::Give(Some(limit)),
+            Ok(Ok(members)) if members.len() > 1 => Directive::Give(limit),
             _ => Directive::End,
         }
     }

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zookeeper_recipes_core::{InvalidInput, NodePath, Session};
 
-/// The ensemble, the path of the assignment and the id of each worker that runs.
-static RUNNING: Mutex<BTreeSet<(usize, String, String)>> = Mutex::new(BTreeSet::new());
+/// A worker: its ensemble, the path of the assignment, its id.
+type Key = (usize, String, String);
+
+static RUNNING: Mutex<BTreeSet<Key>> = Mutex::new(BTreeSet::new());
 
 /// A worker that runs, until it is dropped.
-pub(crate) struct Running((usize, String, String));
+pub(crate) struct Running(Key);
 
 impl Running {
     /// Fails if the worker runs already in the session.
@@ -38,6 +40,6 @@ impl Drop for Running {
     }
 }
 
-fn all() -> MutexGuard<'static, BTreeSet<(usize, String, String)>> {
+fn all() -> MutexGuard<'static, BTreeSet<Key>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,13 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zookeeper_recipes_core::{NodePath, Session, SessionState};
 
-use crate::events::Reporter;
+use crate::events::{Reporter, report};
 
 /// The bytes of a contender's name, and of its path in the list, beside the path of the lock.
 const NAME: usize = 80;
 
 /// The session of the worker, and further ones that were opened for its locks.
-#[derive(Debug)]
 pub(crate) struct Sessions {
     first: Session,
     further: Mutex<Vec<Session>>,
@@ -46,7 +45,8 @@ impl Sessions {
         match self.first.another() {
             Some(session) => {
                 further.push(session.clone());
-                self.reporter.further_session(1 + further.len());
+                let sessions = 1 + further.len();
+                report!(self.reporter, info, "further session", sessions);
                 session
             }
             None => self.first.clone(),

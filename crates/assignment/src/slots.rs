@@ -105,3 +105,7 @@ impl Slots {
 fn set(sender: &watch::Sender<Directive>, directive: Directive) {
     sender.send_if_modified(|now| std::mem::replace(now, directive) != directive);
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/slots.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
 use crate::children::{Children, read_children};
 use crate::kept::{keep, known};
 use crate::layout::{FREEZE, Layout};
-use crate::member::MemberData;
+use crate::member;
 use crate::next_plans::OWN;
 use crate::owned::{Owner, owners};
 use crate::plan::PlannedPartition;
@@ -106,9 +106,9 @@ pub(crate) async fn read_status(
             read => read.map_err(failed)?,
         });
     }
-    let recorded = match recorded::read(server, &layout.partitions).await {
-        Err(error) if error.is(Refusal::NoNode) => Recorded::Nothing,
-        read => read.map_err(failed)?.0,
+    let recorded = match recorded::read(server, &layout.partitions, false).await {
+        Err(error) if error.is(Refusal::NoNode) => Recorded::Missing,
+        read => read.map_err(failed)?.recorded,
     };
     if let Recorded::Unreadable(path, problem) = &recorded {
         return Err(unreadable(path, problem));
@@ -137,8 +137,8 @@ fn status(children: &[Children], plans: &Plans, recorded: &Recorded) -> Assignme
         return AssignmentStatus::default();
     };
     let partitions = match recorded {
-        Recorded::Partitions(partitions) => partitions.planned().clone(),
-        Recorded::Nothing | Recorded::Unreadable(..) => Default::default(),
+        Recorded::Found(partitions) => partitions.planned().clone(),
+        Recorded::Missing | Recorded::Unreadable(..) => Default::default(),
     };
     let (owners, plans) = (owners(owned), plans.all());
     let mut planned: BTreeMap<&String, &String> = BTreeMap::new();
@@ -159,13 +159,13 @@ fn status(children: &[Children], plans: &Plans, recorded: &Recorded) -> Assignme
     let ids: BTreeSet<&String> = known.chain(drains.keys()).chain(&pinned_to).collect();
     let worker = |id: &String| {
         let member = members.get(id);
-        let data = MemberData::parse(member.map(|data| &**data).unwrap_or_default());
+        let (address, about) = member::parse(member.map(|data| &**data).unwrap_or_default());
         WorkerStatus {
             id: id.clone(),
             is_there: member.is_some(),
-            address: data.address,
-            capacity: data.capacity,
-            zone: data.zone,
+            address,
+            capacity: about.capacity,
+            zone: about.zone,
             drained: drains.contains_key(id),
             set_aside: plans.get(id).is_some_and(|plan| !plan.note.is_empty()),
             owned: owners.values().filter(|owner| owner.worker == *id).count(),

@@ -1,19 +1,18 @@
 //! Tasks that end at the latest with the value that waits for them.
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 
 use futures_util::future::{AbortHandle, FutureExt, abortable};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use zookeeper_recipes_core::ensemble::Ensemble;
 
 /// A task. If it is dropped, the work is dropped at its next `.await`.
 pub(crate) struct Task<T> {
-    handle: JoinHandle<()>,
     /// Unlike that of the runtime, it takes effect when the task is polled next.
     abort: AbortHandle,
-    output: oneshot::Receiver<T>,
+    /// What the work returned, or how it panicked.
+    output: oneshot::Receiver<std::thread::Result<T>>,
 }
 
 impl<T: Send + 'static> Task<T> {
@@ -23,18 +22,16 @@ impl<T: Send + 'static> Task<T> {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Task<T> {
         let (sender, output) = oneshot::channel();
-        let (work, abort) = abortable(work);
-        let work = async move {
-            if let Ok(output) = work.await {
+        let (work, abort) = abortable(AssertUnwindSafe(work).catch_unwind());
+        // An `async` block would have room for the work twice.
+        let work = work.map(move |ended| {
+            if let Ok(output) = ended {
                 // An error means that nobody waits for the output.
                 let _ = sender.send(output);
             }
-        };
-        Task {
-            handle: runtime.spawn(ensemble.task(work.boxed())),
-            abort,
-            output,
-        }
+        });
+        runtime.spawn(ensemble.task(work.boxed()));
+        Task { abort, output }
     }
 
     /// Has the work dropped at its next `.await`.
@@ -52,12 +49,10 @@ impl<T: Send + 'static> Task<T> {
     ///
     /// The future may be dropped, and the method called again.
     pub(crate) async fn output(&mut self) -> Option<T> {
-        if let Ok(output) = (&mut self.output).await {
-            return Some(output);
-        }
-        match (&mut self.handle).await {
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            _ => None,
+        match (&mut self.output).await {
+            Ok(Ok(output)) => Some(output),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => None,
         }
     }
 }

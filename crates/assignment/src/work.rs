@@ -5,37 +5,32 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{Hold, LossReason};
 
-use crate::partition::Partition;
+use crate::partition::{Owned, Partition};
 use crate::task::Task;
 
 type Begin = dyn Fn(Partition) -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 /// Begins the user's work, and what the options run beside it.
-#[derive(Clone)]
 pub(crate) struct Works {
     runtime: Handle,
     ensemble: Arc<dyn Ensemble>,
     begin: Arc<Begin>,
 }
 
-/// How work has ended.
-pub(crate) enum WorkEnd {
-    /// It has returned.
-    Returned(Result<(), String>),
-    Lost(LossReason),
-    /// It was stopped, or its runtime has shut down.
-    Dropped,
-}
+/// What the work returned, or why its hold is lost.
+pub(crate) type WorkEnd = Result<Result<(), String>, LossReason>;
 
 /// Work on one partition. If the value is dropped, so is the work, and then its hold.
 pub(crate) struct Job {
     /// The task has the hold, too. So the partition is released only after the work is dropped,
     /// though the work may block its thread.
-    hold: Arc<Hold>,
-    task: Task<WorkEnd>,
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) task: Task<WorkEnd>,
+    draining: watch::Sender<bool>,
 }
 
 impl Works {
@@ -67,46 +62,38 @@ impl Works {
     }
 
     /// Begins the work on a partition, under its hold.
-    pub(crate) fn begin(&self, hold: Hold, partition: Partition) -> Job {
+    pub(crate) fn begin(&self, id: Arc<str>, hold: Hold) -> Job {
+        let (draining, is_draining) = watch::channel(false);
+        let partition = Partition(Arc::new(Owned {
+            id,
+            hold: hold.view(),
+            draining: is_draining,
+        }));
         let hold = Arc::new(hold);
         let (begin, of_work) = (self.begin.clone(), hold.clone());
         let task = self.spawn(async move {
             let done = of_work.run_until_lost(begin(partition)).await;
-            // Before the output, so that it is the last one then.
+            // Before the output, so that the hold of the job is the last one then.
             drop(of_work);
-            match done {
-                Ok(result) => WorkEnd::Returned(result),
-                Err(reason) => WorkEnd::Lost(reason),
-            }
+            done
         });
-        Job { hold, task }
+        Job {
+            hold,
+            task,
+            draining,
+        }
     }
 }
 
 impl Job {
-    /// Waits for the end of the work.
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
-    pub(crate) async fn ended(&mut self) -> WorkEnd {
-        self.task.output().await.unwrap_or(WorkEnd::Dropped)
+    /// Asks the work to end.
+    pub(crate) fn drain(&self) {
+        self.draining.send_replace(true);
     }
 
-    /// Has the work dropped at its next `.await`.
-    pub(crate) fn stop(&mut self) {
-        self.task.stop();
-    }
-
-    /// Takes the hold of work that has [ended](Self::ended).
+    /// Takes the hold of work that has ended.
     pub(crate) fn into_hold(self) -> Option<Hold> {
         drop(self.task);
         Arc::into_inner(self.hold)
-    }
-}
-
-impl fmt::Debug for Works {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Works").finish_non_exhaustive()
     }
 }

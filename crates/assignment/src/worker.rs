@@ -9,14 +9,14 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_core::{
-    Backoff, Contender, CreateMode, Error, FencingToken, Hold, HoldView, NodePath, SessionState,
+    Backoff, Contender, CreateMode, Error, FencingToken, Hold, SessionState,
 };
 use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 
 use crate::assignment::Assignment;
-use crate::events::Release;
+use crate::events::{Release, report};
+use crate::options::Warm;
 use crate::owned;
-use crate::partition::Partition;
 use crate::pieces::Lines;
 use crate::sessions::Sessions;
 use crate::work::{Job, WorkEnd, Works};
@@ -39,8 +39,8 @@ pub(crate) type Prepared = Shared<BoxFuture<'static, ()>>;
 pub(crate) enum Directive {
     /// Own it.
     Own,
-    /// Release it once another worker queues behind, or after this time if there is one.
-    Give(Option<Duration>),
+    /// Release it once another worker queues behind, or after this time.
+    Give(Duration),
     /// Release it.
     Leave,
     /// Release it, because the worker ends.
@@ -48,7 +48,6 @@ pub(crate) enum Directive {
 }
 
 /// What a worker needs to own partitions.
-#[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) assignment: Assignment,
     pub(crate) sessions: Sessions,
@@ -96,47 +95,28 @@ impl Worker {
     /// # Errors
     ///
     /// [`Error::NoSession`].
+    // Each partition has such a future for as long as it is owned. So it boxes what is short.
     pub(crate) async fn keep(
         self: Arc<Self>,
         id: Arc<str>,
         mut directive: watch::Receiver<Directive>,
         prepared: Prepared,
     ) -> Result<Arc<str>, Error> {
-        let Ok(path) = self.assignment.layout.locks.join(&id) else {
-            // No partition has such a name, so it is never owned.
-            until_not_owned(&mut directive).await;
-            return Ok(id);
-        };
         tokio::select! {
             biased;
             () = until_not_owned(&mut directive) => return Ok(id),
             () = prepared => {}
         }
-        let reporter = &self.assignment.reporter;
         let mut pause = SHORTEST_PAUSE;
         loop {
-            let hold = tokio::select! {
+            let mut job = tokio::select! {
                 biased;
                 () = until_not_owned(&mut directive) => return Ok(id),
-                hold = self.acquire(&id, &path).boxed() => hold?,
+                job = self.begin(&id).boxed() => job?,
             };
-            let (token, began) = (hold.fencing_token(), Instant::now());
-            let since = SystemTime::now();
-            self.owns.send_modify(|owns| {
-                owns.insert(id.to_string(), owned::word(token, since));
-            });
-            reporter.owned(&id, token, self.owns.borrow().len());
-            let (hold, release) = self.work(&id, hold, &mut directive).await;
-            self.owns.send_modify(|owns| {
-                owns.remove(&*id);
-            });
-            if let Some(hold) = hold.filter(Hold::is_held) {
-                if let Err(error) = hold.release().await {
-                    reporter.not_released(&id, &error);
-                }
-            }
-            let owns = self.owns.borrow().len();
-            reporter.released(&id, token, release, owns);
+            let (token, began) = (job.hold.fencing_token(), Instant::now());
+            let release = self.work(&id, &mut job, &mut directive).await;
+            self.end(&id, job, release).boxed().await;
             if began.elapsed() >= SHORT_WORK {
                 pause = SHORTEST_PAUSE;
             }
@@ -151,15 +131,22 @@ impl Worker {
         }
     }
 
-    /// Warms and acquires, until another try would not help.
-    async fn acquire(&self, id: &Arc<str>, path: &NodePath) -> Result<Hold, Error> {
-        let options = &self.assignment.options;
-        if let Some(warm) = &options.warm {
+    /// Warms and acquires, until another try would not help. Then publishes, and begins the work.
+    async fn begin(&self, id: &Arc<str>) -> Result<Job, Error> {
+        let Assignment {
+            session,
+            layout,
+            options,
+            reporter,
+            ..
+        } = &self.assignment;
+        if let Some(Warm(warm)) = &options.warm {
             let (warm, partition) = (warm.clone(), id.to_string());
             // The hook may block its thread, in a task of its own.
             let mut warmed = self.works.spawn(async move { warm(partition).await });
             warmed.output().await;
         }
+        let path = layout.locks.join(id)?;
         let options = LockOptions::new()
             .name(options.name.clone())
             .data(self.assignment.id.as_bytes())
@@ -167,68 +154,77 @@ impl Worker {
             .entries(self.entries.clone())
             .after_session_loss(AfterSessionLoss::QueueAnew);
         let mut backoff = Backoff::default();
-        loop {
-            let session = self.sessions.with_room_for(path, ENTRIES);
-            let lock = ExclusiveLock::with_options(&session, path.as_str(), options.clone())?;
+        let hold = loop {
+            let session_of_lock = self.sessions.with_room_for(&path, ENTRIES);
+            let options = options.clone();
+            let lock = ExclusiveLock::with_options(&session_of_lock, path.as_str(), options)?;
             // If the session is closed, the acquisition returns the error.
-            let _ = session.wait_connected().await;
+            let _ = session_of_lock.wait_connected().await;
             match lock.acquire().await {
-                Ok(hold) => return Ok(hold),
-                Err(error) if matches!(self.assignment.session.state(), SessionState::Ended(_)) => {
+                Ok(hold) => break hold,
+                Err(error) if matches!(session.state(), SessionState::Ended(_)) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.assignment.reporter.not_acquired(id, &error);
+                    reporter.not_acquired(id, &error);
                     self.sessions.forget_ended();
                     backoff.wait().await;
                 }
             }
+        };
+        let token = hold.fencing_token();
+        self.owns.send_modify(|owns| {
+            owns.insert(id.to_string(), owned::word(token, SystemTime::now()));
+        });
+        reporter.owned(id, token, self.owns.borrow().len());
+        Ok(self.works.begin(id.clone(), hold))
+    }
+
+    /// Releases a partition whose work has ended.
+    async fn end(&self, id: &str, job: Job, release: Release) {
+        let reporter = &self.assignment.reporter;
+        let token = job.hold.fencing_token();
+        self.owns.send_modify(|owns| {
+            owns.remove(id);
+        });
+        if let Some(hold) = job.into_hold().filter(Hold::is_held) {
+            if let Err(error) = hold.release().await {
+                let partition = id;
+                report!(reporter, debug, "partition lost before its release", partition, %error);
+            }
+        }
+        reporter.released(id, token, release, self.owns.borrow().len());
+    }
+
+    /// Works until the work has ended: it has returned, its hold is lost, or it was drained.
+    async fn work(
+        &self,
+        id: &str,
+        job: &mut Job,
+        directive: &mut watch::Receiver<Directive>,
+    ) -> Release {
+        let release = tokio::select! {
+            biased;
+            release = self.until_drained(&job.hold, directive) => release,
+            end = job.task.output() => return match end {
+                Some(Ok(result)) => {
+                    self.assignment.reporter.worked(id, result);
+                    Release::Worked
+                }
+                Some(Err(reason)) => Release::Lost(reason),
+                None => Release::Worked,
+            },
+        };
+        job.drain();
+        self.assignment.reporter.draining(id, release);
+        match self.drain(id, job).await {
+            Some(Err(reason)) => Release::Lost(reason),
+            _ => release,
         }
     }
 
-    /// Works until the work is done, the hold is lost, or the partition is drained.
-    ///
-    /// Returns the hold, whose work has ended.
-    async fn work(
-        &self,
-        id: &Arc<str>,
-        hold: Hold,
-        directive: &mut watch::Receiver<Directive>,
-    ) -> (Option<Hold>, Release) {
-        let (draining, is_draining) = watch::channel(false);
-        let view = hold.view();
-        let partition = Partition {
-            id: id.clone(),
-            hold: view.clone(),
-            draining: is_draining,
-        };
-        let mut job = self.works.begin(hold, partition);
-        let release = tokio::select! {
-            biased;
-            release = self.until_drained(&view, directive) => release,
-            end = job.ended() => {
-                let release = match end {
-                    WorkEnd::Returned(result) => {
-                        self.assignment.reporter.worked(id, result);
-                        Release::Worked
-                    }
-                    WorkEnd::Lost(reason) => Release::Lost(reason),
-                    WorkEnd::Dropped => Release::Worked,
-                };
-                return (job.into_hold(), release);
-            }
-        };
-        draining.send_replace(true);
-        self.assignment.reporter.draining(id, release);
-        let release = match self.drain(id, &mut job).await {
-            WorkEnd::Lost(reason) => Release::Lost(reason),
-            WorkEnd::Returned(_) | WorkEnd::Dropped => release,
-        };
-        (job.into_hold(), release)
-    }
-
     /// Waits for the work to end, for as long as the options say.
-    async fn drain(&self, id: &Arc<str>, job: &mut Job) -> WorkEnd {
+    async fn drain(&self, id: &str, job: &mut Job) -> Option<WorkEnd> {
         let Assignment {
             session,
             options,
@@ -237,18 +233,21 @@ impl Worker {
         } = &self.assignment;
         let limit = options.drain_at_most;
         if limit < Duration::MAX {
-            if let Ok(ended) = timeout(limit, job.ended()).await {
+            if let Ok(ended) = timeout(limit, job.task.output()).await {
                 return ended;
             }
-            reporter.dropped(id, limit);
-            job.stop();
+            report!(reporter, warn, "work dropped", partition = id, after = ?limit);
+            job.task.stop();
         }
         let warn_after = session.timeout().unwrap_or(SHORT_WORK);
         let began = Instant::now();
         loop {
-            match timeout(warn_after, job.ended()).await {
+            match timeout(warn_after, job.task.output()).await {
                 Ok(ended) => return ended,
-                Err(_) => reporter.still_draining(id, began.elapsed()),
+                Err(_) => {
+                    let waited = began.elapsed();
+                    report!(reporter, warn, "work does not end", partition = id, ?waited);
+                }
             }
         }
     }
@@ -256,36 +255,36 @@ impl Worker {
     /// Waits until the partition should be released.
     async fn until_drained(
         &self,
-        hold: &HoldView,
+        hold: &Hold,
         directive: &mut watch::Receiver<Directive>,
     ) -> Release {
         loop {
             let now = *directive.borrow_and_update();
-            match now {
-                Directive::Own => {}
-                Directive::Leave => return Release::NotPlanned,
-                Directive::End => return Release::End,
-                Directive::Give(limit) => {
-                    let next = self.until_next_waits(hold).boxed();
-                    tokio::select! {
-                        biased;
-                        changed = directive.changed() => match changed {
-                            Ok(()) => continue,
-                            Err(_) => return Release::End,
-                        },
-                        () = next => return Release::Given,
-                        () = after(limit) => return Release::NobodyCame,
+            let release = async {
+                match now {
+                    Directive::Own => pending().await,
+                    Directive::Leave => Release::NotPlanned,
+                    Directive::End => Release::End,
+                    Directive::Give(limit) => {
+                        match timeout(limit, self.until_next_waits(hold).boxed()).await {
+                            Ok(()) => Release::Given,
+                            Err(_) => Release::NobodyCame,
+                        }
                     }
                 }
-            }
-            if directive.changed().await.is_err() {
-                return Release::End;
+            };
+            tokio::select! {
+                biased;
+                changed = directive.changed() => if changed.is_err() {
+                    return Release::End;
+                },
+                release = release => return release,
             }
         }
     }
 
     /// Waits until another contender is in the queue of the lock.
-    async fn until_next_waits(&self, hold: &HoldView) {
+    async fn until_next_waits(&self, hold: &Hold) {
         let mut backoff = Backoff::default();
         let directory = hold.node_path().rsplit_once('/');
         let (directory, own) = directory.unwrap_or_default();
@@ -309,7 +308,7 @@ impl Worker {
                 Err(_) => backoff.wait().await,
             }
         }
-        std::future::pending().await
+        pending().await
     }
 }
 
@@ -320,14 +319,6 @@ fn spread(pause: Duration, token: FencingToken) -> Duration {
     let number = u64::from_ne_bytes(token.get().to_ne_bytes());
     let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
     pause / 2 + pause / 2 * u32::try_from(part).unwrap_or_default() / 1024
-}
-
-/// Resolves after this time, or never.
-async fn after(limit: Option<Duration>) {
-    match limit {
-        Some(limit) => sleep(limit).await,
-        None => pending().await,
-    }
 }
 
 /// Resolves when the worker should not own the partition any more.

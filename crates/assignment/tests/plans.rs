@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
-use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use zookeeper_recipes_assignment::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use zookeeper_recipes_assignment::{Plan, PlannedPartition, PlannedWorker, plan};
 
 type Partitions = BTreeMap<String, PlannedPartition>;
 type Workers = BTreeMap<String, PlannedWorker>;
@@ -196,7 +196,7 @@ fn least_moves(partitions: &Partitions, workers: &Workers, present: &Plan) -> us
     let mut least = usize::MAX;
     for candidate in plans {
         let moves = moved(present, &candidate);
-        if moves < least && plan(partitions, workers, &candidate, Moves::Allowed) == candidate {
+        if moves < least && plan(partitions, workers, &candidate) == candidate {
             least = moves;
         }
     }
@@ -206,7 +206,7 @@ fn least_moves(partitions: &Partitions, workers: &Workers, present: &Plan) -> us
 proptest! {
     #[test]
     fn each_partition_has_a_worker_that_it_may_have((partitions, workers, present) in any_state()) {
-        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let next = plan(&partitions, &workers, &present);
         let all_drained = workers.values().all(|worker| worker.drained);
         for (name, partition) in &partitions {
             match next.get(name) {
@@ -219,20 +219,16 @@ proptest! {
     }
 
     #[test]
-    fn next_plan_of_a_plan_is_that_plan(
-        (partitions, workers, present) in any_state(),
-        frozen in any::<bool>(),
-    ) {
-        let moves = if frozen { Moves::Frozen } else { Moves::Allowed };
-        let next = plan(&partitions, &workers, &present, moves);
-        prop_assert_eq!(&plan(&partitions, &workers, &next, moves), &next);
+    fn next_plan_of_a_plan_is_that_plan((partitions, workers, present) in any_state()) {
+        let next = plan(&partitions, &workers, &present);
+        prop_assert_eq!(&plan(&partitions, &workers, &next), &next);
     }
 
     #[test]
     fn no_worker_without_one_of_its_partitions_is_above_another_one_and_the_tolerance(
         (partitions, workers, present) in any_state(),
     ) {
-        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let next = plan(&partitions, &workers, &present);
         for kind in kinds(&partitions, &workers) {
             let is_of_it = |name: &String| kind.partitions.contains(name);
             let is_below = |name: &String| is_of_it(name) || kind.below.contains(name);
@@ -264,9 +260,9 @@ proptest! {
             (0..count).map(|it| (format!("w{it}"), PlannedWorker::default())).collect()
         };
         let first: Plan = names.iter().cloned().zip(homes.iter().map(|it| format!("w{it}"))).collect();
-        let rest = plan(&partitions, &there(workers), &first, Moves::Allowed);
+        let rest = plan(&partitions, &there(workers), &first);
         for after in [workers - 1, workers + 1] {
-            let next = plan(&partitions, &there(after), &rest, Moves::Allowed);
+            let next = plan(&partitions, &there(after), &rest);
             let least = least_moves(&partitions, &there(after), &rest);
             let ratio = weights.iter().max().zip(weights.iter().min());
             let ratio = ratio.map_or(1, |(most, least)| most.div_ceil(*least) as usize);
@@ -287,34 +283,24 @@ proptest! {
         let present: Plan = owned
             .filter_map(|(it, owner)| Some((format!("p{it}"), format!("w{}", (*owner)?))))
             .collect();
-        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let next = plan(&partitions, &workers, &present);
         let after = counts(&workers, &next);
         let spread = after.iter().max().zip(after.iter().min());
         prop_assert!(spread.is_some_and(|(most, least)| most - least <= 1), "{:?}", after);
         let fewest = fewest_moves(counts(&workers, &present), count);
         prop_assert_eq!(moved(&present, &next), fewest);
     }
-
-    #[test]
-    fn frozen_partition_stays_with_a_worker_that_is_there((partitions, workers, present) in any_state()) {
-        let next = plan(&partitions, &workers, &present, Moves::Frozen);
-        for (name, worker) in &present {
-            if partitions.contains_key(name) && workers.contains_key(worker) {
-                prop_assert_eq!(next.get(name), Some(worker));
-            }
-        }
-    }
 }
 
 #[test]
 fn worker_that_leaves_moves_its_own_and_one_that_comes_takes_its_share() {
     let (partitions, mut workers) = plain(100, 10);
-    let first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    let first = plan(&partitions, &workers, &Plan::new());
     workers.remove("w3");
-    let second = plan(&partitions, &workers, &first, Moves::Allowed);
+    let second = plan(&partitions, &workers, &first);
     assert_eq!(moved(&first, &second), 10);
     workers.insert("w3".to_owned(), PlannedWorker::default());
-    let third = plan(&partitions, &workers, &second, Moves::Allowed);
+    let third = plan(&partitions, &workers, &second);
     assert_eq!(moved(&second, &third), 10);
     assert!(
         third
@@ -326,15 +312,15 @@ fn worker_that_leaves_moves_its_own_and_one_that_comes_takes_its_share() {
 #[test]
 fn rolling_restart_of_twenty_workers_makes_two_moves_for_each_partition_in_all() {
     let (partitions, mut workers) = plain(200, 20);
-    let mut present = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    let mut present = plan(&partitions, &workers, &Plan::new());
     let mut moves = 0;
     for worker in 0..20 {
         let name = format!("w{worker}");
         let state = workers.remove(&name).expect("it is there");
-        let without = plan(&partitions, &workers, &present, Moves::Allowed);
+        let without = plan(&partitions, &workers, &present);
         moves += moved(&present, &without);
         workers.insert(name, state);
-        present = plan(&partitions, &workers, &without, Moves::Allowed);
+        present = plan(&partitions, &workers, &without);
         moves += moved(&without, &present);
     }
     assert_eq!(moves, 2 * 200);
@@ -343,15 +329,15 @@ fn rolling_restart_of_twenty_workers_makes_two_moves_for_each_partition_in_all()
 #[test]
 fn drained_workers_keep_their_partitions_if_no_other_worker_is_there() {
     let (partitions, mut workers) = plain(10, 2);
-    let mut first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    let mut first = plan(&partitions, &workers, &Plan::new());
     first.remove("p0");
     for worker in workers.values_mut() {
         worker.drained = true;
     }
-    let second = plan(&partitions, &workers, &first, Moves::Allowed);
+    let second = plan(&partitions, &workers, &first);
     assert_eq!(second, first);
     workers.insert("w2".to_owned(), PlannedWorker::default());
-    let third = plan(&partitions, &workers, &second, Moves::Allowed);
+    let third = plan(&partitions, &workers, &second);
     assert_eq!(counts(&workers, &third), [0, 0, 10]);
 }
 
@@ -361,6 +347,6 @@ fn first_partition_goes_to_the_largest_worker() {
     for (worker, capacity) in workers.values_mut().zip([2, 5, 3]) {
         worker.capacity = capacity;
     }
-    let first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    let first = plan(&partitions, &workers, &Plan::new());
     assert_eq!(counts(&workers, &first), [0, 1, 0]);
 }

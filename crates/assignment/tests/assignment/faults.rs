@@ -62,8 +62,7 @@ async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
 /// As after a backup was restored: the session lives on, and what it has written since is gone.
 #[tokio::test(start_paused = true)]
 async fn worker_publishes_again_after_a_reconnect_if_its_record_is_another_one() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, 4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let administrator = fleet.simulation.administrator();

@@ -9,17 +9,12 @@ use zookeeper_recipes_assignment::{
     Assignment, AssignmentOperator, AssignmentOptions, Error, Partition, Partitions,
 };
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, Refusal};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::support::{Fleet, LONG, PATH};
 
 async fn work(owned: Partition) -> Result<(), Infallible> {
     owned.draining().await;
     Ok(())
-}
-
-fn fleet(partitions: usize) -> Fleet {
-    Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
 }
 
 /// The error of a worker that cannot run.
@@ -32,7 +27,7 @@ async fn refused(assignment: Assignment) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn mistakes_are_refused_at_once() {
-    let fleet = fleet(1);
+    let fleet = Fleet::of(1);
     let session = fleet.session("a").await;
     let new = |path: &str, partitions, worker: &str, options| {
         let made = Assignment::with_options(&session, path, partitions, worker, options);
@@ -95,7 +90,7 @@ fn missing(refused: &Error) -> (&str, Permission) {
 
 #[tokio::test(start_paused = true)]
 async fn missing_permission_is_named_with_the_directory_that_does_not_grant_it() {
-    let fleet = fleet(1);
+    let fleet = Fleet::of(1);
     let administrator = fleet.simulation.administrator();
     let persistent = CreateMode::Persistent;
     let created = administrator.create("/app", b"", persistent);
@@ -136,7 +131,7 @@ async fn missing_permission_is_named_with_the_directory_that_does_not_grant_it()
 
 #[tokio::test(start_paused = true)]
 async fn id_that_another_process_has_is_refused() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let session = fleet.session("other").await;
@@ -147,7 +142,7 @@ async fn id_that_another_process_has_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn recorded_partitions_count_and_those_of_a_later_worker_do_not() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     fleet.partitions = Partitions::named(["other"]);
@@ -158,7 +153,7 @@ async fn recorded_partitions_count_and_those_of_a_later_worker_do_not() {
 
 #[tokio::test(start_paused = true)]
 async fn records_of_another_version_are_refused_by_a_worker_that_starts() {
-    let fleet = fleet(2);
+    let fleet = Fleet::of(2);
     let administrator = fleet.simulation.administrator();
     for path in ["/app", PATH, "/app/queues/plan"] {
         let created = administrator.create(path, b"", CreateMode::Persistent);
@@ -191,7 +186,7 @@ async fn records_of_another_version_are_refused_by_a_worker_that_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn plan_that_somebody_has_overwritten_is_written_again_for_a_worker_that_starts() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     let administrator = fleet.simulation.administrator();
     for path in ["/app", PATH, "/app/queues/plan", "/app/queues/plan/a"] {
         let created = administrator.create(path, b"somebody was here", CreateMode::Persistent);
@@ -203,7 +198,7 @@ async fn plan_that_somebody_has_overwritten_is_written_again_for_a_worker_that_s
 
 #[tokio::test(start_paused = true)]
 async fn worker_keeps_what_it_owns_while_its_plan_is_missing_or_unreadable() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let grants = fleet.judge.grants();
@@ -227,10 +222,9 @@ async fn worker_keeps_what_it_owns_while_its_plan_is_missing_or_unreadable() {
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_partitions_are_owned_by_records_in_pieces() {
-    let mut fleet = fleet(5_000);
+    let mut fleet = Fleet::of(5_000);
     fleet.partitions = Partitions::named((0..5_000).map(|it| format!("tenant-number-{it:05}")));
-    let session = fleet.session("client").await;
-    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let operator = fleet.operator().await;
     let mut routing = operator.routing().await.expect("open");
     fleet.start("a").await;
     let all = timeout(LONG, routing.wait_for(|routing| routing.len() == 5_000)).await;
@@ -251,7 +245,7 @@ const BAD: &[u8] = b"zookeeper-recipes partitions 1 x- 0\n1 - 0\n1 - tenant/7\n"
 
 #[tokio::test(start_paused = true)]
 async fn record_with_a_name_that_no_znode_can_have_is_refused_by_path_and_line() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let grants = fleet.judge.grants();
@@ -278,7 +272,7 @@ async fn record_with_a_name_that_no_znode_can_have_is_refused_by_path_and_line()
 
 #[tokio::test(start_paused = true)]
 async fn plan_with_a_name_that_no_znode_can_have_takes_no_time_and_no_partition() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let grants = fleet.judge.grants();
@@ -298,9 +292,8 @@ async fn plan_with_a_name_that_no_znode_can_have_takes_no_time_and_no_partition(
 
 #[tokio::test(start_paused = true)]
 async fn order_at_a_path_that_is_no_assignment_is_refused_and_leaves_nothing_behind() {
-    let fleet = fleet(2);
-    let session = fleet.session("operator").await;
-    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let fleet = Fleet::of(2);
+    let operator = fleet.operator().await;
     for refused in [
         operator.drain("a").await,
         operator.undrain("a").await,
@@ -316,9 +309,8 @@ async fn order_at_a_path_that_is_no_assignment_is_refused_and_leaves_nothing_beh
 
 #[tokio::test(start_paused = true)]
 async fn orders_for_workers_that_are_not_there_are_shown() {
-    let fleet = fleet(2);
-    let session = fleet.session("operator").await;
-    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let fleet = Fleet::of(2);
+    let operator = fleet.operator().await;
     let two = Partitions::numbered(2);
     operator.set_partitions(two).await.expect("open");
     operator.drain("gone").await.expect("open");
@@ -333,7 +325,7 @@ async fn orders_for_workers_that_are_not_there_are_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn persistent_znode_at_the_name_of_a_worker_is_an_error() {
-    let fleet = fleet(2);
+    let fleet = Fleet::of(2);
     let administrator = fleet.simulation.administrator();
     for path in ["/app", PATH, "/app/queues/workers", "/app/queues/owned"] {
         let created = administrator.create(path, b"", CreateMode::Persistent);
@@ -351,7 +343,7 @@ async fn persistent_znode_at_the_name_of_a_worker_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn worker_that_runs_twice_in_a_session_is_refused_at_once() {
-    let fleet = fleet(2);
+    let fleet = Fleet::of(2);
     let session = fleet.session("a").await;
     let (first, second) = (
         fleet.assignment(&session, "a"),
@@ -377,7 +369,7 @@ async fn worker_that_runs_twice_in_a_session_is_refused_at_once() {
 /// As a person may write it by mistake.
 #[tokio::test(start_paused = true)]
 async fn record_that_names_missing_parts_is_an_error_and_can_be_replaced() {
-    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 2);
+    let mut fleet = Fleet::of(2);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let administrator = fleet.simulation.administrator();

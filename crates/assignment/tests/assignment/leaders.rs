@@ -5,12 +5,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentOptions, SessionId};
-use zookeeper_recipes_simulation::{
-    Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_assignment::{AssignmentOptions, SessionId};
+use zookeeper_recipes_simulation::{Change, Committed, Fault, FaultKind, RequestKind};
 
-use crate::support::{Fleet, PATH};
+use crate::support::Fleet;
 
 const LATE: Duration = Duration::from_secs(1);
 
@@ -52,13 +50,12 @@ fn writers(history: &[Committed]) -> Vec<(Option<SessionId>, Option<SessionId>)>
 
 #[tokio::test(start_paused = true)]
 async fn leader_whose_znode_is_deleted_writes_no_plan() {
-    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 6);
+    let mut fleet = Fleet::of(6);
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
     }
     fleet.balanced(&["a", "b", "c"]).await;
-    let session = fleet.session("operator").await;
-    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let operator = fleet.operator().await;
     let administrator = fleet.simulation.administrator();
     let faults = fleet.simulation.faults();
     for _ in 0..6 {
@@ -87,7 +84,7 @@ async fn leader_whose_znode_is_deleted_writes_no_plan() {
 
 #[tokio::test(start_paused = true)]
 async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
-    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
@@ -104,7 +101,7 @@ async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
 /// Nothing changes that the leader watches: the worker has not acquired yet.
 #[tokio::test(start_paused = true)]
 async fn plan_that_is_deleted_while_a_partition_moves_is_written_again() {
-    let mut fleet = Fleet::new(Simulation::new(SimulationOptions::default()), 4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     fleet.options = AssignmentOptions::new().warm(|_| pending());

@@ -8,22 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentOptions, Partition, Partitions};
+use zookeeper_recipes_assignment::{AssignmentOptions, Partition, Partitions};
 use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::support::{Fleet, Judge, LONG, PATH};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn fleet(partitions: usize) -> Fleet {
-    Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
-}
-
-async fn operator(fleet: &Fleet) -> AssignmentOperator {
-    let session = fleet.session("operator").await;
-    AssignmentOperator::new(&session, PATH).expect("a good path")
-}
 
 /// The number of partitions that a worker should give away, by the plans at the server.
 fn gives(fleet: &Fleet) -> usize {
@@ -37,7 +27,7 @@ fn gives(fleet: &Fleet) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn owner_works_until_the_next_one_has_warmed_and_the_handoff_leaves_no_gap() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let warmed = Arc::new(Semaphore::new(0));
@@ -68,7 +58,7 @@ async fn owner_works_until_the_next_one_has_warmed_and_the_handoff_leaves_no_gap
 
 #[tokio::test(start_paused = true)]
 async fn znode_of_another_program_is_not_taken_for_the_next_owner() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let administrator = fleet.simulation.administrator();
@@ -109,7 +99,7 @@ async fn start_stubborn(fleet: &mut Fleet, worker: &'static str) -> Arc<AtomicUs
 
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_end_is_dropped_after_the_limit_and_the_others_continue() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     fleet.options = AssignmentOptions::new().drain_at_most(SECOND * 7);
     let dropped = start_stubborn(&mut fleet, "a").await;
     fleet.balanced(&["a"]).await;
@@ -122,7 +112,7 @@ async fn work_that_does_not_end_is_dropped_after_the_limit_and_the_others_contin
 
 #[tokio::test(start_paused = true)]
 async fn work_without_a_limit_keeps_its_partition_until_it_ends() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     fleet.options = AssignmentOptions::new().drain_at_most(Duration::MAX);
     let dropped = start_stubborn(&mut fleet, "a").await;
     fleet.balanced(&["a"]).await;
@@ -135,7 +125,7 @@ async fn work_without_a_limit_keeps_its_partition_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn waiters_for_many_partitions_do_not_bar_one_another_from_the_queues() {
-    let mut fleet = fleet(160);
+    let mut fleet = Fleet::of(160);
     fleet.options = AssignmentOptions::new().drain_at_most(Duration::MAX);
     start_stubborn(&mut fleet, "a").await;
     fleet.balanced(&["a"]).await;
@@ -167,7 +157,7 @@ async fn waiters_for_many_partitions_do_not_bar_one_another_from_the_queues() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_partitions_move_at_once_than_may() {
-    let mut fleet = fleet(24);
+    let mut fleet = Fleet::of(24);
     fleet.options = AssignmentOptions::new().max_moves(3);
     let judge = fleet.judge.clone();
     let slow = move |owned: Partition| {
@@ -192,7 +182,7 @@ async fn no_more_partitions_move_at_once_than_may() {
 
 /// Partitions of these weights, of which one moves at a time.
 fn weighted(weights: &[u32]) -> Fleet {
-    let mut fleet = fleet(weights.len());
+    let mut fleet = Fleet::of(weights.len());
     fleet.options = AssignmentOptions::new().max_moves(1);
     for (number, weight) in weights.iter().enumerate() {
         let number = number.to_string();
@@ -220,8 +210,8 @@ async fn weighted_partitions_come_to_rest_one_move_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn drained_worker_gives_all_it_has_and_gets_its_share_again_after_that() {
-    let mut fleet = fleet(6);
-    let operator = operator(&fleet).await;
+    let mut fleet = Fleet::of(6);
+    let operator = fleet.operator().await;
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
     }
@@ -237,8 +227,8 @@ async fn drained_worker_gives_all_it_has_and_gets_its_share_again_after_that() {
 
 #[tokio::test(start_paused = true)]
 async fn pinned_partition_goes_to_its_worker_and_stays_there() {
-    let mut fleet = fleet(6);
-    let operator = operator(&fleet).await;
+    let mut fleet = Fleet::of(6);
+    let operator = fleet.operator().await;
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
     }
@@ -267,8 +257,8 @@ async fn pinned_partition_goes_to_its_worker_and_stays_there() {
 
 #[tokio::test(start_paused = true)]
 async fn frozen_plan_moves_only_the_partitions_of_workers_that_are_gone() {
-    let mut fleet = fleet(6);
-    let operator = operator(&fleet).await;
+    let mut fleet = Fleet::of(6);
+    let operator = fleet.operator().await;
     fleet.start("a").await;
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
@@ -290,9 +280,9 @@ async fn frozen_plan_moves_only_the_partitions_of_workers_that_are_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn partitions_come_and_go_and_the_others_stay() {
-    let mut fleet = fleet(6);
+    let mut fleet = Fleet::of(6);
     fleet.partitions = Partitions::named(["north", "south", "east", "west"]);
-    let operator = operator(&fleet).await;
+    let operator = fleet.operator().await;
     fleet.start("a").await;
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
@@ -323,8 +313,8 @@ async fn partitions_come_and_go_and_the_others_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn weights_capacities_and_zones_count() {
-    let mut fleet = fleet(6);
-    let operator = operator(&fleet).await;
+    let mut fleet = Fleet::of(6);
+    let operator = fleet.operator().await;
     fleet.partitions = Partitions::named(["big", "s1", "s2", "s3", "s4"]).weight("big", 4);
     fleet.options = AssignmentOptions::new().zone("eu");
     fleet.start("a").await;
@@ -368,8 +358,8 @@ async fn weights_capacities_and_zones_count() {
 
 #[tokio::test(start_paused = true)]
 async fn status_shows_who_owns_what_and_what_moves() {
-    let mut fleet = fleet(4);
-    let operator = operator(&fleet).await;
+    let mut fleet = Fleet::of(4);
+    let operator = fleet.operator().await;
     let status = operator.status().await.expect("read");
     assert!(status.partitions.is_empty() && status.workers.is_empty() && !status.frozen);
     fleet.start("a").await;

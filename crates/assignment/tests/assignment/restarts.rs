@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use zookeeper_recipes_assignment::AssignmentOptions;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use crate::support::{Fleet, LONG};
 
 /// A fleet of twenty workers that is restarted. Returns the most owners that a partition had after
 /// the first.
 async fn restarted(options: AssignmentOptions, waits: bool) -> (usize, usize) {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, 100);
+    let mut fleet = Fleet::of(100);
     fleet.options = options;
     let names: Vec<String> = (0..20).map(|it| format!("w{it:02}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -57,8 +55,7 @@ async fn rolling_restart_within_the_grace_moves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn worker_that_is_gone_for_longer_than_the_grace_loses_its_partitions() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, 6);
+    let mut fleet = Fleet::of(6);
     fleet.options = AssignmentOptions::new().grace(Duration::from_secs(30));
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
@@ -78,8 +75,7 @@ async fn worker_that_is_gone_for_longer_than_the_grace_loses_its_partitions() {
 
 #[tokio::test(start_paused = true)]
 async fn endless_grace_keeps_the_partitions_of_a_worker_that_is_gone() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, 6);
+    let mut fleet = Fleet::of(6);
     fleet.options = AssignmentOptions::new().grace(Duration::MAX);
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
@@ -96,8 +92,7 @@ async fn endless_grace_keeps_the_partitions_of_a_worker_that_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn each_absence_of_a_worker_has_a_grace_of_its_own() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, 6);
+    let mut fleet = Fleet::of(6);
     let grace = Duration::from_secs(30);
     fleet.options = AssignmentOptions::new().grace(grace);
     for worker in ["a", "b", "c"] {

@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_assignment::{
-    AssignmentOperator, AssignmentOptions, AssignmentStatus, Partition,
-};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_assignment::{AssignmentOptions, AssignmentStatus, Partition};
 
-use crate::support::{Fleet, Judge, PATH};
+use crate::support::{Fleet, Judge};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a move may take.
@@ -19,8 +16,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// A fleet of which two partitions move at once.
 fn fleet(partitions: usize) -> Fleet {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let mut fleet = Fleet::new(simulation, partitions);
+    let mut fleet = Fleet::of(partitions);
     fleet.options = options();
     fleet
 }
@@ -37,11 +33,6 @@ fn hangs(permits: &Arc<Semaphore>) -> AssignmentOptions {
         async move { permits.acquire().await.expect("open").forget() }
     };
     options().warm(warm)
-}
-
-async fn operator(fleet: &Fleet) -> AssignmentOperator {
-    let session = fleet.session("operator").await;
-    AssignmentOperator::new(&session, PATH).expect("a good path")
 }
 
 /// The workers that are set aside.
@@ -68,7 +59,7 @@ async fn longest_gap(judge: Judge, partitions: usize) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn worker_that_takes_none_is_set_aside_and_stops_no_drain_until_it_takes_one() {
     let mut fleet = fleet(12);
-    let operator = operator(&fleet).await;
+    let operator = fleet.operator().await;
     for worker in ["a", "b"] {
         fleet.start(worker).await;
     }
@@ -134,7 +125,7 @@ async fn partition_without_an_owner_goes_elsewhere_if_its_next_owner_takes_none(
 #[tokio::test(start_paused = true)]
 async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_one() {
     let mut fleet = fleet(12);
-    let operator = operator(&fleet).await;
+    let operator = fleet.operator().await;
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     fleet.options = options().drain_at_most(Duration::MAX);
@@ -174,7 +165,7 @@ async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_o
 #[tokio::test(start_paused = true)]
 async fn worker_that_took_the_only_partition_not_is_tried_again_once_another_one_owns_it() {
     let mut fleet = fleet(1);
-    let operator = operator(&fleet).await;
+    let operator = fleet.operator().await;
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     fleet.start("b").await;

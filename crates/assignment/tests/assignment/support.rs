@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_assignment::{
-    Assignment, AssignmentOptions, ConnectOptions, Error, Partition, Partitions, Session,
+    Assignment, AssignmentOperator, AssignmentOptions, ConnectOptions, Error, Partition,
+    Partitions, Session,
 };
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::simulated_session;
@@ -98,6 +99,11 @@ struct Running {
 }
 
 impl Fleet {
+    /// A fleet on one simulated server.
+    pub(crate) fn of(partitions: usize) -> Fleet {
+        Fleet::new(Simulation::default(), partitions)
+    }
+
     pub(crate) fn new(simulation: Simulation, partitions: usize) -> Fleet {
         Fleet {
             simulation,
@@ -110,6 +116,11 @@ impl Fleet {
 
     pub(crate) async fn session(&self, process: &str) -> Session {
         simulated_session(&self.simulation, process).await
+    }
+
+    pub(crate) async fn operator(&self) -> AssignmentOperator {
+        let session = self.session("operator").await;
+        AssignmentOperator::new(&session, PATH).expect("a good path")
     }
 
     pub(crate) fn assignment(&self, session: &Session, worker: &str) -> Assignment {

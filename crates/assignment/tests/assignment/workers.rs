@@ -11,13 +11,9 @@ use zookeeper_recipes_simulation::{
 
 use crate::support::{Fleet, Judge, LONG, PATH};
 
-fn fleet(partitions: usize) -> Fleet {
-    Fleet::new(Simulation::new(SimulationOptions::default()), partitions)
-}
-
 #[tokio::test(start_paused = true)]
 async fn each_partition_is_owned_by_one_of_the_workers() {
-    let mut fleet = fleet(10);
+    let mut fleet = Fleet::of(10);
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
     }
@@ -26,7 +22,7 @@ async fn each_partition_is_owned_by_one_of_the_workers() {
 
 #[tokio::test(start_paused = true)]
 async fn routing_shows_the_owner_with_its_address_and_its_token() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     let session = fleet.session("client").await;
     let client = AssignmentOperator::new(&session, PATH).expect("a good path");
     let mut routing = client.routing().await.expect("open");
@@ -54,7 +50,7 @@ async fn routing_shows_the_owner_with_its_address_and_its_token() {
 
 #[tokio::test(start_paused = true)]
 async fn partitions_of_a_worker_that_dies_are_owned_again_within_the_stated_bound() {
-    let mut fleet = fleet(12);
+    let mut fleet = Fleet::of(12);
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
         sleep(Duration::from_secs(1)).await;
@@ -73,7 +69,7 @@ async fn partitions_of_a_worker_that_dies_are_owned_again_within_the_stated_boun
 
 #[tokio::test(start_paused = true)]
 async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_own_only() {
-    let mut fleet = fleet(12);
+    let mut fleet = Fleet::of(12);
     for worker in ["a", "b", "c"] {
         fleet.start(worker).await;
     }
@@ -102,8 +98,7 @@ async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_ow
 
 /// Waits until the routing shows the owners.
 async fn shown(fleet: &Fleet) {
-    let session = fleet.session("client").await;
-    let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
+    let operator = fleet.operator().await;
     let routing = operator.routing().await.expect("open");
     let shown = |judge: &Judge| {
         let routing = routing.borrow();
@@ -117,7 +112,7 @@ async fn shown(fleet: &Fleet) {
 
 #[tokio::test(start_paused = true)]
 async fn record_is_never_deleted_if_a_server_refuses_its_write_for_a_moment() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let record = "/app/queues/owned/a";
@@ -137,7 +132,7 @@ async fn record_is_never_deleted_if_a_server_refuses_its_write_for_a_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn record_that_somebody_deletes_is_there_again_after_the_next_change() {
-    let mut fleet = fleet(4);
+    let mut fleet = Fleet::of(4);
     fleet.start("a").await;
     fleet.balanced(&["a"]).await;
     let administrator = fleet.simulation.administrator();
@@ -151,7 +146,7 @@ async fn record_that_somebody_deletes_is_there_again_after_the_next_change() {
 
 #[tokio::test(start_paused = true)]
 async fn session_that_expires_is_followed_by_one_that_owns_again() {
-    let mut fleet = fleet(6);
+    let mut fleet = Fleet::of(6);
     fleet.start("a").await;
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
@@ -165,7 +160,7 @@ async fn session_that_expires_is_followed_by_one_that_owns_again() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_ephemeral_is_left_after_the_end() {
-    let mut fleet = fleet(6);
+    let mut fleet = Fleet::of(6);
     fleet.start("a").await;
     fleet.start("b").await;
     fleet.balanced(&["a", "b"]).await;
@@ -181,7 +176,7 @@ async fn nothing_ephemeral_is_left_after_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_returns_early_is_begun_again_after_a_pause() {
-    let mut fleet = fleet(2);
+    let mut fleet = Fleet::of(2);
     let judge = fleet.judge.clone();
     fleet
         .start_with("a", move |owned: Partition| {
@@ -223,7 +218,7 @@ async fn start_with_many_partitions_sends_a_bounded_number_of_requests_at_once()
 #[tokio::test(start_paused = true)]
 async fn worker_that_owns_more_than_one_session_can_hold_opens_further_sessions() {
     const MANY: usize = 30_000;
-    let mut fleet = fleet(MANY);
+    let mut fleet = Fleet::of(MANY);
     let judge = fleet.judge.clone();
     let work = move |owned: Partition| {
         judge.granted("a", &owned);

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
-use zookeeper_recipes_assignment::{
-    AssignmentOperator, Moves, Owner, Plan, PlannedWorker, Routing, plan,
-};
+use zookeeper_recipes_assignment::{AssignmentOperator, Owner, Plan, PlannedWorker, Routing, plan};
 
 use super::fleet::{Fleet, PATH};
 use super::traits::PARTITIONS;
@@ -127,7 +125,7 @@ impl Fleet<'_> {
         let mut workers = self.traits.workers.clone();
         workers.extend(far.map(|far| (far, PlannedWorker::default())));
         // The plan of a balanced fleet is that fleet.
-        let planned = plan(&self.traits.partitions, &workers, &owners, Moves::Allowed);
+        let planned = plan(&self.traits.partitions, &workers, &owners);
         match planned == owners {
             true => Findings::new(),
             false => vec![(
