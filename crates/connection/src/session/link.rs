@@ -10,21 +10,27 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::host::Obstacle;
 use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, Refusal, State, To};
-use crate::session::timing::Timing;
 use crate::session::unsupported::may_be_unknown;
 
-/// What the machine does once a time has come.
+/// What the machine does once a time has come. The connection is given up in the last four.
+#[derive(Clone, Copy)]
 enum Due {
     /// Ends a close that no server has answered.
     End,
     /// Tries the next address.
     Try,
     Ping,
-    GiveUp(Break),
+    NotConnected(Duration),
+    NoSession(Duration),
+    Silent(Duration),
+    Unanswered(OpCode),
 }
 
-fn first(dues: impl IntoIterator<Item = (Duration, Due)>) -> Option<(Duration, Due)> {
-    dues.into_iter().min_by_key(|(at, _)| *at)
+fn first(one: (Duration, Due), other: (Duration, Due)) -> (Duration, Due) {
+    match other.0 < one.0 {
+        true => other,
+        false => one,
+    }
 }
 
 impl<R, W> Machine<R, W> {
@@ -68,14 +74,22 @@ impl<R, W> Machine<R, W> {
 
     /// Time has passed. Call it at the [`deadline`](Self::deadline), or at any other time.
     pub fn elapsed(&mut self, now: Duration) {
-        let due = self.due().filter(|(at, _)| now >= *at);
-        match due.map(|(_, due)| due) {
-            Some(Due::End) => self.end(End::Closed),
-            Some(Due::Try) => self.try_next(now),
-            Some(Due::Ping) => self.ping(now),
-            Some(Due::GiveUp(cause)) => self.give_up(now, cause),
-            None => {}
-        }
+        let Some((_, due)) = self.due().filter(|(at, _)| now >= *at) else {
+            return;
+        };
+        let cause = match due {
+            Due::End => return self.end(End::Closed),
+            Due::Try => return self.try_next(now),
+            Due::Ping => return self.ping(now),
+            Due::NotConnected(after) => Break::NotConnected(after),
+            Due::NoSession(after) => Break::NoSession(after),
+            Due::Silent(after) => Break::Silent(after),
+            Due::Unanswered(opcode) => Break::Unanswered {
+                opcode,
+                after: self.timing.session,
+            },
+        };
+        self.give_up(now, cause);
     }
 
     /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
@@ -87,48 +101,45 @@ impl<R, W> Machine<R, W> {
     fn due(&self) -> Option<(Duration, Due)> {
         let (accept, handshake) = (self.handshake_limit.accept, self.handshake_limit.handshake);
         let of_link = match self.link {
+            Link::Up => self.due_while_up(),
             Link::Down { until, .. } => (until, Due::Try),
-            Link::Opening { since } => (since + accept, Due::GiveUp(Break::NotConnected(accept))),
-            Link::Greeting { since } => {
-                (since + handshake, Due::GiveUp(Break::NoSession(handshake)))
-            }
+            Link::Opening { since } => (since + accept, Due::NotConnected(accept)),
+            Link::Greeting { since } => (since + handshake, Due::NoSession(handshake)),
             Link::Restoring { since, .. } => {
                 let silence = self.timing.silence.max(handshake);
                 let most = self.timing.session.max(handshake);
-                let silent = (self.heard_at + silence, Due::GiveUp(Break::Silent(silence)));
-                first([silent, (since + most, Due::GiveUp(Break::NoSession(most)))])?
+                let silent = (self.heard_at + silence, Due::Silent(silence));
+                first(silent, (since + most, Due::NoSession(most)))
             }
-            Link::Up => self.due_while_up()?,
             Link::Ended(_) => return None,
         };
-        let closing = self.closing_until.map(|until| (until, Due::End));
-        first(closing.into_iter().chain([of_link]))
+        Some(match self.closing_until {
+            Some(until) => first((until, Due::End), of_link),
+            None => of_link,
+        })
     }
 
-    fn due_while_up(&self) -> Option<(Duration, Due)> {
-        let ping = self.pinged_at.map(|at| (OpCode::Ping, at));
+    fn due_while_up(&self) -> (Duration, Due) {
+        let ping = (self.said_at + self.timing.ping_after, Due::Ping);
         let asked = self.requests.oldest_sent();
         let asked = asked.and_then(|asked| Some((asked.opcode, asked.sent_at?)));
-        let oldest = asked.into_iter().chain(ping).min_by_key(|(_, at)| *at);
-        let limits = oldest.map(|(opcode, sent_at)| {
-            let Timing {
-                silence, session, ..
-            } = self.timing;
-            let after = session;
-            let unanswered = Break::Unanswered { opcode, after };
-            // A process that was paused has heard nothing for long. The server gets its time to
-            // answer. Before the reply to the request before it, it was busy with that one.
-            let silent_at = sent_at.max(self.heard_at) + silence;
-            let unanswered_at = sent_at.max(self.answered_at) + session;
-            [
-                (silent_at, Due::GiveUp(Break::Silent(silence))),
-                (unanswered_at, Due::GiveUp(unanswered)),
-            ]
-        });
-        // The limit of silence covers a ping without a reply.
-        let is_pinged = self.pinged_at.is_some();
-        let ping = (!is_pinged).then(|| (self.said_at + self.timing.ping_after, Due::Ping));
-        first(limits.into_iter().flatten().chain(ping))
+        let (opcode, sent_at) = match (asked, self.pinged_at) {
+            (None, None) => return ping,
+            (None, Some(at)) => (OpCode::Ping, at),
+            (Some((_, sent_at)), Some(at)) if at < sent_at => (OpCode::Ping, at),
+            (Some(asked), _) => asked,
+        };
+        // A process that was paused has heard nothing for long. The server gets its time to answer.
+        // Before the reply to the request before it, it was busy with that one.
+        let silence = self.timing.silence;
+        let silent = (sent_at.max(self.heard_at) + silence, Due::Silent(silence));
+        let unanswered_at = sent_at.max(self.answered_at) + self.timing.session;
+        let limit = first(silent, (unanswered_at, Due::Unanswered(opcode)));
+        match self.pinged_at {
+            None => first(limit, ping),
+            // The limit of silence covers a ping without a reply.
+            Some(_) => limit,
+        }
     }
 
     /// True if a hold of the session can still be saved: T has not passed without a server.
