@@ -3,10 +3,9 @@
 use std::env;
 
 use uuid::Uuid;
-use zookeeper_recipes_core::{Ensemble, ZookeeperEnsemble};
+use zookeeper_recipes_core::ZookeeperEnsemble;
 
 use crate::error::Error;
-use crate::four_letter::Monitor;
 use crate::options::ServerOptions;
 use crate::server::Server;
 
@@ -72,11 +71,14 @@ impl TestEnsemble {
     ///
     /// [`Error::ConnectString`] when it cannot be one.
     pub fn external(connect_string: &str) -> Result<Self, Error> {
-        servers(connect_string)?;
-        Ok(Self {
-            connect_string: connect_string.to_owned(),
-            server: None,
-        })
+        let value = connect_string.to_owned();
+        match ZookeeperEnsemble::new(connect_string) {
+            Ok(_) => Ok(Self {
+                connect_string: value,
+                server: None,
+            }),
+            Err(_) => Err(Error::ConnectString { value }),
+        }
     }
 
     /// Starts a server, and ignores the environment.
@@ -116,28 +118,6 @@ impl TestEnsemble {
     pub fn directory(prefix: &str) -> String {
         format!("/{prefix}-{}", Uuid::new_v4().simple())
     }
-
-    /// The figures of each server that the connect string names, in its order.
-    ///
-    /// # Errors
-    ///
-    /// As [`Monitor::read`]; an ensemble of others' may well not have `mntr` in its whitelist.
-    pub async fn monitors(&self) -> Result<Vec<Monitor>, Error> {
-        let mut monitors = Vec::new();
-        for server in servers(&self.connect_string)? {
-            monitors.push(Monitor::read(&server).await?);
-        }
-        Ok(monitors)
-    }
-}
-
-/// The addresses in a connect string, each with its port.
-fn servers(connect_string: &str) -> Result<Vec<String>, Error> {
-    let ensemble = ZookeeperEnsemble::new(connect_string);
-    let ensemble = ensemble.map_err(|_| Error::ConnectString {
-        value: connect_string.to_owned(),
-    })?;
-    Ok(ensemble.servers())
 }
 
 #[cfg(test)]

@@ -367,42 +367,6 @@ async fn dropped_proxy_leaves_neither_connections_nor_its_port() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reconnect_opens_a_new_session_and_the_old_one_lives_on() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let forgotten = proxy.fault(
-        Fault::on(Operation::Connect)
-            .repeatedly()
-            .session_forgotten(),
-    );
-    let client = administrator(&proxy).await;
-    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-    let create = async |path| {
-        let (stat, _) = client.create(path, b"", &ephemeral).await.expect("a reply");
-        stat.ephemeral_owner
-    };
-    let first = create("/of-the-first").await;
-    assert_eq!(first, client.session_id().0);
-    proxy.cut();
-    in_time(async {
-        while forgotten.count() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-    let second = create("/of-the-second").await;
-    assert_ne!(second, first);
-    assert_eq!(
-        client.session_id().0,
-        first,
-        "the client does not report it"
-    );
-    let ephemerals = server.ephemerals().await.expect("an answer");
-    assert!(ephemerals[&first].contains("/of-the-first"));
-    assert!(ephemerals[&second].contains("/of-the-second"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn request_is_lost_by_its_code_alone_or_in_a_transaction() {
     const CREATE: i32 = 15;
     const CREATE_CONTAINER: i32 = 19;

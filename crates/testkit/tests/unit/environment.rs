@@ -28,9 +28,3 @@ fn what_is_no_connect_string_is_quoted_in_the_error() {
         assert!(error.to_string().contains(&format!("{bad:?}")), "{error}");
     }
 }
-
-#[test]
-fn usual_port_is_added_where_there_is_none() {
-    let servers = servers("zk1,zk1:99,[::1]/app").expect("a connect string");
-    assert_eq!(servers, ["zk1:2181", "zk1:99", "[::1]:2181"]);
-}
