@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, Path};
 
 /// A schedule that breaks one of these promises.
 ///
@@ -16,7 +16,7 @@ pub fn violation<M>(
     model: M,
     promises: &[&'static str],
     seen: &[&'static str],
-) -> Option<Vec<M::Action>>
+) -> Option<Path<M::State, M::Action>>
 where
     M: Model + Send + Sync + 'static,
     M::State: std::fmt::Debug + std::hash::Hash + Clone + PartialEq + Send + Sync,
@@ -37,7 +37,7 @@ where
     for promise in promises {
         if let Some(path) = checker.discovery(promise) {
             println!("{promise}: {:?}", path.last_state());
-            return Some(path.into_actions());
+            return Some(path);
         }
     }
     for seen in seen {

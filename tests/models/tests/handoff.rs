@@ -34,15 +34,40 @@ fn assert_clean(name: &str, mut model: HandoffModel, seen: &[Way]) {
     model.faults += more.and_then(|more| more.parse().ok()).unwrap_or(0);
     let seen: Vec<_> = seen.iter().map(|way| HandoffModel::seen(*way)).collect();
     if let Some(schedule) = violation(name, model, &PROMISES, &seen) {
-        panic!("{name} is broken by {schedule:#?}");
+        panic!("{name} is broken by {:#?}", schedule.into_actions());
     }
 }
 
-fn assert_broken(model: HandoffModel, change: Change, promise: &'static str) {
-    let name = format!("{change:?}");
-    let schedule = violation(&name, model.changed(change), &[promise], &[]);
+fn assert_broken(name: &str, model: HandoffModel, change: Change, promise: &'static str) {
+    let schedule = violation(name, model.changed(change), &[promise], &[]);
     let schedule = schedule.unwrap_or_else(|| panic!("no schedule breaks {name}: {promise}"));
-    println!("{schedule:?}");
+    println!("{:?}", schedule.into_actions());
+}
+
+/// A test of each row: this model keeps all promises, and contenders hold in these ways.
+macro_rules! clean {
+    ($($name:ident: $model:expr, [$($way:ident)+];)+) => {
+        $(
+            #[test]
+            fn $name() {
+                assert_clean(stringify!($name), $model, &[$(Way::$way),+]);
+            }
+        )+
+    };
+}
+
+/// A test of each row: with this change the library breaks this promise.
+macro_rules! broken {
+    ($($(#[$doc:meta])* $name:ident: $change:ident, $promise:ident, $model:expr;)+) => {
+        $(
+            $(#[$doc])*
+            #[test]
+            fn $name() {
+                let (change, promise) = (Change::$change, HandoffModel::$promise);
+                assert_broken(stringify!($name), $model, change, promise);
+            }
+        )+
+    };
 }
 
 fn locks(contenders: usize) -> HandoffModel {
@@ -58,6 +83,14 @@ fn come_back(contenders: usize, rounds: u8, first: u16) -> HandoffModel {
     }
 }
 
+/// The same, in a directory where deletions are sent in the background.
+fn come_back_in_background(first: u16) -> HandoffModel {
+    HandoffModel {
+        in_background: true,
+        ..come_back(2, 2, first)
+    }
+}
+
 fn writers(contenders: usize) -> HandoffModel {
     HandoffModel {
         downgrades: true,
@@ -69,298 +102,122 @@ fn candidates(contenders: usize) -> HandoffModel {
     HandoffModel::new(contenders, Label::Candidate)
 }
 
+fn latch() -> Party {
+    Party::new(Kind::Latch, Label::Candidate)
+}
+
+/// A reader that is a writer later.
+fn reader_then_writer() -> Party {
+    Party {
+        then: Label::Write,
+        ..library(Label::Read)
+    }
+}
+
+fn library(label: Label) -> Party {
+    Party::new(Kind::Library, label)
+}
+
 fn curators(label: Label) -> Party {
     Party::new(Kind::Curator, label)
 }
 
-#[test]
-fn three_locks_keep_the_promises() {
-    let model = locks(3).with_faults(1, &FAULTS);
-    assert_clean(
-        "three locks",
-        model,
-        &[Way::List, Way::Marked, Way::OnlyOne],
-    );
+clean! {
+    three_locks_keep_the_promises:
+        locks(3).with_faults(1, &FAULTS), [List Marked OnlyOne];
+    three_locks_on_two_servers_keep_the_promises:
+        HandoffModel { at_the_leader: 1, ..locks(3).with_faults(0, &FAULTS) }, [List Marked];
+    four_locks_keep_the_promises:
+        locks(4).with_faults(0, &FAULTS), [List Marked];
+    locks_behind_curators_mutex_keep_the_promises:
+        locks(3)
+            .with(1, curators(Label::Lock))
+            .with_faults(1, &[Fault::GiveUp, Fault::Delete, Fault::Write]), [List Marked OnlyOne];
+    a_reconnect_after_a_deletion_keeps_the_promises:
+        locks(2).with_faults(2, &[Fault::Delete, Fault::Disconnect]), [List Marked];
+    coming_back_keeps_the_promises:
+        come_back(2, 2, 2).with_faults(1, &[Fault::Reap, Fault::Disconnect]), [Alone];
+    the_end_of_the_count_keeps_the_promises:
+        come_back(2, 2, LAST - 1), [List];
+    several_deletions_at_once_keep_the_promises:
+        come_back_in_background(2).with_faults(1, &[Fault::GiveUp, Fault::Delete]), [List Alone];
+    a_downgrade_keeps_the_promises:
+        writers(3)
+            .with(2, library(Label::Read))
+            .with_faults(1, &[Fault::GiveUp, Fault::Delete]), [Downgrade Marked];
+    curators_downgrade_keeps_the_promises:
+        writers(3).with(0, curators(Label::Write)), [Downgrade Marked];
+    a_transfer_keeps_the_promises:
+        candidates(3)
+            .with_faults(1, &[Fault::Name, Fault::Crash, Fault::Disconnect]), [List OnlyOne];
+    a_leader_latch_keeps_the_promises:
+        candidates(3).with(1, latch()), [List OnlyOne];
 }
 
-#[test]
-fn three_locks_on_two_servers_keep_the_promises() {
-    let model = HandoffModel {
-        at_the_leader: 1,
-        ..locks(3).with_faults(0, &FAULTS)
-    };
-    assert_clean(
-        "three locks on two servers",
-        model,
-        &[Way::List, Way::Marked],
-    );
-}
-
-#[test]
-fn four_locks_keep_the_promises() {
-    let model = locks(4).with_faults(0, &FAULTS);
-    assert_clean("four locks", model, &[Way::List, Way::Marked]);
-}
-
-#[test]
-fn locks_behind_curators_mutex_keep_the_promises() {
-    let model = locks(3).with(1, curators(Label::Lock));
-    let model = model.with_faults(1, &[Fault::GiveUp, Fault::Delete, Fault::Write]);
-    assert_clean(
-        "Curator's mutex",
-        model,
-        &[Way::List, Way::Marked, Way::OnlyOne],
-    );
-}
-
-#[test]
-fn a_reconnect_after_a_deletion_keeps_the_promises() {
-    let model = locks(2).with_faults(2, &[Fault::Delete, Fault::Disconnect]);
-    assert_clean("reconnect", model, &[Way::List, Way::Marked]);
-}
-
-#[test]
-fn coming_back_keeps_the_promises() {
-    let model = come_back(2, 2, 2).with_faults(1, &[Fault::Reap, Fault::Disconnect]);
-    assert_clean("coming back", model, &[Way::Alone]);
-}
-
-#[test]
-fn the_end_of_the_count_keeps_the_promises() {
-    assert_clean("the end", come_back(2, 2, LAST - 1), &[Way::List]);
-}
-
-#[test]
-fn several_deletions_at_once_keep_the_promises() {
-    let model = HandoffModel {
-        in_background: true,
-        ..come_back(2, 2, 2)
-    };
-    let model = model.with_faults(1, &[Fault::GiveUp, Fault::Delete]);
-    assert_clean("several deletions", model, &[Way::List, Way::Alone]);
-}
-
-#[test]
-fn a_downgrade_keeps_the_promises() {
-    let reader = Party::new(Kind::Library, Label::Read);
-    let model = writers(3).with(2, reader);
-    let model = model.with_faults(1, &[Fault::GiveUp, Fault::Delete]);
-    assert_clean("downgrade", model, &[Way::Downgrade, Way::Marked]);
-}
-
-#[test]
-fn curators_downgrade_keeps_the_promises() {
-    let model = writers(3).with(0, curators(Label::Write));
-    assert_clean("Curator's downgrade", model, &[Way::Downgrade, Way::Marked]);
-}
-
-#[test]
-fn a_transfer_keeps_the_promises() {
-    let model = candidates(3).with_faults(1, &[Fault::Name, Fault::Crash, Fault::Disconnect]);
-    assert_clean("transfer", model, &[Way::List, Way::OnlyOne]);
-}
-
-#[test]
-fn a_leader_latch_keeps_the_promises() {
-    let model = candidates(3).with(1, Party::new(Kind::Latch, Label::Candidate));
-    assert_clean("LeaderLatch", model, &[Way::List, Way::OnlyOne]);
-}
-
-#[test]
-fn a_deletion_that_is_marked_without_a_hold_has_two_holders() {
-    let model = locks(3).with_faults(1, &[Fault::GiveUp]);
-    assert_broken(model, Change::MarksGivingUp, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_reader_that_marks_its_release_has_a_writer_beside_another_reader() {
-    let writer = Party::new(Kind::Library, Label::Write);
-    let model = HandoffModel::new(3, Label::Read).with(2, writer);
-    assert_broken(model, Change::MarksReads, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_marked_release_in_two_transactions_has_a_holder_before_its_turn() {
-    let promise = HandoffModel::ORDER;
-    assert_broken(locks(2), Change::WritesBeforeItDeletes, promise);
-}
-
-#[test]
-fn a_znode_that_everybody_may_write_to_has_two_holders() {
-    let model = locks(2).with_faults(1, &[Fault::Write]);
-    assert_broken(model, Change::EverybodyWrites, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_mark_without_a_name_has_two_holders() {
-    let model = locks(2).with(0, curators(Label::Lock));
-    let model = model.with_faults(1, &[Fault::Write]);
-    assert_broken(model, Change::BelievesEveryWrite, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_handoff_past_those_in_between_has_two_holders() {
-    assert_broken(locks(3), Change::AsksNoRule, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_waiter_without_a_watch_on_its_own_znode_makes_two_holders() {
-    let model = locks(3).with_faults(1, &[Fault::Delete]);
-    assert_broken(model, Change::WatchesNotItsOwn, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_waiter_that_trusts_a_reconnect_makes_two_holders() {
-    let model = locks(3).with_faults(2, &[Fault::Delete, Fault::Disconnect]);
-    assert_broken(model, Change::TrustsAReconnect, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_session_without_a_lease_has_two_holders() {
-    let model = locks(2).with_faults(1, &[Fault::Expire]);
-    assert_broken(model, Change::HasNoLease, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_deletion_before_others_that_grants_has_two_holders() {
-    let model = locks(3).with_faults(1, &[Fault::GiveUp]);
-    assert_broken(
-        model,
-        Change::BelievesEveryDeletion,
-        HandoffModel::EXCLUSION,
-    );
-}
-
-/// Candidates mark nothing, so a candidate without a list holds behind the only one before it.
-#[test]
-fn a_candidate_without_a_watch_on_its_own_znode_makes_two_holders() {
-    let model = candidates(3).with_faults(1, &[Fault::Delete]);
-    assert_broken(model, Change::WatchesNotItsOwn, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_candidate_that_trusts_a_reconnect_makes_two_holders() {
-    let model = candidates(3).with_faults(2, &[Fault::Delete, Fault::Disconnect]);
-    assert_broken(model, Change::TrustsAReconnect, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_candidate_without_a_lease_makes_two_holders() {
-    let model = candidates(2).with_faults(1, &[Fault::Expire]);
-    assert_broken(model, Change::HasNoLease, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_deletion_of_a_replaced_writer_that_grants_has_two_holders() {
-    let promise = HandoffModel::EXCLUSION;
-    assert_broken(writers(2), Change::ForgetsReplacements, promise);
-}
-
-#[test]
-fn a_leader_that_reads_no_directory_leads_past_the_successor() {
-    let model = candidates(3).with_faults(1, &[Fault::Name]);
-    assert_broken(model, Change::ReadsNoDirectory, HandoffModel::SUCCESSOR);
-}
-
-#[test]
-fn a_contender_that_was_not_alone_comes_back_as_a_second_holder() {
-    let reader = Party {
-        then: Label::Write,
-        ..Party::new(Kind::Library, Label::Read)
-    };
-    let model = come_back(2, 2, 5).with(0, reader).with(1, reader);
-    assert_broken(model, Change::IsAloneBesideOthers, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_contender_that_has_not_gone_comes_back_before_its_turn() {
-    let model = HandoffModel {
-        in_background: true,
-        ..come_back(2, 2, 5)
-    };
-    assert_broken(model, Change::IsGoneTooSoon, HandoffModel::ORDER);
-}
-
-#[test]
-fn a_later_number_taken_for_the_next_has_two_holders() {
-    let model = come_back(2, 2, 5);
-    assert_broken(model, Change::ComparesNoNumber, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_directory_made_again_and_taken_for_the_same_has_two_holders() {
-    let model = come_back(2, 2, 0).with_faults(1, &[Fault::Reap]);
-    assert_broken(model, Change::CountsNoTransactions, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn the_last_number_taken_for_the_next_has_two_holders() {
-    let model = come_back(2, 2, LAST - 1);
-    assert_broken(model, Change::CountsOnAtTheEnd, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn an_order_by_names_at_the_end_of_the_count_has_two_holders() {
-    let model = come_back(2, 1, LAST);
-    assert_broken(model, Change::OrdersByName, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_downgrade_at_the_end_of_the_count_has_two_holders() {
-    let model = HandoffModel {
-        first: LAST,
-        ..writers(2)
-    };
-    assert_broken(model, Change::ReplacesAtTheEnd, HandoffModel::EXCLUSION);
-}
-
-#[test]
-fn a_downgrade_in_two_transactions_has_two_holders() {
-    let promise = HandoffModel::EXCLUSION;
-    assert_broken(writers(2), Change::ReplacesInTwoTransactions, promise);
-}
-
-#[test]
-fn a_failed_transaction_of_deletions_taken_for_done_leaves_a_znode() {
-    let model = HandoffModel {
-        in_background: true,
-        ..come_back(2, 2, 2)
-    };
-    let model = model.with_faults(2, &[Fault::GiveUp, Fault::Delete]);
-    assert_broken(model, Change::TakesAFailureForDone, HandoffModel::PROGRESS);
-}
-
-#[test]
-fn a_marked_resignation_leaves_a_leader_latch_asleep() {
-    let latch = Party::new(Kind::Latch, Label::Candidate);
-    let model = candidates(2).with(1, latch);
-    assert_broken(model, Change::MarksInAnElection, HandoffModel::PROGRESS);
-}
-
-#[test]
-fn a_contender_that_overlooks_its_old_znode_holds_before_its_turn() {
-    let model = HandoffModel {
-        in_background: true,
-        ..come_back(2, 2, 5)
-    };
-    assert_broken(model, Change::OverlooksItsOldZnode, HandoffModel::ORDER);
-}
-
-#[test]
-fn a_deletion_that_is_dropped_with_its_connection_leaves_a_znode() {
-    let model = locks(2).with_faults(1, &[Fault::Disconnect]);
-    let promise = HandoffModel::PROGRESS;
-    assert_broken(model, Change::DropsDeletionsAtABreak, promise);
-}
-
-#[test]
-fn a_search_for_the_own_znode_without_a_sync_leaves_a_znode() {
-    let model = locks(2).with_faults(1, &[Fault::Disconnect]);
-    assert_broken(model, Change::LooksWithoutSync, HandoffModel::PROGRESS);
-}
-
-#[test]
-fn a_waiter_that_ignores_a_missing_predecessor_waits_for_ever() {
-    let promise = HandoffModel::PROGRESS;
-    assert_broken(locks(2), Change::IgnoresAMissingPredecessor, promise);
+broken! {
+    a_deletion_that_is_marked_without_a_hold_has_two_holders:
+        MarksGivingUp, EXCLUSION, locks(3).with_faults(1, &[Fault::GiveUp]);
+    a_reader_that_marks_its_release_has_a_writer_beside_another_reader:
+        MarksReads, EXCLUSION, HandoffModel::new(3, Label::Read).with(2, library(Label::Write));
+    a_marked_release_in_two_transactions_has_a_holder_before_its_turn:
+        WritesBeforeItDeletes, ORDER, locks(2);
+    a_znode_that_everybody_may_write_to_has_two_holders:
+        EverybodyWrites, EXCLUSION, locks(2).with_faults(1, &[Fault::Write]);
+    a_mark_without_a_name_has_two_holders:
+        BelievesEveryWrite, EXCLUSION, locks(2)
+            .with(0, curators(Label::Lock))
+            .with_faults(1, &[Fault::Write]);
+    a_handoff_past_those_in_between_has_two_holders:
+        AsksNoRule, EXCLUSION, locks(3);
+    a_waiter_without_a_watch_on_its_own_znode_makes_two_holders:
+        WatchesNotItsOwn, EXCLUSION, locks(3).with_faults(1, &[Fault::Delete]);
+    a_waiter_that_trusts_a_reconnect_makes_two_holders:
+        TrustsAReconnect, EXCLUSION, locks(3).with_faults(2, &[Fault::Delete, Fault::Disconnect]);
+    a_session_without_a_lease_has_two_holders:
+        HasNoLease, EXCLUSION, locks(2).with_faults(1, &[Fault::Expire]);
+    a_deletion_before_others_that_grants_has_two_holders:
+        BelievesEveryDeletion, EXCLUSION, locks(3).with_faults(1, &[Fault::GiveUp]);
+    /// Candidates mark nothing, so a candidate without a list holds behind the only one before it.
+    a_candidate_without_a_watch_on_its_own_znode_makes_two_holders:
+        WatchesNotItsOwn, EXCLUSION, candidates(3).with_faults(1, &[Fault::Delete]);
+    a_candidate_that_trusts_a_reconnect_makes_two_holders:
+        TrustsAReconnect, EXCLUSION, candidates(3)
+            .with_faults(2, &[Fault::Delete, Fault::Disconnect]);
+    a_candidate_without_a_lease_makes_two_holders:
+        HasNoLease, EXCLUSION, candidates(2).with_faults(1, &[Fault::Expire]);
+    a_deletion_of_a_replaced_writer_that_grants_has_two_holders:
+        ForgetsReplacements, EXCLUSION, writers(2);
+    a_leader_that_reads_no_directory_leads_past_the_successor:
+        ReadsNoDirectory, SUCCESSOR, candidates(3).with_faults(1, &[Fault::Name]);
+    a_contender_that_was_not_alone_comes_back_as_a_second_holder:
+        IsAloneBesideOthers, EXCLUSION, come_back(2, 2, 5)
+            .with(0, reader_then_writer())
+            .with(1, reader_then_writer());
+    a_contender_that_has_not_gone_comes_back_before_its_turn:
+        IsGoneTooSoon, ORDER, come_back_in_background(5);
+    a_later_number_taken_for_the_next_has_two_holders:
+        ComparesNoNumber, EXCLUSION, come_back(2, 2, 5);
+    a_directory_made_again_and_taken_for_the_same_has_two_holders:
+        CountsNoTransactions, EXCLUSION, come_back(2, 2, 0).with_faults(1, &[Fault::Reap]);
+    the_last_number_taken_for_the_next_has_two_holders:
+        CountsOnAtTheEnd, EXCLUSION, come_back(2, 2, LAST - 1);
+    an_order_by_names_at_the_end_of_the_count_has_two_holders:
+        OrdersByName, EXCLUSION, come_back(2, 1, LAST);
+    a_downgrade_at_the_end_of_the_count_has_two_holders:
+        ReplacesAtTheEnd, EXCLUSION, HandoffModel { first: LAST, ..writers(2) };
+    a_downgrade_in_two_transactions_has_two_holders:
+        ReplacesInTwoTransactions, EXCLUSION, writers(2);
+    a_failed_transaction_of_deletions_taken_for_done_leaves_a_znode:
+        TakesAFailureForDone, PROGRESS, come_back_in_background(2)
+            .with_faults(2, &[Fault::GiveUp, Fault::Delete]);
+    a_marked_resignation_leaves_a_leader_latch_asleep:
+        MarksInAnElection, PROGRESS, candidates(2).with(1, latch());
+    a_contender_that_overlooks_its_old_znode_holds_before_its_turn:
+        OverlooksItsOldZnode, ORDER, come_back_in_background(5);
+    a_deletion_that_is_dropped_with_its_connection_leaves_a_znode:
+        DropsDeletionsAtABreak, PROGRESS, locks(2).with_faults(1, &[Fault::Disconnect]);
+    a_search_for_the_own_znode_without_a_sync_leaves_a_znode:
+        LooksWithoutSync, PROGRESS, locks(2).with_faults(1, &[Fault::Disconnect]);
+    a_waiter_that_ignores_a_missing_predecessor_waits_for_ever:
+        IgnoresAMissingPredecessor, PROGRESS, locks(2);
 }

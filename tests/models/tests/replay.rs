@@ -93,16 +93,60 @@ fn replayed(run: &Run) -> Replayed {
     all
 }
 
-#[test]
-fn what_the_election_does_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::Leadership));
-    seen.assert_held_by(&[Way::List, Way::OnlyOne]);
+/// A test of each row: the model can do what the code does in these runs, and a contender has certainly
+/// held by each of these ways.
+macro_rules! replays {
+    ($($name:ident: $run:expr, [$($way:ident)*];)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let seen = replayed(&$run);
+                seen.assert_held_by(&[$(Way::$way),*]);
+            }
+        )+
+    };
 }
 
+fn come_back(contended: Contended) -> Run {
+    Run::new(contended).of(Workload::ComeBack)
+}
+
+replays! {
+    what_the_lock_does_the_model_can_do:
+        Run::new(Contended::Lock), [List Marked OnlyOne];
+    what_the_lock_does_under_faults_the_model_can_do:
+        Run::new(Contended::Lock).under(faults()), [List Marked OnlyOne];
+    what_the_read_write_lock_does_the_model_can_do:
+        Run::new(Contended::ReadWrite), [List Marked OnlyOne];
+    what_the_read_write_lock_does_under_faults_the_model_can_do:
+        Run::new(Contended::ReadWrite).under(faults()), [List Marked OnlyOne];
+    what_the_election_does_the_model_can_do:
+        Run::new(Contended::Leadership), [List OnlyOne];
+    what_the_election_does_under_faults_the_model_can_do:
+        Run::new(Contended::Leadership).under(faults()), [List OnlyOne];
+    what_a_lock_that_comes_back_does_the_model_can_do:
+        come_back(Contended::Lock), [List Alone];
+    what_a_lock_that_comes_back_does_under_faults_the_model_can_do:
+        come_back(Contended::Lock).under(faults()), [List Alone];
+    what_a_read_write_lock_that_comes_back_does_the_model_can_do:
+        come_back(Contended::ReadWrite), [List Alone];
+    what_a_candidate_that_comes_back_does_the_model_can_do:
+        come_back(Contended::Leadership), [List Alone];
+}
+
+/// No single request is lost. The session sends 272 requests at once, and each lost one would break
+/// its connection.
 #[test]
-fn what_the_election_does_under_faults_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::Leadership).under(faults()));
-    seen.assert_held_by(&[Way::List, Way::OnlyOne]);
+fn what_a_session_that_drops_many_holds_does_the_model_can_do() {
+    let breaks = FaultRates {
+        disconnected: 5.0,
+        ..FaultRates::default()
+    };
+    for rates in [FaultRates::default(), breaks] {
+        let run = Run::new(Contended::Lock).of(Workload::DropAtOnce);
+        let seen = replayed(&run.under(rates));
+        assert!(seen.joint_deletions > 0, "{seen:?}");
+    }
 }
 
 /// The contender that deletes its znode though its caller still asks for the hold.
@@ -144,64 +188,6 @@ fn faults() -> FaultRates {
     }
 }
 
-#[test]
-fn what_the_lock_does_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::Lock));
-    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
-}
-
-#[test]
-fn what_the_lock_does_under_faults_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::Lock).under(faults()));
-    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
-}
-
-#[test]
-fn what_the_read_write_lock_does_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::ReadWrite));
-    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
-}
-
-#[test]
-fn what_the_read_write_lock_does_under_faults_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::ReadWrite).under(faults()));
-    seen.assert_held_by(&[Way::List, Way::Marked, Way::OnlyOne]);
-}
-
-#[test]
-fn what_a_contender_that_comes_back_does_the_model_can_do() {
-    for contended in [Contended::Lock, Contended::Leadership, Contended::ReadWrite] {
-        let seen = replayed(&Run::new(contended).of(Workload::ComeBack));
-        seen.assert_held_by(&[Way::List, Way::Alone]);
-    }
-}
-
-#[test]
-fn what_a_contender_that_comes_back_does_under_faults_the_model_can_do() {
-    let run = Run::new(Contended::Lock).of(Workload::ComeBack);
-    let seen = replayed(&run.under(faults()));
-    seen.assert_held_by(&[Way::List, Way::Alone]);
-}
-
-#[test]
-fn what_a_session_that_drops_many_holds_does_the_model_can_do() {
-    let seen = replayed(&Run::new(Contended::Lock).of(Workload::DropAtOnce));
-    assert!(seen.joint_deletions > 0, "{seen:?}");
-}
-
-/// No single request is lost. The session sends 272 requests at once, and each lost one would break
-/// its connection.
-#[test]
-fn what_a_session_that_drops_many_holds_does_over_broken_connections_the_model_can_do() {
-    let breaks = FaultRates {
-        disconnected: 5.0,
-        ..FaultRates::default()
-    };
-    let run = Run::new(Contended::Lock).of(Workload::DropAtOnce);
-    let seen = replayed(&run.under(breaks));
-    assert!(seen.joint_deletions > 0, "{seen:?}");
-}
-
 /// The observations of a run without faults, and the place of a grant after a wait.
 fn wait() -> (Vec<Observed>, usize) {
     let run = Run::new(Contended::Lock);
@@ -223,18 +209,6 @@ fn a_grant_before_the_event_is_refused() {
     observed.swap(at - 1, at);
     let refused = Replayed::new(Contended::Lock, &observed).refused;
     assert_eq!(refused, Some(at - 1));
-}
-
-#[test]
-fn a_grant_without_its_list_is_refused() {
-    let (mut observed, _) = wait();
-    let is_list = |it: &Observed| matches!(it, Observed::Listed(..));
-    observed.retain(|it| !is_list(it) && !matches!(it, Observed::Sent(..)));
-    let granted = observed
-        .iter()
-        .position(|it| matches!(it, Observed::Granted(_)));
-    let refused = Replayed::new(Contended::Lock, &observed).refused;
-    assert!(refused.is_some_and(|at| Some(at) <= granted), "{refused:?}");
 }
 
 /// The observations of a contender that comes back alone, and the place of its grant.
@@ -275,14 +249,6 @@ fn a_contender_that_comes_back_past_another_one_is_refused() {
     assert_eq!(refused, Some(granted + 1));
 }
 
-#[test]
-fn a_contender_that_comes_back_before_its_last_znode_is_deleted_is_refused() {
-    let (mut observed, granted) = comes_back();
-    observed.remove(granted - 3);
-    let refused = Replayed::new(Contended::Lock, &observed).refused;
-    assert_eq!(refused, Some(granted - 1));
-}
-
 /// The observations of a session that deletes znodes together, and the place of the transaction.
 fn joint_deletion() -> (Vec<Observed>, usize) {
     let run = Run::new(Contended::Lock).of(Workload::DropAtOnce);
@@ -301,19 +267,4 @@ fn a_joint_deletion_of_another_znode_is_refused() {
         names.insert("other".to_owned());
     }
     assert_eq!(Replayed::new(Contended::Lock, &observed).refused, Some(at));
-}
-
-#[test]
-fn a_joint_deletion_that_is_read_as_a_single_one_is_refused() {
-    let (mut observed, at) = joint_deletion();
-    if let Observed::DeletedTogether(contender, names) = observed[at].clone() {
-        let name = names.last().expect("a name").clone();
-        observed[at] = Observed::Deleted {
-            contender,
-            name,
-            marked: false,
-        };
-    }
-    let refused = Replayed::new(Contended::Lock, &observed).refused;
-    assert!(refused > Some(at), "{refused:?}");
 }

@@ -9,9 +9,9 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
-use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
+use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, assert_fails, delete, make};
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
@@ -107,66 +107,17 @@ async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_in_the_course_of_which_one_is_lost_holds_none() {
-    let (simulation, ours, theirs) = simulated().await;
-    assert_free(&theirs, PATHS).await;
-    let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(2)));
-    simulation
-        .faults()
-        .inject(late.of_process("ours").under("/all/c"));
-
-    let all = all_of(&ours, PATHS);
-    let administrator = simulation.administrator();
-    let deleted = async {
-        while administrator.children("/all/b").is_empty() {
-            sleep(Duration::from_millis(1)).await;
-        }
-        sleep(Duration::from_millis(1200)).await;
-        let name = &administrator.children("/all/a")[0];
-        let deleted = administrator.delete(&format!("/all/a/{name}"));
-        deleted.expect("it is there");
-    };
-    let (tried, ()) = tokio::join!(all.try_acquire(), deleted);
-    assert!(matches!(tried, Err(Error::Lost { .. })), "{tried:?}");
-    assert_free(&theirs, PATHS).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_lost_is_all_lost() {
     let (simulation, ours, theirs) = simulated().await;
     let holds = all_of(&ours, PATHS).acquire().await;
     let holds = holds.expect("they are acquired");
-    let administrator = simulation.administrator();
-    let deleted = administrator.delete(holds.holds()[1].node_path());
-    deleted.expect("it is there");
+    delete(&simulation, holds.holds()[1].node_path());
     let lost = timeout(PATIENCE, holds.lost()).await;
     let (hold, reason) = lost.expect("it is reported");
     assert!(hold.node_path().starts_with("/all/b/"));
     assert_eq!(reason, LossReason::Deleted);
     assert!(!holds.is_held() && holds.remaining().is_zero());
     assert!(matches!(holds.release().await, Err(Error::Lost { .. })));
-    assert_free(&theirs, PATHS).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
-    let (simulation, ours, theirs) = simulated().await;
-    let third = held(&theirs, "/all/c").await;
-    let all = all_of(&ours, PATHS);
-    let waiter = tokio::spawn(async move { all.acquire().await });
-    queue_length(&*lock(&theirs, "/all/c"), 2).await;
-    let administrator = simulation.administrator();
-    let first = &administrator.children("/all/a")[0];
-    let deleted = administrator.delete(&format!("/all/a/{first}"));
-    deleted.expect("it is there");
-    let outcome = timeout(PATIENCE, waiter).await.expect("it ends");
-    let outcome = outcome.expect("no panic");
-    let expected = LossReason::Deleted;
-    assert!(
-        matches!(&outcome, Err(Error::Lost { reason, .. }) if *reason == expected),
-        "{outcome:?}"
-    );
-    third.release().await.expect("it is released");
     assert_free(&theirs, PATHS).await;
 }
 
@@ -191,14 +142,13 @@ async fn one_lost_without_a_known_reason_before_the_last_is_granted_is_all_lost(
     let late = Fault::new(FaultKind::ReplyLate(Duration::from_secs(1)));
     simulation.faults().inject(late.on(RequestKind::Sync));
     let first = &administrator.children("/all/a")[0];
-    let deleted = administrator.delete(&format!("/all/a/{first}"));
-    deleted.expect("it is there");
+    delete(&simulation, &format!("/all/a/{first}"));
     sleep(Duration::from_millis(50)).await;
     assert!(!waiter.is_finished(), "the reason is open");
     held_before.release().await.expect("it is released");
     let outcome = timeout(Duration::from_millis(100), waiter).await;
     let outcome = outcome.expect("it ends at once").expect("no panic");
-    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+    assert_fails!(outcome, Error::Lost);
     assert_free(&theirs, PATHS).await;
 }
 

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, Queue, QueueOptions, Session,
-};
+use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE};
+use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete};
 
 const PATH: &str = "/locks/alone";
 
@@ -84,47 +82,6 @@ async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing()
     assert_eq!(asked(), [creates + 100, deletes + 100, lists]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (session, meter) = session(&simulation, "one").await;
-    let mut requests = Vec::new();
-    for _ in 0..8 {
-        let before = meter.read().requests;
-        let queue = Queue::new(&session, PATH, FIRST).expect("a good path");
-        hold(&queue).await.release().await.expect("it is released");
-        requests.push(meter.read().requests - before);
-    }
-    // A low number proves nothing.
-    assert_eq!(requests[4..], [2; 4], "{requests:?}");
-}
-
-/// The server handles the requests of a session in order, so a create needs no answer to the
-/// deletion before it.
-#[tokio::test(start_paused = true)]
-async fn acquire_after_a_drop_waits_for_one_round_trip() {
-    let simulation = far_away();
-    let (session, _) = session(&simulation, "one").await;
-    let options = QueueOptions::new().one_contender();
-    let new = || {
-        let queue = Queue::with_options(&session, PATH, FIRST, options.clone());
-        queue.expect("a good path")
-    };
-    let kept = new();
-    let mut last = hold(&kept).await;
-    for anew in [false, false, true, true, false] {
-        let queue = if anew { new() } else { kept.clone() };
-        let began = Instant::now();
-        drop(last);
-        last = hold(&queue).await;
-        assert!(
-            began.elapsed() < ROUND_TRIP * 3 / 2,
-            "{:?}",
-            began.elapsed()
-        );
-    }
-}
-
 /// Two recipes of one session share what the session knows of the directory.
 #[tokio::test(start_paused = true)]
 async fn who_is_alone_by_one_rule_waits_by_another() {
@@ -160,16 +117,6 @@ async fn who_comes_back_after_another_has_come_waits_for_it() {
     must_wait(&queue_one).await;
     rival.release().await.expect("it is released");
     hold(&queue_one).await.release().await.expect("released");
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_comes_back_with_a_hold_of_its_own_left_waits_for_it() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (queue, meter) = queue(&simulation, "one").await;
-    settle(&queue, &meter).await;
-    let held = hold(&queue).await;
-    must_wait(&queue).await;
-    held.release().await.expect("it is released");
 }
 
 /// One that is not the first holds beside another, and knows nothing of being alone.
@@ -236,16 +183,14 @@ async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_
         }
         let last = settle(&queue_one, &meter).await;
 
-        administrator.delete(PATH).expect("it is empty");
+        delete(&simulation, PATH);
         administrator
             .create(PATH, b"", CreateMode::Container)
             .expect("it is created");
         for _ in 0..last {
             let path = format!("{PATH}/somebody-");
             let created = administrator.create(&path, b"", CreateMode::PersistentSequential);
-            administrator
-                .delete(&created.expect("it is created"))
-                .expect("it is deleted");
+            delete(&simulation, &created.expect("it is created"));
         }
         let rival = hold(&queue_two).await;
         assert_eq!(number(&rival), last);

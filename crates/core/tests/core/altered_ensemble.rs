@@ -56,9 +56,6 @@ pub(crate) struct Alterations {
     pub(crate) before_sync: Call,
     /// True once the servers answer each list with the end of the session.
     pub(crate) is_over: Arc<AtomicBool>,
-    /// The thread that gets the answer to a list with a watch stands still for this time. No event
-    /// of the watch comes.
-    pub(crate) misses_children_for: Option<Duration>,
     /// Called when the `ServerSession` is closed or dropped, before the server hears of it.
     pub(crate) at_end: Call,
     /// The session is of a client of the user, who keeps it open.
@@ -70,16 +67,11 @@ pub(crate) struct Alterations {
     /// Before each create, the server creates a znode of the same name and of this kind. The
     /// outcome of both is unknown.
     pub(crate) doubles_creates: Option<CreateMode>,
-    /// How long the thread waits before it sends the create of a contender below this path.
-    pub(crate) creates_late: Option<(&'static str, Duration)>,
     /// The server does not know the outcome of the first create below this path, and applies it after
     /// this time. It applies no later write before that.
     pub(crate) applies_late: Option<(&'static str, Duration)>,
     /// The next deletion is never sent, and never answered.
     pub(crate) stalls_a_deletion: Arc<AtomicBool>,
-    /// The server refuses each create of this path, as if the parent did not exist. The number counts
-    /// these creates.
-    pub(crate) lacks_parent_of: Option<(&'static str, Arc<AtomicU64>)>,
     /// The server knows no containers.
     pub(crate) refuses_containers: bool,
     /// The answer to each list, as of a member that lags behind.
@@ -304,28 +296,12 @@ impl ServerSession for AlteredSession {
         if self.is_closed.load(Ordering::Relaxed) {
             return ready(Err(ServerError::SessionOver(SessionEnd::Closed))).boxed();
         }
-        if let Some((lacks, number)) = &self.alterations.lacks_parent_of {
-            if path == *lacks {
-                number.fetch_add(1, Ordering::Relaxed);
-                return ready(Err(ServerError::Refused(Refusal::NoNode))).boxed();
-            }
-        }
         if self.alterations.refuses_containers && mode == CreateMode::Container {
             return ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed();
         }
         let late = self.alterations.applies_late;
         if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
             return self.apply_late(late, path, data, mode, acl);
-        }
-        let late = self.alterations.creates_late;
-        if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
-            let (server, path) = (self.server.clone(), path.to_owned());
-            let (data, acl) = (data.to_owned(), acl.to_owned());
-            let sent = tokio::spawn(async move {
-                tokio::time::sleep(late).await;
-                server.create(&path, &data, mode, &acl).await
-            });
-            return async move { sent.await.expect("no panic") }.boxed();
         }
         let Some(before) = self.alterations.doubles_creates else {
             return self.server.create(path, data, mode, acl);
@@ -359,17 +335,7 @@ impl ServerSession for AlteredSession {
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let list = self.server.list_and_watch(path);
-        let Some(late) = self.alterations.misses_children_for else {
-            return list;
-        };
-        async move {
-            let (names, watch) = list.await?;
-            tokio::time::sleep(late).await;
-            drop(watch);
-            Ok((names, std::future::pending().boxed()))
-        }
-        .boxed()
+        self.server.list_and_watch(path)
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionEnd, 
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::FIRST;
+use crate::support::{FIRST, assert_fails};
 
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {
@@ -38,21 +38,7 @@ async fn session_closed_before_it_is_open_is_over() {
     let waiting = tokio::spawn(async move { waiting.wait_connected().await });
     session.close().await;
     let outcome = waiting.await.expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::NoSession { .. })),
-        "{outcome:?}"
-    );
-}
-
-#[tokio::test]
-async fn bad_connect_string_is_refused_before_anything_is_done_in_the_background() {
-    let refused = Session::connect_in_background("zoo:port", ConnectOptions::new());
-    assert!(refused.is_err());
-    let refused = Session::connect("zoo:port").await;
-    assert!(
-        matches!(refused, Err(Error::InvalidInput(_))),
-        "{refused:?}"
-    );
+    assert_fails!(outcome, Error::NoSession);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +72,7 @@ async fn durations_of_any_length_are_refused_or_work() {
         let new = ConnectOptions::new;
         for options in [new().tick(long), new().session_timeout(long)] {
             let opened = Session::open(simulation.ensemble("p"), options.clone()).await;
-            assert!(matches!(opened, Err(Error::InvalidInput(_))), "{opened:?}");
+            assert_fails!(opened, Error::InvalidInput);
             let opened = Session::open_in_background(simulation.ensemble("p"), options);
             assert!(opened.is_err(), "{opened:?}");
         }
@@ -98,7 +84,7 @@ async fn durations_of_any_length_are_refused_or_work() {
     let longest = Duration::from_millis(i32::MAX as u64);
     let options = ConnectOptions::new().tick(longest).session_timeout(longest);
     let opened = Session::open(simulation.ensemble("p"), options).await;
-    assert!(matches!(opened, Err(Error::InvalidInput(_))), "{opened:?}");
+    assert_fails!(opened, Error::InvalidInput);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,16 +96,10 @@ async fn try_fails_at_once_while_no_session_is_open_and_after_the_timeout_if_no_
     simulation.process("p").partition(3 * timeout);
     let began = Instant::now();
     let tried = queue.try_acquire().await;
-    assert!(
-        matches!(tried, Err(Error::Disconnected { .. })),
-        "{tried:?}"
-    );
+    assert_fails!(tried, Error::Disconnected);
     assert!(began.elapsed() <= timeout);
     let again = Instant::now();
     let tried = queue.try_acquire().await;
-    assert!(
-        matches!(tried, Err(Error::Disconnected { .. })),
-        "{tried:?}"
-    );
+    assert_fails!(tried, Error::Disconnected);
     assert_eq!(again.elapsed(), Duration::ZERO);
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::SessionId;
@@ -144,33 +143,6 @@ async fn listener_that_opens_no_session_is_named() {
             "{text}"
         );
     }
-}
-
-/// A connect that fails at once, without waiting for the network, must not be repeated for ever.
-#[test]
-fn address_without_a_route_is_an_error_by_the_connection_timeout() {
-    let (sender, refused_with) = channel();
-    // If the connect never yields, the thread is lost, and the test fails all the same.
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let options = ConnectOptions::new()
-            .session_timeout(SECOND)
-            .connection_timeout(3 * SECOND);
-        let refused = runtime.block_on(refused("255.255.255.255:2181", options));
-        sender.send(refused).expect("the test waits");
-    });
-    let (error, took) = refused_with
-        .recv_timeout(20 * SECOND)
-        .expect("the connect ends");
-    assert!(matches!(error, Error::Connect { .. }), "{error}");
-    assert!(
-        error.to_string().contains("255.255.255.255:2181: "),
-        "{error}"
-    );
-    assert!(took < 10 * SECOND, "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

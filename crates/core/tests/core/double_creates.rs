@@ -9,7 +9,7 @@ use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{FIRST, lock, make};
+use crate::support::{FIRST, delete, lock, lock_of, make};
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -47,8 +47,7 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
     assert_eq!(created.len(), 2, "it is applied twice");
     assert_eq!(hold.node_path(), created[0]);
     hold.release().await.expect("it is held");
-    let other = simulated_session(&simulation, "other").await;
-    let other = Queue::new(&other, "/lock", FIRST).expect("a good path");
+    let other = lock_of(&simulation, "other", "/lock").await;
     let next = timeout(TIME, other.acquire()).await;
     let next = next.expect("nobody is before it").expect("it is free");
     next.release().await.expect("it is held");
@@ -79,10 +78,7 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own(
     sleep(TIME).await;
     assert!(!waiting.is_finished(), "another is before it");
     let created = created(&simulation);
-    simulation
-        .administrator()
-        .delete(&created[0])
-        .expect("it exists");
+    delete(&simulation, &created[0]);
     let hold = timeout(TIME, waiting).await.expect("in time");
     let hold = hold.expect("no panic").expect("its turn");
     assert_eq!(hold.node_path(), created[1]);

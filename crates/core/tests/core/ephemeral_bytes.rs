@@ -12,7 +12,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use crate::support::{FIRST, everyone, make};
+use crate::support::{FIRST, delete, everyone, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The least `jute.maxbuffer` that a session accepts.
@@ -27,7 +27,6 @@ async fn simulation() -> (Simulation, Session) {
         trace_limit: 0,
         ..SimulationOptions::default()
     });
-    let _administrator = simulation.administrator();
     make(&simulation, CHROOT);
     let session = session(&simulation, "one").await;
     (simulation, session)
@@ -198,7 +197,7 @@ async fn nothing_counts_once_nothing_is_left() {
             waits.expect_err("it is held");
             // Deleted by hand.
             let path = format!("{CHROOT}{}", hold.node_path());
-            simulation.administrator().delete(&path).expect("it exists");
+            delete(&simulation, &path);
             hold.lost().await;
             let view = hold.view();
             drop(hold);

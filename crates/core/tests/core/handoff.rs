@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE};
+use crate::support::{ByPlace, FIRST, FIRST_ALONE, assert_fails, delete};
 
 /// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +97,7 @@ impl Waiter {
     }
 
     fn delete(&self) {
-        let administrator = self.simulation.administrator();
-        administrator.delete(&self.own).expect("it is deleted");
+        delete(&self.simulation, &self.own);
     }
 
     /// The contender behind it waits on the holder now, and holds after the release.
@@ -163,10 +162,8 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
             }
         };
         sleep(Duration::from_micros(seed * 10)).await;
-        administrator.delete(&own).expect("it is deleted");
-        administrator
-            .delete(hold.node_path())
-            .expect("it is deleted");
+        delete(&simulation, &own);
+        delete(&simulation, hold.node_path());
         let outcome = waiting.await.expect("no panic");
         assert_deleted(seed, &outcome);
     }
@@ -199,9 +196,7 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
         if !is_written {
             waiter.delete();
         }
-        administrator
-            .delete(waiter.hold.node_path())
-            .expect("it is deleted");
+        delete(&waiter.simulation, waiter.hold.node_path());
         let outcome = waiter.waiting.await.expect("no panic");
         match outcome {
             Err(Error::ContenderWritten { .. }) if is_written => {}
@@ -236,10 +231,7 @@ async fn waiter_whose_znode_is_written_to_learns_it() {
     administrator.set_data(&own, b"").expect("it is written");
     let outcome = timeout(Duration::from_secs(1), waiting).await;
     let outcome = outcome.expect("in time").expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::ContenderWritten { .. })),
-        "{outcome:?}"
-    );
+    assert_fails!(outcome, Error::ContenderWritten);
 }
 
 /// Its owner keeps it.
@@ -312,7 +304,7 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
             .expect("it is written");
     }
     assert!(!waiting.is_finished());
-    administrator.delete(&stranger).expect("it is deleted");
+    delete(&simulation, &stranger);
     drop(waiting.await.expect("no panic").expect("its turn"));
 }
 
@@ -332,10 +324,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     });
     sleep(Duration::from_millis(500)).await;
     let own = &waiter.contenders().await.expect("a look")[1].name;
-    let administrator = simulation.administrator();
-    administrator
-        .delete(&format!("{PATH}/{own}"))
-        .expect("it is deleted");
+    delete(&simulation, &format!("{PATH}/{own}"));
     let outcome = waiting.await.expect("no panic");
     assert_deleted("the waiter", &outcome);
     assert!(hold.is_held());
@@ -381,10 +370,7 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
     sleep(Duration::from_secs(1)).await;
     hold.release().await.expect("it is released");
     let outcome = waiting.await.expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::InvalidInput(_))),
-        "{outcome:?}"
-    );
+    assert_fails!(outcome, Error::InvalidInput);
 }
 
 /// Others hold still when one of them has said that it releases.

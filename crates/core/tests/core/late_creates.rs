@@ -1,7 +1,5 @@
 //! Creates that a server applies after it has answered that it does not know their outcome.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -83,20 +81,4 @@ async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
     *lists.lock().expect("no panic") = None;
     sleep(LATE * 4).await;
     assert_eq!(children(), [""; 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn parent_that_is_always_missing_is_created_ever_more_rarely() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let number = Arc::new(AtomicU64::new(0));
-    let alterations = Alterations {
-        lacks_parent_of: Some(("/lock/one", number.clone())),
-        ..Alterations::default()
-    };
-    let session = altered(&simulation, "one", alterations).await;
-    let lock = SingleNodeLock::new(&session, "/lock/one").expect("a good path");
-    let never = lock.acquire_timeout(Duration::from_secs(10)).await;
-    assert!(never.expect_err("it is not created").is_timeout());
-    let number = number.load(Ordering::Relaxed);
-    assert!((5..20).contains(&number), "{number} creates");
 }

@@ -49,7 +49,6 @@ async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
         tick,
         ..SimulationOptions::default()
     });
-    let _administrator = simulation.administrator();
     make(&simulation, "/lock");
     let asked = Instant::now();
     let options = ConnectOptions::new().tick(tick);

@@ -14,7 +14,7 @@ use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, Si
 use zookeeper_recipes_suite::simulated_session as open;
 
 use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST, FIRST_ALONE};
+use crate::support::{FIRST, FIRST_ALONE, assert_fails, delete};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -198,10 +198,7 @@ async fn znode_deleted_by_hand_is_noticed_at_once_among_thousands() {
     let holds = idle_holds(&ours, 3_000).await;
     for (round, hold) in holds.iter().step_by(200).enumerate() {
         sleep(Duration::from_millis(370 * round as u64)).await;
-        simulation
-            .administrator()
-            .delete(hold.node_path())
-            .expect("it is there");
+        delete(&simulation, hold.node_path());
         let deleted = Instant::now();
         let reason = timeout(SOON, hold.lost()).await.expect("in time");
         assert_eq!(reason, LossReason::Deleted);
@@ -231,10 +228,7 @@ async fn loss_watch_survives_throttled_reads() {
     faults.stop();
     sleep(2 * TIMEOUT).await;
     assert_eq!(hold.state(), HoldState::Held);
-    simulation
-        .administrator()
-        .delete(hold.node_path())
-        .expect("it is there");
+    delete(&simulation, hold.node_path());
     let reason = timeout(SOON, hold.lost()).await.expect("it is watched");
     assert_eq!(reason, LossReason::Deleted);
 }
@@ -256,6 +250,9 @@ async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
         .map(|shard| acquire(lock(&ours, shard)))
         .collect();
     sleep(2 * TIMEOUT).await;
+    // All watches are set again, in several requests.
+    simulation.process("a").disconnect();
+    sleep(2 * TIMEOUT).await;
     for hold in held {
         hold.release().await.expect("it is released");
     }
@@ -274,7 +271,7 @@ async fn hold_of_a_single_znode_is_lost_when_another_takes_its_place() {
     let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
     let first = hold(lock).await;
     let administrator = simulation.administrator();
-    administrator.delete("/lock").expect("it is there");
+    delete(&simulation, "/lock");
     administrator
         .create("/lock", b"another", CreateMode::Persistent)
         .expect("it has gone");
@@ -303,16 +300,11 @@ async fn assert_lists_before_it_holds(alterations: Alterations) {
     let administrator = simulation.administrator();
     let mut queued = administrator.children("/lock");
     queued.retain(|name| !first.node_path().ends_with(name.as_str()));
-    administrator
-        .delete(&format!("/lock/{}", queued[0]))
-        .expect("it waits");
+    delete(&simulation, &format!("/lock/{}", queued[0]));
     first.release().await.expect("it is released");
     let outcome = timeout(SOON, waits).await.expect("in time");
     let outcome = outcome.expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::ContenderDeleted { .. })),
-        "{outcome:?}"
-    );
+    assert_fails!(outcome, Error::ContenderDeleted);
 }
 
 /// A session that reads its znodes from time to time sees late that one was deleted by hand.

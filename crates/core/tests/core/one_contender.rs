@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{Error, Hold, HoldView, Queue, QueueOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, delete, make};
 
 const PATH: &str = "/locks/a";
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -223,8 +223,7 @@ async fn hold_that_is_lost_and_kept_lets_the_next_task_hold() {
     let (kept, next) = holder_and_waiter(&queue).await;
     // Its loss watch is set with the next probe.
     sleep(Duration::from_secs(5)).await;
-    let administrator = simulation.administrator();
-    administrator.delete(kept.node_path()).expect("it exists");
+    delete(&simulation, kept.node_path());
     let next = timeout(Duration::from_secs(60), next).await;
     assert!(next.expect("in time").expect("its turn").is_held());
     assert!(!kept.is_held());

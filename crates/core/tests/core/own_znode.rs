@@ -6,7 +6,7 @@ use zookeeper_recipes_core::{Error, Operation, Queue};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, FIRST_ALONE};
+use crate::support::{FIRST, FIRST_ALONE, lock_of};
 
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]
@@ -15,8 +15,7 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
     let session = simulated_session(&simulation, "holder").await;
     let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
     let hold = queue.acquire().await.expect("it is free");
-    let other = simulated_session(&simulation, "waiter").await;
-    let other = Queue::new(&other, "/queue", FIRST).expect("a good path");
+    let other = lock_of(&simulation, "waiter", "/queue").await;
     let waiting = tokio::spawn(async move { other.acquire().await });
     tokio::time::sleep(Duration::from_secs(5)).await;
     let own = hold.node_path();

@@ -11,7 +11,7 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, delete, make};
 
 const PATH: &str = "/locks/a";
 
@@ -23,7 +23,6 @@ async fn session(simulation: &Simulation, owner: &str) -> Session {
 
 /// A session below the znode `/app`, which is its chroot.
 async fn below_a_chroot(simulation: &Simulation) -> Session {
-    let _administrator = simulation.administrator();
     make(simulation, "/app");
     let process = simulation.process("a").with_chroot("/app");
     let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
@@ -134,7 +133,6 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
 #[tokio::test(start_paused = true)]
 async fn missing_chroot_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let administrator = simulation.administrator();
     let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
         Arc::new(Queue::new(&session, PATH, FIRST).expect("a good path")),
@@ -143,7 +141,7 @@ async fn missing_chroot_is_no_empty_queue() {
     for recipe in &recipes {
         assert_eq!(entries(&**recipe).await, []);
     }
-    administrator.delete("/app").expect("it is empty");
+    delete(&simulation, "/app");
     for recipe in &recipes {
         // The answer is lost, and asked for again.
         let faults = simulation.faults();

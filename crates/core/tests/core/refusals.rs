@@ -15,7 +15,7 @@ use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, Si
 use zookeeper_recipes_suite::log::Log;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::FIRST;
+use crate::support::{FIRST, assert_fails, lock_of};
 
 #[tokio::test(start_paused = true)]
 async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
@@ -24,13 +24,12 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let administrator = simulation.administrator();
     let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
     created.expect("an empty tree takes it");
-    let session = simulated_session(&simulation, "one").await;
-    let queue = Queue::new(&session, "/closed", FIRST).expect("a good path");
+    let queue = lock_of(&simulation, "one", "/closed").await;
 
     let log = Log::up_to(Level::WARN);
     let _subscribed = tracing::subscriber::set_default(log.clone());
     let refused = queue.acquire().await;
-    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert_fails!(refused, Error::Refused);
     let asked_for = |simulation: &Simulation| {
         let counters = simulation.counters();
         (
@@ -209,10 +208,7 @@ async fn chroot_that_may_not_be_read_is_not_missing() {
     let process = simulation.process("two").with_chroot("/other");
     let missing = Session::open(process.ensemble(), Default::default()).await;
     let missing = missing.map(drop);
-    assert!(
-        matches!(missing, Err(Error::MissingChroot { .. })),
-        "{missing:?}"
-    );
+    assert_fails!(missing, Error::MissingChroot);
 }
 
 /// A waiter that took its predecessor for missing would look too early.

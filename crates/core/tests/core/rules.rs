@@ -2,8 +2,6 @@
 //! sent.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
@@ -12,7 +10,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{ByPlace, FIRST};
+use crate::support::{ByPlace, FIRST, assert_fails, lock_of};
 
 /// As [`FIRST`], by another label.
 fn labelled(label: &'static str) -> ByPlace {
@@ -71,71 +69,13 @@ async fn rule_that_waits_on_its_own_contender_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
     let simulation = Simulation::new(Default::default());
-    let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let queue = lock_of(&simulation, "a", "/locks/a").await;
     let other = queue.by(labelled("a/b-"));
     let acquired = other.acquire().await.map(drop);
-    assert!(
-        matches!(acquired, Err(Error::InvalidInput(_))),
-        "{acquired:?}"
-    );
+    assert_fails!(acquired, Error::InvalidInput);
     let tried = other.try_acquire().await.map(drop);
-    assert!(matches!(tried, Err(Error::InvalidInput(_))), "{tried:?}");
+    assert_fails!(tried, Error::InvalidInput);
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
-    let simulation = Simulation::new(Default::default());
-    let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
-    let hold = queue.acquire().await.expect("nobody is before it");
-    let data = vec![0; 600_000];
-    let write = hold.transaction().set_data("/a", &data);
-    let refused = write.set_data("/b", &data).commit().await;
-    assert!(
-        matches!(refused, Err(Error::InvalidInput(_))),
-        "{refused:?}"
-    );
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(hold.is_held());
-    hold.release().await.expect("it is released");
-}
-
-/// Counts how often its label is read.
-#[derive(Clone, Debug, Default)]
-struct CountsReads(Arc<AtomicUsize>);
-
-impl Rule for CountsReads {
-    fn label(&self) -> Cow<'_, str> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        FIRST.label()
-    }
-
-    fn counts(&self, label: &str) -> bool {
-        FIRST.counts(label)
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        FIRST.decide(view)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn label_is_read_once_for_each_queue() {
-    let simulation = Simulation::new(Default::default());
-    let session = simulated_session(&simulation, "a").await;
-    let rule = CountsReads::default();
-    let reads = rule.0.clone();
-    let queue = Queue::new(&session, "/locks/a", rule.clone()).expect("a good path");
-    let hold = queue.acquire().await.expect("nobody is before it");
-    assert!(queue.try_acquire().await.expect("a look").is_none());
-    hold.release().await.expect("it is held");
-    let tried = queue.try_acquire().await.expect("a look");
-    assert!(tried.is_some());
-    assert_eq!(reads.load(Ordering::Relaxed), 1);
-    drop((tried, queue.by(rule)));
-    assert_eq!(reads.load(Ordering::Relaxed), 2);
 }
 
 /// A rule that says no more than it has to.

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::Queue;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, delete, make};
 
 const PATH: &str = "/queue";
 
@@ -42,7 +42,7 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
             process.disconnect();
         }
         let path = hold.node_path().to_owned();
-        administrator.delete(&path).expect("it exists");
+        delete(&simulation, &path);
         make(&simulation, &path);
         let granted = timeout(Duration::from_secs(60), waiting).await;
         let next = granted.expect("it is first now").expect("no panic");

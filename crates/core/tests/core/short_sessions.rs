@@ -82,23 +82,6 @@ async fn sessions_that_end_soon_are_followed_ever_more_rarely() {
     }
 }
 
-/// One cause can end the sessions of many processes at the same moment, again and again.
-#[tokio::test(start_paused = true)]
-async fn pauses_between_sessions_are_drawn_from_all_that_are_allowed() {
-    let simulation = simulation(7);
-    let mut pauses: Vec<Duration> = Vec::new();
-    for process in ["a", "b", "c", "d"] {
-        let session = simulated_session(&simulation, process).await;
-        let openings = openings(&simulation, &session, ENDS[0]).await;
-        // The pauses before have shorter limits.
-        let last = openings.windows(2).skip(9);
-        pauses.extend(last.map(|pair| pair[1] - pair[0]));
-    }
-    let shares = (0..5).map(|fifth| LONGEST / 5 * fifth..LONGEST / 5 * (fifth + 1));
-    let drawn = shares.map(|share| pauses.iter().filter(|it| share.contains(*it)).count());
-    assert!(drawn.min() > Some(1), "{pauses:?}");
-}
-
 /// Nobody waits for a pause.
 #[tokio::test(start_paused = true)]
 async fn session_is_closed_at_once_in_the_pause_before_the_next_one() {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
+use tokio::time::Instant;
+use zookeeper_recipes_core::{Queue, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{in_time, simulated_session};
 
@@ -69,26 +69,5 @@ async fn next_one_holds_in_time_though_each_handshake_takes_longer_than_a_host_h
         in_time("the first one", first.wait_connected())
             .await
             .expect("it lasts");
-    }
-}
-
-/// The attempts to open the next session grow longer, as the limit of each handshake does.
-#[tokio::test(start_paused = true)]
-async fn next_session_opens_though_each_handshake_takes_longer_than_the_connection_timeout() {
-    for seed in 0..20 {
-        let simulation = simulation(seed, 3, 8 * SECOND);
-        let options = ConnectOptions::new().connection_timeout(3 * SECOND);
-        let session = Session::open(simulation.ensemble("one"), options).await;
-        let session = session.expect("it opens");
-        let before = session.id();
-        slow_down(&simulation, 3, 6 * SECOND);
-        simulation.administrator().expire(before.expect("open"));
-        let again = async {
-            while session.id().is_none_or(|id| Some(id) == before) {
-                tokio::time::sleep(SECOND).await;
-            }
-        };
-        let again = timeout(300 * SECOND, again).await;
-        again.unwrap_or_else(|_| panic!("seed {seed}: {:?}", session.state()));
     }
 }

@@ -8,6 +8,23 @@ use zookeeper_recipes_core::{
     QueueView, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::Simulation;
+use zookeeper_recipes_suite::simulated_session;
+
+/// Fails unless the outcome is this error.
+macro_rules! assert_fails {
+    ($outcome:expr, Error::InvalidInput) => {
+        assert!(
+            matches!($outcome, Err(Error::InvalidInput(_))),
+            "{:?}",
+            $outcome
+        )
+    };
+    ($outcome:expr, $error:path) => {
+        assert!(matches!($outcome, Err($error { .. })), "{:?}", $outcome)
+    };
+}
+
+pub(crate) use assert_fails;
 
 /// A rule by which a contender waits on other contenders by its place alone.
 #[derive(Clone, Copy, Debug)]
@@ -86,11 +103,22 @@ pub(crate) fn lock(session: &Session, path: &str) -> Queue {
     Queue::new(session, path, FIRST).expect("a good path")
 }
 
+/// The queue of a lock, in a session of this process.
+pub(crate) async fn lock_of(simulation: &Simulation, process: &str, path: &str) -> Queue {
+    lock(&simulated_session(simulation, process).await, path)
+}
+
 /// Creates a persistent znode without data.
 pub(crate) fn make(simulation: &Simulation, path: &str) {
     let administrator = simulation.administrator();
     let made = administrator.create(path, b"", CreateMode::Persistent);
     made.expect("there is none");
+}
+
+/// Deletes the znode at a path, as an operator does.
+pub(crate) fn delete(simulation: &Simulation, path: &str) {
+    let deleted = simulation.administrator().delete(path);
+    deleted.expect("it exists");
 }
 
 /// The data of the znode at a path.

@@ -126,7 +126,6 @@ async fn time_limit_of_any_length_is_no_limit() {
 #[tokio::test(start_paused = true)]
 async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
     let simulation = with_a_long_lease();
-    let _administrator = simulation.administrator();
     make(&simulation, "/data");
     let hold = limited(&open(&simulation, "one").await).acquire().await;
     let hold = hold.expect("nobody is before it");

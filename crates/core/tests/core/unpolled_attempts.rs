@@ -6,13 +6,11 @@ use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, RequestKind, ServerSettings, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{self, FIRST, FIRST_ALONE, make};
+use crate::support::{self, FIRST, FIRST_ALONE, assert_fails, delete, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -25,7 +23,6 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
         forgets_sessions: true,
         ..SimulationOptions::default()
     });
-    let _administrator = simulation.administrator();
     for path in ["/locks", "/locks/a"] {
         make(&simulation, path);
     }
@@ -41,7 +38,7 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
     let next = timeout(TIMEOUT * 3, other.acquire()).await;
     let next = next.expect("in time").expect("the first session expires");
     let late = timeout(TIMEOUT, attempt).await.expect("in time");
-    assert!(matches!(late, Err(Error::SessionOver { .. })), "{late:?}");
+    assert_fails!(late, Error::SessionOver);
     assert!(next.is_held(), "{:?}", next.state());
 }
 
@@ -106,10 +103,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
         let (closing, mine, others) = two_single_nodes(&simulation).await;
         let hold = mine.acquire().await.expect("free again");
         let view = hold.view();
-        simulation
-            .administrator()
-            .delete("/lock")
-            .expect("it exists");
+        delete(&simulation, "/lock");
         let next = others.acquire().await.expect("free again");
         if is_noticed {
             hold.lost().await;
@@ -142,10 +136,7 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
     let created = znode
         .create(b"", &support::everyone(), Directories::Container)
         .await;
-    assert!(
-        matches!(created, Err(Error::SessionOver { .. })),
-        "{created:?}"
-    );
+    assert_fails!(created, Error::SessionOver);
     let children = simulation.administrator().children("/");
     assert!(!children.contains(&support::SINGLE[1..].to_owned()));
 }
@@ -204,78 +195,4 @@ async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
     assert!(next.is_held() && !view.is_held());
     assert!(closing.is_connected());
     drop(release);
-}
-
-/// The lease runs out before anybody looks at the answer to the transaction.
-#[tokio::test(start_paused = true)]
-async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
-    let session = simulated_session(&simulation, "one").await;
-    let other = simulated_session(&simulation, "other").await;
-    let queue = |session| Queue::new(session, "/locks/a", FIRST).expect("a good path");
-    let hold = queue(&session).acquire().await.expect("free");
-    let beside = SingleNodeLock::new(&session, "/beside").expect("a good path");
-    let beside = beside.acquire().await.expect("free");
-    sleep(TIMEOUT).await;
-    let everyone = support::everyone();
-    let replacement = hold.replace("lock-", "lock-", b"", &everyone);
-    let mut replacement = replacement.boxed();
-    assert!((&mut replacement).now_or_never().is_none(), "under way");
-    sleep(Duration::from_millis(100)).await;
-    let lapses = beside.remaining() + Duration::from_millis(10);
-    simulation.process("one").partition(lapses);
-    let next = timeout(TIMEOUT * 3, queue(&other).acquire()).await;
-    let next = next.expect("in time").expect("the lost one bars nobody");
-    assert!(next.is_held() && !beside.is_held());
-    session.wait_connected().await.expect("it has not expired");
-    assert_eq!(session.id(), Some(beside.session_id()));
-    let late = replacement.await;
-    assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
-}
-
-/// A server shortens the timeout of a session, which ends for that. The attempt keeps its server
-/// side open.
-#[tokio::test(start_paused = true)]
-async fn session_that_ends_for_a_shortened_timeout_bars_nobody_though_an_attempt_is_not_polled() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
-    let queue = async |process, path| {
-        let session = simulated_session(&simulation, process).await;
-        Queue::new(&session, path, FIRST).expect("a good path")
-    };
-    let other = queue("other", "/locks/a").await;
-    let busy = queue("other", "/locks/busy").await;
-    let busy = busy.acquire().await.expect("free");
-    let session = simulated_session(&simulation, "one").await;
-    let one = |path| Queue::new(&session, path, FIRST).expect("a good path");
-    let (held, waits) = (one("/locks/a"), one("/locks/busy"));
-    let hold = held.acquire().await.expect("free");
-    let mut attempt = waits.acquire().boxed();
-    assert!(timeout(TIMEOUT, &mut attempt).await.is_err(), "it waits");
-    let settings = ServerSettings {
-        tick: SimulationOptions::default().tick,
-        min_session_timeout: None,
-        max_session_timeout: Some(TIMEOUT / 2),
-    };
-    simulation.faults().restart(settings, TIMEOUT / 10);
-    hold.lost().await;
-    let lost = hold.release().await;
-    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
-    // The session of the other process ends, too.
-    let next = loop {
-        match timeout(TIMEOUT * 30, other.acquire())
-            .await
-            .expect("in time")
-        {
-            Ok(next) => break next,
-            Err(error) => assert!(matches!(error, Error::SessionOver { .. }), "{error}"),
-        }
-    };
-    assert!(next.is_held(), "{:?}", next.state());
-    drop((attempt, busy));
 }

@@ -11,7 +11,7 @@ use zookeeper_recipes_simulation::{
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, assert_fails, lock_of, make};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -81,8 +81,7 @@ async fn server_that_does_not_know_creates_is_an_error_that_says_so() {
         unknown: vec![Opcode::Create],
         ..SimulationOptions::default()
     });
-    let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock_of(&simulation, "p", "/queue").await;
     let acquired = timeout(60 * SECOND, queue.acquire()).await;
     let error = acquired.expect("in time").expect_err("no create");
     let is_clear =
@@ -135,10 +134,7 @@ async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_wait
     }
     simulation.process("p").disconnect();
     let outcome = acquiring.await.expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::SessionOver { .. })),
-        "{outcome:?}"
-    );
+    assert_fails!(outcome, Error::SessionOver);
     works(&session, "/queue").await;
 }
 
@@ -147,8 +143,7 @@ async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_wait
 async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     const LOST: usize = 10;
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock_of(&simulation, "p", "/queue").await;
     let faults = simulation.faults();
     for nth in 1..=LOST as u64 {
         let late = Fault::new(FaultKind::RequestLate(60 * SECOND));
@@ -176,10 +171,9 @@ async fn server_that_has_refused_a_create_knows_creates() {
     let reads = [Acl::new(Permission::READ, AuthId::anyone())];
     let made = administrator.create_with_acl("/lock", b"", CreateMode::Persistent, &reads);
     made.expect("an empty tree takes it");
-    let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock_of(&simulation, "p", "/lock").await;
     let refused = queue.acquire().await;
-    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert_fails!(refused, Error::Refused);
     let opened = [Acl::new(Permission::ALL, AuthId::anyone())];
     administrator
         .set_acl("/lock", &opened)

@@ -12,9 +12,10 @@ use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, assert_fails, lock_of, make};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -59,10 +60,7 @@ fn acquire_in_a_thread(queue: &Queue) -> mpsc::Receiver<Result<Hold, Error>> {
 }
 
 fn assert_over(acquired: Result<Hold, Error>) {
-    assert!(
-        matches!(acquired, Err(Error::SessionOver { .. })),
-        "{acquired:?}"
-    );
+    assert_fails!(acquired, Error::SessionOver);
 }
 
 async fn close(queue: &Queue) {
@@ -97,9 +95,7 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
 async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (queue, alterations) = users_queue(&simulation).await;
-    let holder = Session::open(simulation.ensemble("other"), ConnectOptions::new()).await;
-    let holder = holder.expect("a session opens");
-    let holder = Queue::new(&holder, "/lock", FIRST).expect("a good path");
+    let holder = lock_of(&simulation, "other", "/lock").await;
     let held = holder.acquire().await.expect("it is free");
     let acquired = acquire_in_a_thread(&queue);
     let children = || simulation.administrator().children("/lock");

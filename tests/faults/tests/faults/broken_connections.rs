@@ -20,8 +20,7 @@ on_both_servers!(embedded at night:
     holder_comes_through_a_break_and_nobody_else_gets_in,
     frozen_holder_knows_its_loss_before_the_next_one_holds,
     frozen_contender_is_removed_with_its_session_and_learns_it,
-    acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session,
-    handshake_whose_reply_is_lost_is_made_again,
+    acquire_begun_while_suspended_waits_for_the_connection,
 );
 
 /// Breaks what is connected now.
@@ -228,9 +227,7 @@ async fn suspend(proxy: &Proxy, session: &Session) {
     .await;
 }
 
-async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session(
-    server: TestServer,
-) {
+async fn acquire_begun_while_suspended_waits_for_the_connection(server: TestServer) {
     let administrator = administrator(&server).await;
     let mended = proxy(&server).await;
     let patient = session(&mended, LONG).await;
@@ -257,44 +254,5 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
         for scenario in ["suspended", "suspended-with-a-deadline"] {
             assert_nothing_left(&server, &administrator, kind, scenario).await;
         }
-    }
-
-    let silent = proxy(&server).await;
-    let expiring = session(&silent, SHORT).await;
-    let _held = KINDS[0].on(&expiring, "held").acquire().await;
-    suspend(&silent, &expiring).await;
-    let acquiring: Vec<_> = KINDS
-        .iter()
-        .map(|kind| (*kind, acquire(kind.on(&expiring, "expiring"))))
-        .collect();
-    let rival = session(&server, LONG).await;
-    let next = acquire(KINDS[0].rival_on(&rival, "held"));
-    let next = acquired("the server has expired the session", next).await;
-    next.release().await.expect("it is released");
-    silent.thaw();
-    for (kind, acquiring) in acquiring {
-        let outcome = in_time("the attempt ends", acquiring)
-            .await
-            .expect("no panic");
-        assert_session_over(kind, outcome, SessionEnd::Expired);
-    }
-    for &kind in KINDS {
-        let hold = acquired("in the next one", acquire(kind.on(&expiring, "expiring"))).await;
-        hold.release().await.expect("it is released");
-        assert_nothing_left(&server, &administrator, kind, "expiring").await;
-    }
-}
-
-async fn handshake_whose_reply_is_lost_is_made_again(server: TestServer) {
-    let proxy = proxy(&server).await;
-    for reply in [false, true] {
-        let occasion = Fault::on(Operation::Connect);
-        let strikes = proxy.fault(match reply {
-            true => occasion.reply_lost(),
-            false => occasion.request_lost(),
-        });
-        let session = session(&proxy, LONG).await;
-        assert_eq!(strikes.count(), 1);
-        session.close().await;
     }
 }

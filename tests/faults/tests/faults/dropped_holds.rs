@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
-use std::time::Duration;
 
 use zookeeper_recipes_core::Hold;
 use zookeeper_recipes_suite::{KINDS, LONG, TestServer, administrator, on_both_servers, session};
@@ -13,7 +12,6 @@ use crate::support::{assert_nothing_left, hold_all};
 
 on_both_servers!(apache at night:
     hold_is_dropped_released_and_acquired_outside_any_runtime,
-    hold_dropped_by_a_panicking_task_is_released_at_once,
 );
 
 /// Polls a future on this thread alone.
@@ -59,27 +57,5 @@ async fn hold_is_dropped_released_and_acquired_outside_any_runtime(server: TestS
         for scenario in ["dropped", "released", "tried"] {
             assert_nothing_left(&server, &administrator, kind, scenario).await;
         }
-    }
-}
-
-async fn hold_dropped_by_a_panicking_task_is_released_at_once(server: TestServer) {
-    let administrator = administrator(&server).await;
-    let session = session(&server, LONG).await;
-    let holds = hold_all(&session, "panic").await;
-    let waiting = session.clone();
-    let task = tokio::spawn(async move {
-        let _holds = holds;
-        // The task waits behind its own holds, so that a waiter was dropped before the panic.
-        let waiters = KINDS.iter().map(|kind| kind.rival_on(&waiting, "panic"));
-        for waiter in waiters {
-            let early = waiter.acquire_timeout(Duration::from_millis(50)).await;
-            assert!(early.is_err());
-        }
-        panic!("on purpose");
-    });
-    let error = task.await.expect_err("it panics");
-    assert!(error.is_panic());
-    for &kind in KINDS {
-        assert_nothing_left(&server, &administrator, kind, "panic").await;
     }
 }

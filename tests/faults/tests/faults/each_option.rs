@@ -2,11 +2,8 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::time::Instant;
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
@@ -14,8 +11,8 @@ use zookeeper_recipes_core::{
     ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, ZookeeperEnsemble,
 };
 use zookeeper_recipes_simulation::{EmbeddedServer, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::in_time;
 use zookeeper_recipes_suite::tls::{Authority, trusting};
-use zookeeper_recipes_suite::{eventually, in_time};
 
 const OPTIONS: [Set; 7] = [
     Set::SessionTimeout,
@@ -196,62 +193,4 @@ async fn opened(session: Result<Session, Error>, way: impl Debug) -> Session {
     let connected = in_time("the session opens", session.wait_connected()).await;
     connected.unwrap_or_else(|error| panic!("{way:?}: {error}"));
     session
-}
-
-/// Accepts connections, counts them, and says nothing.
-async fn mute_listener() -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let number = Arc::<AtomicUsize>::default();
-    let counted = number.clone();
-    tokio::spawn(async move {
-        let mut streams = Vec::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::Relaxed);
-            streams.push(stream);
-        }
-    });
-    (address, number)
-}
-
-/// The servers are there and do not answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn each_way_keeps_to_the_connection_timeout() {
-    let (address, connections) = mute_listener().await;
-    let place = Place {
-        address,
-        simulation: Simulation::default(),
-    };
-    let faults = place.simulation.faults();
-    faults.pause_server(0, Duration::from_secs(3_600));
-    let of_simulation = || {
-        let trace = place.simulation.trace().to_string();
-        trace.matches("connecting to server").count()
-    };
-    for backend in [
-        Backend::ConnectString,
-        Backend::Zookeeper,
-        Backend::Simulation,
-    ] {
-        let began = Instant::now();
-        let options = || Set::ConnectionTimeout.options();
-        let opened = backend.open(&place, options(), false).await;
-        let error = opened.expect_err("no server answers");
-        assert!(
-            matches!(error, Error::Connect { .. }),
-            "{backend:?}: {error}"
-        );
-        let took = began.elapsed();
-        assert!(took >= SHORT && took < 10 * SHORT, "{backend:?}: {took:?}");
-        // In the background, each try has this time. One try alone has its time for the handshake.
-        let number = || connections.load(Ordering::Relaxed) + of_simulation();
-        let before = number();
-        let session = backend.open(&place, options(), true).await;
-        let session = session.expect("nothing is refused");
-        let began = Instant::now();
-        eventually("it tries again", async || number() >= before + 3).await;
-        let took = began.elapsed();
-        assert!(took < SESSION_TIMEOUT / 2, "{backend:?}: {took:?}");
-        session.close().await;
-    }
 }

@@ -88,17 +88,6 @@ fn empty(directory: &Path) {
     fs::create_dir(directory).expect("its parent is there");
 }
 
-#[tokio::test]
-async fn holder_holds_again_after_a_server_has_lost_its_data() {
-    let mut server = server().await;
-    let holder = Holder::new(&server.connect_string()).await;
-    holder.writes().await;
-    server.kill().await.expect("it can be killed");
-    empty(&server.data_directory().join(LOGS));
-    server.restart().await.expect("it starts again");
-    holder.holds_again().await;
-}
-
 /// The backup has the session of the holder and its znodes.
 #[tokio::test]
 async fn holder_holds_again_after_a_server_was_restored_from_a_backup() {

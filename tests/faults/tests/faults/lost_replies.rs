@@ -20,7 +20,6 @@ on_both_servers!(embedded at night:
     waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in,
     waiter_keeps_its_place_whatever_is_lost_when_it_looks_again,
     release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder,
-    parents_are_made_and_the_recipe_held_whichever_create_is_lost,
 );
 
 /// Loses a request, or its reply or its outcome.
@@ -306,46 +305,4 @@ async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_h
         }
     };
     Shared::new(server).await.each_kind(release).await;
-}
-
-async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost(server: TestServer) {
-    let first_comer = async |place: &Place<'_>| {
-        let Place {
-            shared,
-            kind,
-            proxy,
-            ..
-        } = place;
-        for applied in [false, true] {
-            // The directory of the kind exists from then on.
-            let scenario = place.scenario("parents".to_owned()).await;
-            let first = scenario.victim.acquire().await.expect("it is free");
-            first.release().await.expect("it is released");
-            // The contender's znode, its missing parents, and the contender's znode again.
-            let before = proxy.counters();
-            let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
-            let hold = undisturbed.acquire().await.expect("it is free");
-            hold.release().await.expect("it is released");
-            let creates_sent = proxy.counters().since(&before).of(Operation::Create);
-            assert!(creates_sent.requests >= 3, "{creates_sent:?}");
-            for nth in 1..=creates_sent.requests {
-                let name = format!("{}-parents-{nth}/{applied}", kind.name);
-                let occasion = Fault::on(Operation::Create).nth(nth);
-                let strikes = proxy.fault(match applied {
-                    true => occasion.reply_lost(),
-                    false => occasion.request_lost(),
-                });
-                let recipe = kind.on(&place.victim, &name);
-                let hold = in_time(&name, recipe.acquire())
-                    .await
-                    .unwrap_or_else(|error| panic!("{name}: {error}"));
-                hold.release().await.expect("it is released");
-                assert_no_contender_left(&shared.administrator, *kind, &name).await;
-                let creates = creates(&shared.administrator, *kind, &name).await;
-                assert_eq!(creates, 1, "{name}");
-                assert_eq!(strikes.count(), 1, "{name}");
-            }
-        }
-    };
-    Shared::new(server).await.each_kind(first_comer).await;
 }

@@ -7,7 +7,6 @@ mod dropped_holds;
 mod each_option;
 mod full_sessions;
 mod isolated_leader;
-mod large_directories;
 mod longest_data;
 mod lost_data;
 mod lost_replies;

@@ -1,8 +1,6 @@
 //! A session that moves from member to member, with watches on znodes that change all the while.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -41,18 +39,6 @@ impl Watched {
 /// What a watcher has read: a number that grows with each change that it watches for.
 type Seen = Option<i64>;
 
-/// How often the writer has created a znode whose existence is watched.
-#[derive(Debug, Default)]
-struct Creations {
-    /// Counts a create before it is sent.
-    begun: AtomicUsize,
-    /// Counts a create after its answer.
-    done: AtomicUsize,
-}
-
-/// The creations, by path.
-type AllCreations = Arc<BTreeMap<String, Creations>>;
-
 fn everyone() -> Vec<Acl> {
     vec![Acl::new(Permission::ALL, AuthId::anyone())]
 }
@@ -71,12 +57,7 @@ async fn create_all(writer: &dyn ServerSession) {
 }
 
 /// Changes a znode that is watched. `nth` is the number of the change.
-async fn change(
-    writer: &dyn ServerSession,
-    creations: &BTreeMap<String, Creations>,
-    rng: &mut Rng,
-    nth: usize,
-) {
+async fn change(writer: &dyn ServerSession, rng: &mut Rng, nth: usize) {
     let (kind, number) = (KINDS[rng.usize(..KINDS.len())], rng.usize(..ZNODES));
     let path = kind.path(number);
     let mode = CreateMode::Persistent;
@@ -90,25 +71,14 @@ async fn change(
             let done = writer.transact(&[operation]).await;
             done.map(drop).map_err(|refused| refused.error)
         }
-        Watched::Children => {
-            let child = format!("{path}/child");
-            match writer.create(&child, b"", mode, &everyone()).await {
-                Err(error) if error.is(Refusal::NodeExists) => writer.delete(&child).await,
-                created => created.map(drop),
-            }
-        }
-        Watched::Existence => {
-            let Creations { begun, done } = &creations[&path];
-            begun.fetch_add(1, Ordering::SeqCst);
+        Watched::Children | Watched::Existence => {
+            let path = match kind {
+                Watched::Children => format!("{path}/child"),
+                _ => path,
+            };
             match writer.create(&path, b"", mode, &everyone()).await {
-                Err(error) if error.is(Refusal::NodeExists) => {
-                    begun.fetch_sub(1, Ordering::SeqCst);
-                    writer.delete(&path).await
-                }
-                created => {
-                    done.fetch_add(1, Ordering::SeqCst);
-                    created.map(drop)
-                }
+                Err(error) if error.is(Refusal::NodeExists) => writer.delete(&path).await,
+                created => created.map(drop),
             }
         }
     };
@@ -118,13 +88,12 @@ async fn change(
 /// Changes znodes until it is quiet. The call returns the number of changes.
 async fn change_all_the_while(
     writer: Arc<dyn ServerSession>,
-    creations: AllCreations,
     quiet: watch::Receiver<bool>,
 ) -> usize {
     let mut rng = Rng::with_seed(1);
     let mut changes = 0;
     while !*quiet.borrow() {
-        change(&*writer, &creations, &mut rng, changes).await;
+        change(&*writer, &mut rng, changes).await;
         changes += 1;
         sleep(Duration::from_millis(1)).await;
     }
@@ -191,7 +160,6 @@ async fn read(session: &dyn ServerSession, kind: Watched, path: &str) -> Result<
 /// Reads a znode after each event of it, publishes its state, and counts the events.
 async fn watch_one(
     session: Arc<dyn ServerSession>,
-    creations: AllCreations,
     (kind, path): (Watched, String),
     seen: watch::Sender<Seen>,
     events: Arc<watch::Sender<usize>>,
@@ -199,10 +167,6 @@ async fn watch_one(
 ) {
     let mut last: Option<(Seen, Event)> = None;
     loop {
-        let created = creations.get(&path).map_or(0, |creations| {
-            // Those after the read are counted later.
-            creations.done.load(Ordering::SeqCst)
-        });
         let read = match read(&*session, kind, &path).await {
             Ok(read) => read,
             // The connection broke.
@@ -223,11 +187,6 @@ async fn watch_one(
             !matches!(event, Event::SessionEnded(_) | Event::Unwatched),
             "{path}: {event:?}"
         );
-        if read.after.is_none() {
-            // The znode may be absent again.
-            let begun = creations[&path].begun.load(Ordering::SeqCst);
-            assert!(begun > created, "{path}: {event:?} of no creation");
-        }
         events.send_modify(|events| *events += 1);
         last = Some((read.before, event));
     }
@@ -246,19 +205,16 @@ async fn watches_hold(
     create_all(&*writer).await;
     let (is_over, over) = watch::channel(false);
     let events = Arc::new(watch::Sender::new(0));
-    let existing = watched().filter(|(kind, _)| matches!(kind, Watched::Existence));
-    let existing = existing.map(|(_, path)| (path, Creations::default()));
-    let creations: AllCreations = Arc::new(existing.collect());
     let mut watchers = Vec::new();
     for (kind, path) in watched() {
         let (seen, seen_by) = watch::channel(None);
         let (session, events) = (session.clone(), events.clone());
-        let (creations, over) = (creations.clone(), over.clone());
-        let watcher = watch_one(session, creations, (kind, path.clone()), seen, events, over);
+        let watched = (kind, path.clone());
+        let watcher = watch_one(session, watched, seen, events, over.clone());
         watchers.push((kind, path, seen_by, tokio::spawn(watcher)));
     }
     let (is_quiet, quiet) = watch::channel(false);
-    let load = tokio::spawn(change_all_the_while(writer.clone(), creations, quiet));
+    let load = tokio::spawn(change_all_the_while(writer.clone(), quiet));
     let mut states = session.states();
     assert_eq!(states.next().await, Some(ConnectionState::Connected));
     for nth in 0..moves {

@@ -17,8 +17,6 @@ use crate::support::{acquire, acquired};
 
 on_both_servers!(apache at night:
     every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else,
-    write_whose_outcome_the_server_does_not_know_bars_nobody_while_its_session_lives,
-    guarded_write_that_was_applied_is_not_said_to_be_refused,
 );
 
 /// The codes of `org.apache.zookeeper.KeeperException.Code`, no error, and an unknown code.
@@ -43,18 +41,12 @@ const DEADLINE: Duration = Duration::from_millis(400);
 /// How many attempts there are: to acquire, write, release, try, release, look.
 const ATTEMPTS: u32 = 6;
 
-/// The codes that say nothing of the outcome, as from a server that does not know the outcome.
-const UNKNOWN: &[i32] = &[-1, -2, -3, -4, -5, -7, -999, 77];
-
 /// What one attempt may send in that time. One that tries again at once sends hundreds; one that
 /// waits ever longer in between, about a dozen, what it cleans up included.
 const REQUESTS: u32 = 12;
 
 /// How long a session lives in which znodes stay that could not be deleted.
 const SESSION: Duration = Duration::from_secs(6);
-
-/// The operation code of a write in a transaction.
-const SET_DATA: i32 = 5;
 
 /// What a holder writes to.
 const STORED: &str = "/stored";
@@ -162,66 +154,6 @@ async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else(se
             victim.live_through_refusals(&rival, &cases).await;
         })
         .await;
-}
-
-/// The next one holds while the session of the write lives, so nothing of it is left.
-async fn write_whose_outcome_the_server_does_not_know_bars_nobody_while_its_session_lives(
-    server: TestServer,
-) {
-    let rival = session(&server, LONG).await;
-    let writes = [Operation::Create, Operation::Delete, Operation::Multi];
-    let all = writes
-        .iter()
-        .flat_map(|operation| UNKNOWN.iter().map(|code| (*operation, *code)));
-    let met = stream::iter(all).map(async |(operation, code)| {
-        let victim = Victim::new(&server, operation, code).await;
-        let kinds = KINDS.iter().map(async |kind| {
-            let scenario = format!("applied-{operation}{code}");
-            let recipe = kind.on(&victim.session, &scenario);
-            let first = recipe.acquire().await.expect("it is free");
-            first.release().await.expect("it is released");
-            let under = kind.directory(&scenario);
-            let applied = Fault::on(operation).under(under).answered(code);
-            let strikes = victim.proxy.fault(applied);
-            let hold = in_time(&scenario, recipe.acquire()).await;
-            let released = hold.expect("it is free").release();
-            in_time(&scenario, released).await.expect("it is released");
-            let next = kind.rival_on(&rival, &scenario);
-            let next = acquired(&scenario, acquire(next)).await;
-            next.release().await.expect("it is released");
-            strikes.count()
-        });
-        join_all(kinds).await.into_iter().sum::<u64>()
-    });
-    let strikes: Vec<u64> = met.buffer_unordered(VICTIMS).collect().await;
-    assert!(
-        strikes.iter().filter(|struck| **struck > 0).count() >= 2 * UNKNOWN.len(),
-        "{strikes:?}"
-    );
-}
-
-async fn guarded_write_that_was_applied_is_not_said_to_be_refused(server: TestServer) {
-    create(&administrator(&server).await, STORED).await;
-    for code in UNKNOWN {
-        let proxy = proxy(&server).await;
-        let session = session(&proxy, LONG).await;
-        let guarded = KINDS.iter().filter(|kind| kind.recipe.queues);
-        let kinds = guarded.map(async |kind| {
-            let recipe = kind.on(&session, &format!("guarded{code}"));
-            let hold = recipe.acquire().await.expect("it is free");
-            proxy.fault(Fault::on_code(SET_DATA).answered(*code));
-            let write = hold.transaction().set_data(STORED, kind.name.as_bytes());
-            let written = in_time("the write", write.commit()).await;
-            assert!(
-                matches!(written, Err(Error::OutcomeUnknown { .. })),
-                "{kind:?} {code}: {written:?}"
-            );
-            hold.release().await.expect("it is released");
-        });
-        for kind in kinds {
-            kind.await;
-        }
-    }
 }
 
 /// Apache's server alone requires SASL.

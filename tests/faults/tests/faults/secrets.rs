@@ -11,15 +11,11 @@ use tracing::{Event, Metadata, Subscriber};
 use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Error, Permission, Session, SessionEnd};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_suite::tls::{After, Tap};
-use zookeeper_recipes_suite::{
-    LATE, TICK, TestServer, eventually, in_time, on_both_servers, proxy,
-};
+use zookeeper_recipes_suite::{LATE, TICK, TestServer, in_time, on_both_servers, proxy};
 
 on_both_servers!(apache at night:
     no_credentials_are_shown_whatever_happens);
 
-/// The first bytes of a TLS connection.
-const TLS_HANDSHAKE: &[u8] = &[22, 3];
 const SECRET: &str = "correct-horse";
 const SESSION: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -29,31 +25,6 @@ fn options() -> ConnectOptions {
         .session_timeout(SESSION)
         .connection_timeout(PATIENCE)
         .auth("digest", format!("me:{SECRET}"))
-}
-
-fn contains(bytes: &[u8], text: &str) -> bool {
-    let text = text.as_bytes();
-    bytes.windows(text.len()).any(|window| window == text)
-}
-
-/// Connects to a tap, which answers nothing. The call returns the tap once it has heard something.
-async fn heard_by_a_tap(scheme: &str, options: ConnectOptions) -> Tap {
-    let tap = Tap::new(After::Silence).await;
-    let address = format!("{scheme}localhost:{}", tap.port);
-    let opened = Session::connect_with(&address, options).await;
-    assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
-    eventually("it is asked for a session", async || {
-        !tap.heard().is_empty()
-    })
-    .await;
-    tap
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn credentials_are_not_sent_before_the_session_is_open() {
-    let heard = heard_by_a_tap("", options()).await.heard();
-    assert!(!heard.starts_with(TLS_HANDSHAKE), "{heard:?}");
-    assert!(!contains(&heard, SECRET), "{heard:?}");
 }
 
 /// Everything that is logged, at all levels and by all crates.

@@ -12,19 +12,6 @@ use zookeeper_recipes_suite::{
 };
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
-/// Does work in a thread with a runtime of its own, which it may block.
-pub(crate) fn in_own_runtime<T: Send + 'static>(
-    work: impl AsyncFnOnce() -> T + Send + 'static,
-) -> std::thread::JoinHandle<T> {
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(work())
-    })
-}
-
 /// Waits until so many contenders are in the queue, by the view of this recipe's session. A recipe
 /// without a queue shows its holder only.
 pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::ensemble::{Connector, Event, ServerSession, Watch};
@@ -13,21 +11,19 @@ use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, ServerError, Session, SessionEnd,
 };
 use zookeeper_recipes_suite::{
-    Address, KINDS, Kind, LONG, SHORT, TICK, TestServer, administrator, children, create,
-    eventually, exists, in_time, on_both_servers, proxy, session,
+    Address, KINDS, LONG, SHORT, TICK, TestServer, administrator, children, create, eventually,
+    exists, in_time, on_both_servers, proxy, session,
 };
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::support::{awaited, held_and_awaited, hold_all, in_own_runtime};
+use crate::support::{held_and_awaited, hold_all};
 
 on_both_servers!(apache at night:
     holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
     holds_outlive_a_reconnect_of_the_client,
     nothing_is_deleted_or_written_without_the_guard,
     guard_that_is_refused_is_an_error_that_says_what_to_do,
-    closed_session_of_a_client_that_lives_on_bars_nobody,
     closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it,
-    holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives,
     watch_beyond_the_limit_of_the_client_resolves_by_reads,
     watch_beyond_the_limit_of_the_client_ends_with_its_session,
 );
@@ -37,8 +33,6 @@ const GUARD: &str = "zookeeper-recipes-session-";
 
 /// The servers grant half of it: longer than [`SOON`].
 const CLIENT: Duration = Duration::from_secs(20);
-/// So long that the end of the client's session has deleted nothing.
-const SOON: Duration = Duration::from_secs(4);
 
 async fn client(server: &impl Address) -> Client {
     let connector = Client::connector().with_session_timeout(CLIENT);
@@ -52,36 +46,6 @@ async fn session_over(client: Client) -> Session {
     let ensemble = Arc::new(ClientEnsemble::new(client));
     let options = ConnectOptions::new().tick(TICK);
     Session::open(ensemble, options).await.expect("it is open")
-}
-
-async fn closed_session_of_a_client_that_lives_on_bars_nobody(server: TestServer) {
-    let client = client(&server).await;
-    let rival = session(&server, LONG).await;
-    let victim = session_over(client.clone()).await;
-    let holds = hold_all(&victim, "held").await;
-    let (mut waiters, mut firsts) = (Vec::new(), Vec::new());
-    for kind in KINDS {
-        let (first, waiter) = awaited(*kind, &rival, &victim, "awaited").await;
-        firsts.push(first);
-        waiters.push(waiter);
-    }
-    in_time("the close", victim.close()).await;
-    assert!(holds.iter().all(|hold| !hold.is_held()));
-    for waiter in waiters {
-        assert!(waiter.await.expect("no panic").is_err());
-    }
-    for first in firsts {
-        first.release().await.expect("it is held");
-    }
-    let next = KINDS
-        .iter()
-        .flat_map(|kind| ["held", "awaited"].map(|scenario| kind.rival_on(&rival, scenario)));
-    for next in join_all(next.map(|next| async move { timeout(SOON, next.acquire()).await })).await
-    {
-        let next = next.expect("nobody bars it").expect("it holds");
-        next.release().await.expect("it is held");
-    }
-    drop((client, holds));
 }
 
 /// A thread that stood still may send a request after the close.
@@ -110,38 +74,6 @@ async fn closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it
     for path in ["/left", "/late"] {
         assert!(!exists(&administrator, path).await, "{path}");
     }
-}
-
-/// The deletions are sent as the runtime goes, and the client sends them in another runtime.
-async fn holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives(server: TestServer) {
-    let client = client(&server).await;
-    let rival = session(&server, LONG).await;
-    let queues: Vec<Kind> = KINDS
-        .iter()
-        .copied()
-        .filter(|kind| kind.recipe.queues)
-        .collect();
-    let (its_client, its_queues) = (client.clone(), queues.clone());
-    let holds = in_own_runtime(async move || {
-        let victim = session_over(its_client).await;
-        let held = its_queues
-            .iter()
-            .map(async |kind| kind.on(&victim, "held").acquire().await);
-        join_all(held).await
-    });
-    let holds = tokio::task::spawn_blocking(move || holds.join().expect("no panic"));
-    for hold in holds.await.expect("no panic") {
-        assert!(!hold.expect("it was free").is_held());
-    }
-    let next = queues.iter().map(async |kind| {
-        let next = kind.rival_on(&rival, "held");
-        timeout(SOON, next.acquire()).await
-    });
-    for next in join_all(next).await {
-        let next = next.expect("nobody bars it").expect("it holds");
-        next.release().await.expect("it is held");
-    }
-    drop(client);
 }
 
 /// The client adopts the new session in silence.

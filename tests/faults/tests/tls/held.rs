@@ -46,21 +46,6 @@ async fn lock_passes_from_one_session_to_the_next_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_is_held_by_a_client_with_the_certificate_that_the_server_requires() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
-    let shown = authority.issue(&["localhost"]).server(Some(&clients));
-    let front = Front::new(server.port(), shown).await;
-    let own = clients.issue(&["service"]);
-    let tls =
-        trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes());
-    let first = connect(&front.at("localhost"), options(tls.clone())).await;
-    let second = connect(&front.at("localhost"), options(tls)).await;
-    hand_off(&first, &second).await;
-    assert_eq!(front.clients(), [Some(own.der()), Some(own.der())]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_replaced_while_a_hold_lasts() {
     let server = EmbeddedServer::start().expect("it starts");
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));

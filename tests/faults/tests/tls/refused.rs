@@ -1,14 +1,12 @@
 //! Connections over TLS that open no session, each with its cause.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zookeeper_recipes_connection::{Host, Network, Tcp};
-use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_simulation::EmbeddedServer;
-use zookeeper_recipes_suite::in_time;
-use zookeeper_recipes_suite::tls::{After, Authority, Front, Tap, trusting};
+use zookeeper_recipes_suite::tls::{After, Authority, Tap, trusting};
 
-use crate::{options, plain, refusal};
+use crate::{options, refusal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
@@ -57,27 +55,6 @@ async fn handshake_without_an_answer_ends_after_nine_tenths_of_the_time() {
     let error = opened.map(drop).expect_err("no answer");
     assert!(error.to_string().contains("speak TLS"), "{error}");
     assert_eq!(began.elapsed().as_secs(), 90);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn plain_client_at_a_port_with_tls_ends_by_its_deadline() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let authority = Authority::new("root");
-    let shown = authority.issue(&["localhost"]).server(None);
-    let front = Front::new(server.port(), shown).await;
-    let patience = Duration::from_secs(3);
-    let began = Instant::now();
-    let options = plain().connection_timeout(patience);
-    let address = front.at("localhost");
-    let opened = Session::connect_with(&address, options);
-    let error = in_time("an error", opened).await.expect_err("no session");
-    assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
-    assert!(matches!(error, Error::Connect { .. }), "{error}");
-    assert!(
-        error.to_string().contains("does this port expect TLS?"),
-        "{error}"
-    );
-    assert_no_session(&server);
 }
 
 /// Checks that no session was ever opened at this server.

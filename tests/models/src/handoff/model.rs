@@ -172,13 +172,22 @@ impl HandoffModel {
                     Action::Disconnect(index),
                 ),
             ];
-            let possible = possible
-                .into_iter()
-                .filter(|(_, is_possible, _)| *is_possible);
-            let chosen = possible.filter(|(fault, ..)| self.allows(*fault));
-            actions.extend(chosen.map(|(.., action)| action));
+            self.choose(possible, actions);
         }
         self.faults_of_operators(state, actions);
+    }
+
+    /// Adds the steps of the faults that are possible, and that the adversary may choose.
+    fn choose(
+        &self,
+        faults: impl IntoIterator<Item = (Fault, bool, Action)>,
+        actions: &mut Vec<Action>,
+    ) {
+        for (fault, is_possible, action) in faults {
+            if is_possible && self.allows(fault) {
+                actions.push(action);
+            }
+        }
     }
 
     fn faults_of_operators(&self, state: &State, actions: &mut Vec<Action>) {
@@ -192,11 +201,7 @@ impl HandoffModel {
                 (Fault::Write, is_open, Action::OperatorWrites(znode.czxid)),
                 (Fault::Name, is_candidate, Action::Name(znode.czxid)),
             ];
-            let possible = possible
-                .into_iter()
-                .filter(|(_, is_possible, _)| *is_possible);
-            let chosen = possible.filter(|(fault, ..)| self.allows(*fault));
-            actions.extend(chosen.map(|(.., action)| action));
+            self.choose(possible, actions);
         }
         let is_empty = leader.exists && leader.znodes.is_empty() && leader.creates > 0;
         actions.extend((is_empty && self.allows(Fault::Reap)).then_some(Action::Reap));

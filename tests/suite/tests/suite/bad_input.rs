@@ -2,24 +2,12 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
-use zookeeper_recipes_core::{AllOf, Error, Refusal, Session, WaitStrategy};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_suite::{
-    LOCK, LONG, RecipeOptions, TestedRecipe, administrator, children, exists, server, session,
-    simulated_session,
+use zookeeper_recipes_core::{
+    Acl, AllOf, AuthId, ConnectOptions, CreateMode, Error, NodePath, Permission, Refusal, Session,
+    WaitStrategy,
 };
-
-/// What the refusal of an acquisition and of a try say.
-async fn refusals(recipe: TestedRecipe, session: &Session, path: &str) -> [Error; 2] {
-    let recipe = recipe.at(session, path, recipe.weights[0]);
-    let acquired = recipe
-        .acquire()
-        .await
-        .expect_err("there is no place for it");
-    let tried = recipe.try_acquire().await;
-    [acquired, tried.expect_err("there is no place for it")]
-}
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{LOCK, RecipeOptions, TestedRecipe, simulated_session};
 
 #[tokio::test(start_paused = true)]
 async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
@@ -51,19 +39,6 @@ async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_path_that_no_request_can_carry_is_refused_in_few_words() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let session = simulated_session(&simulation, "one").await;
-    let path = "/long".repeat(220_000);
-    for recipe in TestedRecipe::ALL {
-        let made = recipe.make(&session, &path, recipe.weights[0], RecipeOptions::new());
-        let error = made.expect_err("no request can carry it").to_string();
-        assert!(error.contains("1100000 bytes"), "{recipe:?}: {error}");
-        assert!(error.len() < 100, "{recipe:?}: {error}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn durations_of_any_length_can_be_waited() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;
@@ -91,89 +66,70 @@ async fn durations_of_any_length_can_be_waited() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_ephemeral_directory_is_refused() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-    // The data is that of a semaphore's directory.
-    let created = client.create("/ephemeral", b"5", &ephemeral).await;
-    created.expect("it can be created");
-    let session = session(&server, LONG).await;
-    for recipe in TestedRecipe::ALL {
-        // The znode of a lock without a queue would be the ephemeral one itself.
-        let paths = match recipe.queues {
-            true => &["/ephemeral", "/ephemeral/below"][..],
-            false => &["/ephemeral/below"],
-        };
-        for path in paths {
-            let made = recipe.at(&session, path, recipe.weights[0]);
-            let error = made.acquire().await.expect_err("no place for a queue");
-            let refusal = match &error {
-                Error::Refused { refusal, .. } => Some(refusal),
-                _ => None,
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_takes_no_contender_is_refused_with_its_cause() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let anyone = |permissions| [Acl::new(permissions, AuthId::anyone())];
+    let path = NodePath::new("/any").expect("a good path");
+    let client = session.server(&path).await.expect("it is open");
+    for (directory, mode, granted, cause) in [
+        (
+            "/ephemeral",
+            CreateMode::Ephemeral,
+            Permission::ALL,
+            Refusal::NoChildrenForEphemerals,
+        ),
+        (
+            "/guarded",
+            CreateMode::Persistent,
+            Permission::READ,
+            Refusal::NoPermission(Permission::CREATE),
+        ),
+    ] {
+        // The data is that of a semaphore's directory.
+        let created = client.create(directory, b"5", mode, &anyone(granted));
+        created.await.expect("it is free");
+        for recipe in TestedRecipe::ALL {
+            // The znode of a lock without a queue would be the directory itself.
+            let path = match recipe.queues {
+                true => directory.to_owned(),
+                false => format!("{directory}/lock"),
             };
-            let expected = Some(&Refusal::NoChildrenForEphemerals);
-            assert_eq!(refusal, expected, "{recipe:?}: {error}");
-            assert!(error.to_string().contains("ephemeral"), "{error}");
+            let made = recipe.at(&session, &path, recipe.weights[0]);
+            let acquired = made.acquire().await.map(drop);
+            for outcome in [acquired, made.try_acquire().await.map(drop)] {
+                let error = outcome.expect_err("there is no place for it");
+                let is_clear =
+                    matches!(&error, Error::Refused { refusal, .. } if *refusal == cause);
+                assert!(is_clear, "{recipe:?}: {error}");
+            }
         }
+        let children = simulation.administrator().children(directory);
+        assert_eq!(children, [""; 0]);
     }
-    assert!(children(&client, "/ephemeral").await.is_empty());
 }
 
-fn is_no_permission(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::NoAuth | Refusal::NoPermission(_))
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_directory_without_permission_is_refused() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
-    let options = CreateMode::Persistent.with_acls((&read_only[..]).into());
-    let created = client.create("/guarded", b"5", &options).await;
-    created.expect("it can be created");
-    let session = session(&server, LONG).await;
-    for recipe in TestedRecipe::ALL {
-        let path = match recipe.queues {
-            true => "/guarded",
-            false => "/guarded/lock",
-        };
-        for error in refusals(recipe, &session, path).await {
-            assert!(
-                matches!(&error, Error::Refused { refusal, path, .. }
-                    if is_no_permission(refusal) && path == "/guarded"),
-                "{recipe:?}: {error}"
-            );
-        }
-    }
-    assert!(children(&client, "/guarded").await.is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn a_missing_chroot_is_named() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    let created = client.mkdir("/not/there", &persistent).await;
-    created.expect("it can be created");
-    let chroot = format!("{}/not/there", server.connect_string());
-    let session = session(&chroot, LONG).await;
-    for path in ["/not/there", "/not"] {
-        client.delete(path, None).await.expect("it is empty");
-    }
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let created = administrator.create("/app", b"", CreateMode::Persistent);
+    created.expect("it is free");
+    let ensemble = simulation.process("one").with_chroot("/app").ensemble();
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    let session = session.expect("the chroot is there");
+    administrator.delete("/app").expect("it is empty");
     for recipe in TestedRecipe::ALL {
         for path in ["/lock", "/locks/a"] {
             let made = recipe.at(&session, path, recipe.weights[0]);
-            let error = made.acquire().await.expect_err("there is no place for it");
-            let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there");
-            assert!(named, "{recipe:?}: {error}");
-            assert!(error.to_string().contains("/not/there"), "{error}");
-            let listed = made.contenders().await;
-            let error = listed.expect_err("an empty list would look like an empty queue");
-            let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there");
-            assert!(named, "{recipe:?}: {error}");
+            let acquired = made.acquire().await.map(drop);
+            // An empty list would look like an empty queue.
+            for outcome in [acquired, made.contenders().await.map(drop)] {
+                let error = outcome.expect_err("there is no place for it");
+                let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/app");
+                assert!(named, "{recipe:?}: {error}");
+            }
         }
     }
-    assert!(!exists(&client, "/not").await);
 }

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{HoldState, LossReason};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{
-    LOCK_OF_ONE_ZNODE, RWLOCK, RecipeOptions, TestedRecipe, WRITER, downgrade, simulated_session,
+    RWLOCK, RecipeOptions, TestedRecipe, WRITER, downgrade, simulated_session,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -64,22 +64,4 @@ async fn writer_that_becomes_a_reader_keeps_the_time_that_it_has_left() {
     let writer = RWLOCK.at(&session, "/lock", WRITER);
     let next = timeout(SECOND, writer.acquire()).await.expect("in time");
     assert!(next.expect("its turn").is_held());
-}
-
-/// The next holder's znode has the same name.
-#[tokio::test(start_paused = true)]
-async fn owner_that_is_late_deletes_no_znode_of_the_next_holder() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let one = simulated_session(&simulation, "one").await;
-    let two = simulated_session(&simulation, "two").await;
-    let options = RecipeOptions::new().at_most(LIMIT);
-    let limited = LOCK_OF_ONE_ZNODE.make(&one, "/lock", 1, options);
-    let hangs = limited.expect("good options").acquire().await;
-    let hangs = hangs.expect("nobody is before it");
-    let next = LOCK_OF_ONE_ZNODE.at(&two, "/lock", 1).acquire().await;
-    let next = next.expect("its turn");
-    drop(hangs);
-    sleep(10 * SECOND).await;
-    assert!(next.is_held());
-    next.release().await.expect("it is held");
 }
