@@ -6,10 +6,9 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{CreateMode, Queue};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{FIRST, delete, lock, lock_of, make};
+use crate::support::{delete, lock, lock_of, make};
 
 const TIME: Duration = Duration::from_secs(60);
 

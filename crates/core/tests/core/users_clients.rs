@@ -12,7 +12,6 @@ use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
 use crate::support::{FIRST, assert_fails, lock_of, make};
