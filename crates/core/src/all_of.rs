@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::hold_state::{HoldState, LossReason};
+use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
 #[cfg(doc)]
@@ -26,7 +26,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 ///
 /// If a task that holds one of the recipes acquires all of them, the task waits behind itself, for
 /// ever, and keeps what it has acquired before. [`acquire_timeout`](Self::acquire_timeout) is its
-/// way out. An event warns after the session timeout ([events](crate::docs::events)).
+/// way out. An event warns at once ([events](crate::docs::events)).
 ///
 /// # The order
 ///
@@ -174,12 +174,6 @@ impl AllOf {
             // could last past the deadline.
             held.holds.push(hold?);
         }
-        // A hold can be lost whose reason is still open. The deadline does not wait for the reason.
-        for hold in held.holds() {
-            if let HoldState::Lost(reason) = hold.state() {
-                return Err(lost_error((hold, reason)));
-            }
-        }
         Ok(held)
     }
 
@@ -223,7 +217,7 @@ impl AllOf {
 }
 
 fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
-    hold.view.lost_error(reason)
+    hold.view.ended_error(Ended::Lost(reason))
 }
 
 /// The holds of several recipes that are held together.

@@ -25,6 +25,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -86,7 +87,7 @@ impl fmt::Display for Sequence {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contender {
     name: String,
-    label: std::ops::Range<usize>,
+    label: Range<usize>,
     sequence: Sequence,
     czxid: Option<i64>,
 }
@@ -162,7 +163,7 @@ impl Contender {
 const CANONICAL_END: usize = 40;
 
 /// The group of this UUID that begins with the version.
-const THIRD_GROUP: std::ops::Range<usize> = 17..21;
+const THIRD_GROUP: Range<usize> = 17..21;
 
 /// This group in a name that marks releases.
 ///
@@ -175,7 +176,7 @@ const MARKING: &str = "8001";
 fn label_and_sequence(
     name: &str,
     counts: impl Fn(&str) -> bool,
-) -> Option<(std::ops::Range<usize>, Sequence)> {
+) -> Option<(Range<usize>, Sequence)> {
     let start = identity_end(name)?;
     // A trailing "-2147483647" can be read in two ways, and the label decides which one is right.
     [10, 11].into_iter().find_map(|digits| {
@@ -189,7 +190,7 @@ fn label_and_sequence(
 /// The end of the identity in a name, where the label begins.
 fn identity_end(name: &str) -> Option<usize> {
     let bytes = name.as_bytes();
-    let hex = |range: std::ops::Range<usize>| {
+    let hex = |range: Range<usize>| {
         bytes
             .get(range)
             .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -358,6 +359,14 @@ pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
                 || same(index, index + 1)
         })
         .collect()
+}
+
+/// True if the identities in these names are counted from one: see [`Identity::after`].
+///
+/// The group that says if releases are marked does not count.
+pub(crate) fn are_of_one_session(one: &str, other: &str) -> bool {
+    let is_same = |bytes: Range<usize>| one.get(bytes.clone()) == other.get(bytes);
+    one.len().min(other.len()) > CANONICAL_END && is_same(0..16) && is_same(21..27)
 }
 
 /// The recipe of this znode, if its label is known.

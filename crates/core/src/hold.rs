@@ -4,8 +4,9 @@ mod abandoned_creates;
 mod deletion;
 mod ephemerals;
 pub(crate) mod grant;
-pub(crate) mod grant_state;
+pub(crate) mod granted;
 pub(crate) mod last_alone;
+pub(crate) mod loss_watch;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 pub(crate) mod registry;
@@ -17,18 +18,24 @@ pub(crate) mod view;
 
 use std::fmt;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::Stream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::grant::{Grant, enforce_time_limit};
+use self::grant::Grant;
+use self::granted::Granted;
+use self::loss_watch::LossWatch;
+use self::own_znode::ZnodeOwner;
+use self::registry::Entry;
 pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
 use crate::error::Error;
-use crate::events::hold::HoldRecord;
+use crate::hold::deletion::Found;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
-use crate::server::ensemble::{Acl, SessionId};
+use crate::server::ensemble::SessionId;
+use crate::server::error::ServerError;
 
 /// A recipe that is held, until the hold is released, dropped or lost.
 ///
@@ -63,37 +70,45 @@ use crate::server::ensemble::{Acl, SessionId};
 pub struct Hold {
     pub(crate) view: HoldView,
     /// `None` once the hold is released or replaced, and while it is dropped.
-    pub(crate) held: Option<Held>,
+    held: Option<Held>,
 }
 
+/// What the owner of a hold alone has. If it is dropped, the znode is deleted in the background.
 pub(crate) struct Held {
-    pub(crate) grant: Grant,
-    record: HoldRecord,
+    /// Dropped first. The owner alone then deletes the znode.
+    pub(crate) entry: Entry<Arc<Grant>>,
+    pub(crate) owner: ZnodeOwner,
 }
 
 impl Hold {
-    /// A hold by this grant, until the ensemble's clock shows `deadline`.
-    pub(crate) fn new(grant: Grant, record: HoldRecord, deadline: Option<Duration>) -> Hold {
-        let state = grant.state(deadline, record.loss());
-        let shared = record.shared();
-        grant.fate.set_record(Some(shared.clone()));
-        // A loss before that found no record to report to.
-        state.report_loss_to(&shared);
-        let view = HoldView::new(state, grant.owner.znode.clone(), grant.token);
-        enforce_time_limit(&view, &grant);
+    /// Begins the hold of the owner of a znode by this grant.
+    pub(crate) fn begin(
+        grant: Grant,
+        owner: ZnodeOwner,
+        granted: &Granted,
+        loss_watch: Option<LossWatch>,
+    ) -> Hold {
+        owner.znode.set_held(true);
+        let grant = Arc::new(grant);
+        let entry = granted.add(grant.clone());
+        if let Some(loss_watch) = loss_watch.filter(|_| grant.takes_watch()) {
+            grant.live().in_background(grant.clone().follow(loss_watch));
+        }
+        grant.enforce_time_limit();
+        // The session may have reported its end before the grant was registered.
+        grant.ended();
         Hold {
-            view,
-            held: Some(Held { grant, record }),
+            view: HoldView { grant },
+            held: Some(Held { entry, owner }),
         }
     }
 
     /// Keeps a turn among the clones of the queue until the deletion of the znode is sent, or the
     /// session has noticed that the hold is lost.
     pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
-        self.view.znode.keep_turn(turn);
-        // The session may have reported its end before it knew of this hold.
+        self.view.grant.znode.keep_turn(turn);
         if !self.is_held() {
-            self.view.znode.pass_turn();
+            self.view.grant.znode.pass_turn();
         }
     }
 
@@ -162,7 +177,11 @@ impl Hold {
     /// # }
     /// ```
     pub async fn lost(&self) -> LossReason {
-        self.view.grant_state.lost().await
+        let lost = || match self.view.grant.ended() {
+            Some(Ended::Lost(reason)) => Some(reason),
+            _ => None,
+        };
+        self.view.grant.until(lost).await
     }
 
     /// A view of the hold, for tasks that do not own it.
@@ -200,65 +219,20 @@ impl Hold {
     pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
         tokio::select! {
             biased;
-            () = self.view.grant_state.not_held() => {}
+            _ = self.lost() => {}
             // Work that blocked its thread may have outlasted the hold.
             done = work => if self.is_held() {
                 return Ok(done);
             },
         }
-        // The work is dropped. The reason may come later.
         Err(self.lost().await)
-    }
-
-    /// Replaces the holder's znode by one with the same number and another label.
-    ///
-    /// A write lock becomes a read lock in this way.
-    ///
-    /// One transaction creates the new znode and deletes the old one, so no other contender holds
-    /// in between. `from` and `to` are the labels (see
-    /// [`Contender::label`](crate::Contender::label)). The fencing token stays the same: it must be
-    /// older than the tokens of the waiters, and the new znode's `czxid` is not. The views of the
-    /// hold end. The time limit does not begin again.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::InvalidInput`] if the label is not `from`, or the rule does not
-    ///   [allow it](crate::RuleHints::may_be_replaced), or the number is at the end of the count:
-    ///   such znodes are ordered by age, and the new one would be the youngest.
-    /// * [`Error::Lost`], [`Error::Refused`] and [`Error::SessionOver`].
-    ///
-    /// After an error, or if the future is dropped, the hold is released.
-    // Hidden: only a write lock has a kind of contender that its hold can become.
-    #[doc(hidden)]
-    pub async fn replace(
-        mut self,
-        from: &str,
-        to: &str,
-        data: &[u8],
-        acl: &[Acl],
-    ) -> Result<Hold, Error> {
-        let (held, ended) = self.end().expect(NOT_ENDED);
-        if let Ended::Lost(reason) = ended {
-            return Err(self.view.lost_error(reason));
-        }
-        let Held { grant, record } = held;
-        let replaced = grant.replace(from, to, data, acl).await;
-        let now = || self.view.grant_state.live.now();
-        let grant = replaced.inspect_err(|error| record.ended(how_ended(error), now()))?;
-        let record = match &grant.rule {
-            Some(rule) => record.replaced(rule.hints().recipe(to), grant.start()),
-            None => record,
-        };
-        let deadline = self.view.grant_state.deadline;
-        Ok(Hold::new(grant, record, deadline))
     }
 
     /// Releases the hold, and waits for the server's answer.
     ///
     /// The [views](Self::view) of the hold end before anything is sent. If the outcome of the
     /// deletion is unknown, the deletion is repeated until the server answers or the lease runs
-    /// out. If the znode is deleted already, the call first waits for the reason, for at most a
-    /// twentieth of the session timeout.
+    /// out.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -283,33 +257,48 @@ impl Hold {
     ///
     /// Once the future is polled, the hold is released even if the future is dropped.
     pub async fn release(mut self) -> Result<(), Error> {
-        let live = self.view.grant_state.live.clone();
-        live.in_a_runtime(pin!(self.view.grant_state.explained()))
-            .await;
         let (held, ended) = self.end().expect(NOT_ENDED);
-        let Held { grant, record } = held;
-        if let Ended::Lost(reason) = ended {
-            return Err(self.view.lost_error(reason));
+        if let Ended::Lost(_) = ended {
+            return Err(self.view.ended_error(ended));
         }
-        let released = live.in_a_runtime(pin!(grant.release())).await;
+        let grant = &self.view.grant;
+        let released = pin!(held.release(grant));
+        let released = grant.live().in_a_runtime(released).await;
         if let Err(error) = &released {
-            record.ended(how_ended(error), live.now());
+            grant.report(how_ended(error));
         }
         released
     }
 
     /// Ends the hold for all its views.
-    pub(crate) fn end(&mut self) -> Option<(Held, Ended)> {
+    fn end(&mut self) -> Option<(Held, Ended)> {
         let held = self.held.take()?;
-        let ended = self.view.state().ended().unwrap_or(Ended::Released);
-        // An error means that it was set before, and only the first end counts.
-        let _ = self.view.owner_end.set(ended);
-        // From here on the owner reports the end: its own deletion is not a loss.
-        held.grant.fate.set_record(None);
-        if ended != Ended::Released {
-            held.record.ended(ended, self.view.grant_state.live.now());
-        }
-        Some((held, ended))
+        Some((held, self.view.grant.give_up()))
+    }
+}
+
+impl Held {
+    /// Deletes the znode, and waits for the answer, or for the loss of the hold.
+    ///
+    /// If the future is dropped, or after an error, the znode is deleted in the background.
+    async fn release(self, grant: &Grant) -> Result<(), Error> {
+        let (znode, live) = (&grant.znode, grant.live());
+        let deleted = tokio::select! {
+            biased;
+            deleted = znode.delete() => deleted,
+            reason = grant.until_lapsed_or_over() => match reason {
+                LossReason::Session(end) => Err(ServerError::SessionOver(end)),
+                reason => return Err(Error::lost(znode.path(), live.id, reason)),
+            },
+        };
+        let released = match deleted {
+            Ok(Found::Znode) => Ok(()),
+            // No event of the deletion has come yet.
+            Ok(Found::Nothing) => Err(Error::lost(znode.path(), live.id, LossReason::Deleted)),
+            Err(error) => Err(Error::at_delete(znode.path(), live.id, error)),
+        };
+        live.note_end(&released);
+        released
     }
 }
 
@@ -330,6 +319,7 @@ impl Drop for Hold {
         // a session in order, so the deletion needs no answer before the next contender of the
         // process is created.
         drop(self.end());
+        self.view.grant.report(Ended::Released);
     }
 }
 

@@ -1,10 +1,6 @@
 //! The state of a hold, its fencing token, and its loss.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-
-use tokio::time::Instant;
 
 use crate::server::error::SessionEnd;
 
@@ -107,7 +103,7 @@ pub enum Ended {
 
 /// Why a hold was lost.
 ///
-/// Each report of one loss names the same reason: that of the first report.
+/// Each report of one loss names the same reason: the first that was noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -117,16 +113,13 @@ pub enum LossReason {
     /// The server has not answered for so long that it may have expired the session.
     #[error("the hold is lost: no answer came in time to show that its session is alive")]
     LeaseElapsed,
-    /// Another client has deleted the holder's znode. The session of the hold lasted longer.
-    #[error("the hold is lost: another client deleted its znode")]
-    Deleted,
-    /// The holder's znode is deleted: by another client, or because the session has ended.
+    /// The holder's znode was deleted: by another client, or by the servers with the session.
     ///
-    /// The session asks a server which of the two it was. This is the reason if no server has
-    /// answered within a twentieth of the session timeout, or if the owner has asked
-    /// [`state`](crate::HoldView::state) or has dropped the hold before the answer.
-    #[error("the hold is lost: its znode was deleted, by another client or with its session")]
-    DeletedOrSessionOver,
+    /// The servers delete the znodes of a session that ends, and report this like any deletion. If
+    /// the process hears of the end of the session first, the reason is
+    /// [`Session`](LossReason::Session).
+    #[error("the hold is lost: its znode was deleted")]
+    Deleted,
     /// Another client has written to the holder's znode.
     ///
     /// The access control list of the znode does not stop ZooKeeper's super user. The waiters
@@ -153,33 +146,5 @@ impl LossReason {
     /// ```
     pub fn is_own_close(self) -> bool {
         self == LossReason::Session(SessionEnd::Closed)
-    }
-}
-
-/// The first loss of a hold that was noticed. Later reports name the same reason.
-#[derive(Clone, Default)]
-pub(crate) struct FirstLoss(Arc<OnceLock<Loss>>);
-
-#[derive(Clone, Copy)]
-pub(crate) struct Loss {
-    pub(crate) reason: LossReason,
-    /// When the hold was lost, by the ensemble's clock.
-    pub(crate) at: Duration,
-    /// When the loss was first reported.
-    pub(crate) noticed: Instant,
-}
-
-impl FirstLoss {
-    /// Notes a loss, and returns the first one.
-    pub(crate) fn first(&self, reason: LossReason, at: Duration) -> Loss {
-        *self.0.get_or_init(|| Loss {
-            reason,
-            at,
-            noticed: Instant::now(),
-        })
-    }
-
-    pub(crate) fn get(&self) -> Option<Loss> {
-        self.0.get().copied()
     }
 }

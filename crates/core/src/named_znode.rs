@@ -20,10 +20,9 @@ use crate::invalid_input::InvalidInput;
 use crate::live::short_leases::LeaseWait;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory};
-use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
 use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
-use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
+use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::handle::Session;
 
@@ -42,8 +41,7 @@ pub struct NamedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
     named: Arc<Named>,
-    /// `None` once it is held, and while it is dropped.
-    znode_owner: Option<ZnodeOwner>,
+    znode_owner: ZnodeOwner,
     path: NodePath,
     owner: Arc<str>,
     began: Instant,
@@ -72,7 +70,7 @@ impl NamedZnode {
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
         let (znode, named) = open.znodes.named(path.as_str(), Box::new(is_own));
         Ok(NamedZnode {
-            znode_owner: Some(ZnodeOwner::new(session.session_use(), znode)),
+            znode_owner: ZnodeOwner::new(session.session_use(), znode),
             open,
             server,
             named,
@@ -122,8 +120,7 @@ impl NamedZnode {
     /// * [`Error::SessionOver`] if the session is over.
     /// * [`Error::NoLease`] if the servers answer too late for a lease.
     /// * [`Error::MissingChroot`].
-    /// * [`Error::Refused`] if the server refuses a request, or if each of eight creates soon broke
-    ///   its connection, and no create was ever answered: the server may not know the request.
+    /// * [`Error::Refused`] if the server refuses a request.
     ///
     /// # Cancel safety
     ///
@@ -141,8 +138,7 @@ impl NamedZnode {
 
     /// Creates the znode as soon as no other contender's znode is there.
     ///
-    /// If the holder is of the same session, an event warns after the session timeout: see
-    /// [`docs::events`](crate::docs::events).
+    /// If the same task holds already, an event warns: see [`docs::events`](crate::docs::events).
     ///
     /// # Errors
     ///
@@ -167,8 +163,13 @@ impl NamedZnode {
                 }
                 match self.server.get_and_watch(self.path.as_str()).await {
                     // After any event of the znode the next step is another create.
-                    Ok((_, _, watch)) => {
-                        self.wait(watch).await;
+                    Ok((_, stat, watch)) => {
+                        if stat.ephemeral_owner == self.open.live.id.0 {
+                            let path = self.path.as_str();
+                            let granted = &self.open.granted;
+                            granted.warn_of_own_wait(path, |of_session| of_session == path);
+                        }
+                        watch.await;
                         (gone, unanswered) = pauses();
                     }
                     Err(error) if error.is(Refusal::NoNode) => gone.wait().await,
@@ -192,7 +193,7 @@ impl NamedZnode {
     /// [`Error::InvalidInput`] if `at_most` is zero. [`Error::NoLease`], [`Error::Refused`] and
     /// [`Error::SessionOver`].
     pub async fn hold(
-        mut self,
+        self,
         recipe: &'static str,
         name: &Arc<str>,
         stat: &Stat,
@@ -204,25 +205,24 @@ impl NamedZnode {
         if !self.named.seen_over.is_present(&*self.server) && !self.is_there().await? {
             return Ok(None);
         }
-        let (Some(lapses), Some(znode_owner)) =
-            (self.open.live.begin_grant(), self.znode_owner.take())
-        else {
+        let Some(lapses) = self.open.live.begin_grant() else {
             return Ok(None);
         };
-        znode_owner.znode.set_czxid(stat.czxid);
+        let owner = self.znode_owner;
+        owner.znode.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
         let source = Source {
             recipe,
             name: name.clone(),
-            path: self.path.clone(),
-            owner: self.owner.clone(),
+            path: self.path,
+            owner: self.owner,
             leads: false,
         };
-        let grant = Grant::new(znode_owner, &self.open.granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = HoldRecord::begin(Arc::new(source), &caller, grant.start(), waited);
-        let deadline = grant.deadline(at_most);
-        Ok(Some(Hold::new(grant, record, deadline)))
+        let record = |start| Some(HoldRecord::begin(Arc::new(source), &caller, start, waited));
+        let mut grant = Grant::new(owner.znode.clone(), token, lapses, record);
+        grant.deadline = at_most.and_then(|limit| self.open.live.now().checked_add(limit));
+        Ok(Some(Hold::begin(grant, owner, &self.open.granted, None)))
     }
 
     async fn create_or_find(
@@ -276,13 +276,11 @@ impl NamedZnode {
 
     /// Counts the znode among those of the session.
     fn count(&self) -> Result<(), Error> {
-        let znode = self.znode_owner.iter().map(|owner| &owner.znode);
-        let path = self.path.as_str();
-        let mut counted = znode.map(|znode| znode.count(path, CreateMode::Ephemeral));
-        counted
-            .next()
-            .unwrap_or(Ok(()))
-            .map_err(|error| self.failed(error))
+        let counted = self
+            .znode_owner
+            .znode
+            .count(self.path.as_str(), CreateMode::Ephemeral);
+        counted.map_err(|error| self.failed(error))
     }
 
     /// Looks for the znode again. Servers that have lost their data may have lost it.
@@ -296,9 +294,7 @@ impl NamedZnode {
     }
 
     fn note_gone(&self) {
-        if let Some(owner) = &self.znode_owner {
-            owner.znode.note_gone();
-        }
+        self.znode_owner.znode.note_gone();
     }
 
     /// Sends one create, unless the session is being left.
@@ -334,27 +330,6 @@ impl NamedZnode {
         let mut wait = LeaseWait::default();
         let live = &self.open.live;
         live.until_may_grant(self.path.as_str(), &mut wait).await
-    }
-
-    /// Waits for the holder of the path to leave.
-    async fn wait(&self, watch: Watch) {
-        let is_awaited = |path: &str| path == self.path.as_str();
-        let warn = |waited| {
-            let granted = &self.open.granted;
-            granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
-        };
-        let mut own_wait = OwnWait::begin(self.open.live.timeout);
-        own_wait.during(pin!(watch), warn).await;
-    }
-}
-
-impl Drop for NamedZnode {
-    fn drop(&mut self) {
-        if let Some(mut znode_owner) = self.znode_owner.take() {
-            if !self.named.may_exist() {
-                znode_owner.disown();
-            }
-        }
     }
 }
 

@@ -7,7 +7,6 @@ mod attempt;
 pub(crate) mod directory;
 pub(crate) mod options;
 mod other_waits;
-pub(crate) mod own_wait;
 mod session_queue;
 mod wait;
 
@@ -17,16 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::own_wait::{OwnWait, WITHOUT_ZNODE};
-use self::session_queue::{SessionQueue, SharedQueue, check_label, entries};
+use self::session_queue::{SessionQueue, SharedQueue, Turns, check_label, entries};
 use crate::error::Error;
 use crate::events::Source;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
-use crate::hold::grant::Grant;
 use crate::invalid_input::InvalidInput;
 use crate::owner;
 use crate::path::NodePath;
@@ -48,8 +45,8 @@ use crate::session::handle::Session;
 /// # Not reentrant
 ///
 /// If a task that holds acquires again, it is one more contender. If the rule does not let both
-/// hold, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
-/// way out. An event warns after the session timeout ([events](crate::docs::events)).
+/// hold, the task deadlocks. [`acquire_timeout`](Self::acquire_timeout) bounds the wait. An event
+/// warns at once ([events](crate::docs::events)).
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<SharedQueue>,
@@ -122,9 +119,7 @@ impl Queue {
             directory: directory.clone(),
             label: check_label(&rule, &label).map(|_| label),
             rule: Arc::new(rule),
-            turns: options
-                .is_one_contender
-                .then(|| Arc::new(Semaphore::new(1))),
+            turns: options.is_one_contender.then(Turns::default),
             options: options.clone(),
             source: Arc::new(source),
         };
@@ -163,11 +158,7 @@ impl Queue {
     pub fn is_idle(&self) -> bool {
         // In this order: without another clone, no turn begins after the first look.
         Arc::strong_count(&self.shared) == 1
-            && self
-                .shared
-                .turns
-                .as_ref()
-                .is_none_or(|turns| Arc::strong_count(turns) == 1)
+            && self.shared.turns.as_ref().is_none_or(Turns::is_idle)
     }
 
     /// Waits until the queue's rule lets a new contender hold.
@@ -195,32 +186,10 @@ impl Queue {
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let turn = match &self.shared.turns {
             None => None,
-            Some(turns) => Some(self.turn(turns).await),
+            Some(turns) => Some(turns.wait().await),
         };
-        let grant = self.shared.grant(attempt).await?;
-        Ok(self.begin_hold(attempt, grant, turn))
-    }
-
-    /// Waits for a turn among the tasks of the process.
-    async fn turn(&self, turns: &Arc<Semaphore>) -> OwnedSemaphorePermit {
-        // Without a wait there is no need of a runtime and its timers.
-        if let Ok(turn) = turns.clone().try_acquire_owned() {
-            return turn;
-        }
-        let turn = pin!(turns.clone().acquire_owned());
-        let (session, directory) = (&self.shared.session, &self.shared.directory);
-        let Some(timeout) = session.timeout() else {
-            return turn.await.expect(NEVER_CLOSED);
-        };
-        let is_awaited = |path: &str| directory.child_name(path).is_some();
-        let warn = |waited| {
-            if let Some(open) = session.current() {
-                let granted = &open.granted;
-                granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
-            }
-        };
-        let turn = OwnWait::begin(timeout).during(turn, warn).await;
-        turn.expect(NEVER_CLOSED)
+        let hold = self.shared.hold(attempt).await?;
+        Ok(self.with_turn(hold, turn))
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -251,13 +220,13 @@ impl Queue {
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let turn = match &self.shared.turns {
             None => None,
-            Some(turns) => match turns.clone().try_acquire_owned() {
-                Ok(turn) => Some(turn),
-                Err(_) => return Ok(None),
+            Some(turns) => match turns.take_now() {
+                Some(turn) => Some(turn),
+                None => return Ok(None),
             },
         };
-        let grant = self.shared.try_grant().await?;
-        Ok(grant.map(|grant| self.begin_hold(attempt, grant, turn)))
+        let hold = self.shared.try_hold(attempt).await?;
+        Ok(hold.map(|hold| self.with_turn(hold, turn)))
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -280,24 +249,14 @@ impl Queue {
         &self.shared.directory
     }
 
-    /// Begins the hold of an attempt that was granted.
-    fn begin_hold(
-        &self,
-        attempt: &AttemptRecord,
-        grant: Grant,
-        turn: Option<OwnedSemaphorePermit>,
-    ) -> Hold {
-        let record = attempt.acquired(grant.start());
-        let deadline = grant.deadline(self.shared.options.at_most);
-        let hold = Hold::new(grant, record, deadline);
-        if let Some(turn) = turn {
-            hold.keep_turn(turn);
+    /// Lets the hold keep the turn of its attempt.
+    fn with_turn(&self, hold: Hold, turn: Option<OwnedSemaphorePermit>) -> Hold {
+        if let (Some(turns), Some(turn)) = (&self.shared.turns, turn) {
+            turns.keep(turn, &hold);
         }
         hold
     }
 }
-
-const NEVER_CLOSED: &str = "nobody closes the semaphore";
 
 impl fmt::Debug for Queue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -337,8 +296,8 @@ impl Recipe for Queue {
 }
 
 impl SharedQueue {
-    /// Waits for a grant, in one ZooKeeper session after another if the options say so.
-    async fn grant(&self, attempt: &AttemptRecord) -> Result<Grant, Error> {
+    /// Waits for a hold, in one ZooKeeper session after another if the options say so.
+    async fn hold(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let path = self.directory.as_str();
         let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
         loop {
@@ -352,10 +311,10 @@ impl SharedQueue {
         }
     }
 
-    async fn try_grant(&self) -> Result<Option<Grant>, Error> {
+    async fn try_hold(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let path = self.directory.as_str();
         let open = self.session.until_open(path).await?;
-        let attempt = async { attempt::try_grant(&SessionQueue::new(self, &open)?).await };
-        open.live.during(path, pin!(attempt)).await
+        let work = async { attempt::try_grant(&SessionQueue::new(self, &open)?, attempt).await };
+        open.live.during(path, pin!(work)).await
     }
 }

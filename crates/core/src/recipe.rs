@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::hold::view::HoldView;
-use crate::hold_state::FencingToken;
+use crate::hold_state::{Ended, FencingToken};
 use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Node, SessionId};
@@ -147,7 +147,7 @@ pub trait RecipeExt: Recipe {
             let work = work(hold.view());
             match hold.run_until_lost(work).await {
                 Ok(done) => hold.release().await.map(|()| done),
-                Err(reason) => Err(hold.view.lost_error(reason)),
+                Err(reason) => Err(hold.view.ended_error(Ended::Lost(reason))),
             }
         }
     }

@@ -30,8 +30,8 @@ use crate::watch_leader::watch_leader;
 /// # Not reentrant
 ///
 /// If a task that leads campaigns again, it is one more candidate. The task waits behind itself,
-/// for ever. [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the
-/// session timeout ([events](crate::common::docs::events)).
+/// for ever. [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at
+/// once ([events](crate::common::docs::events)).
 ///
 /// # Znodes
 ///

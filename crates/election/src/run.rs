@@ -264,7 +264,7 @@ async fn must_stop(hold: HoldView, when: StopWork) {
     };
     tokio::select! {
         biased;
-        () = hold.not_held() => {}
+        _ = hold.ended() => {}
         () = suspended => {}
     }
 }

@@ -19,8 +19,8 @@ use crate::rule::FirstInQueue;
 /// # Not reentrant
 ///
 /// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
-/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the session
-/// timeout ([events](crate::common::docs::events)). Tasks that work under one hold share a
+/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at once
+/// ([events](crate::common::docs::events)). Tasks that work under one hold share a
 /// [view](Hold::view) of it.
 ///
 /// # Znodes

@@ -27,8 +27,8 @@ use zookeeper_recipes_core::{
 /// # Not reentrant
 ///
 /// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
-/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the session
-/// timeout ([events](crate::common::docs::events)).
+/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at once
+/// ([events](crate::common::docs::events)).
 ///
 /// # Znodes
 ///

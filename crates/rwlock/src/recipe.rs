@@ -20,7 +20,7 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// If a task that holds the lock as a writer acquires it again, or one that holds it as a reader
 /// acquires it as a writer, the task waits behind itself, for ever. A reader that reads again waits
 /// too, if a writer waits between the two. [`ReadLock::acquire_timeout`] and
-/// [`WriteLock::acquire_timeout`] are the way out. An event warns after the session timeout
+/// [`WriteLock::acquire_timeout`] are the way out. An event warns at once
 /// ([events](crate::common::docs::events)). Tasks that work under one hold share a
 /// [view](Hold::view) of it.
 ///

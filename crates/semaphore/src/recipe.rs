@@ -27,7 +27,7 @@ use crate::rule::{WithinPermits, weight, weight_of};
 ///
 /// If a task that holds permits acquires more of them, it is one more contender. If too few are
 /// free, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
-/// way out. An event warns after the session timeout ([events](crate::common::docs::events)).
+/// way out. An event warns at once ([events](crate::common::docs::events)).
 ///
 /// # Wakes
 ///

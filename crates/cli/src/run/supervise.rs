@@ -122,7 +122,7 @@ impl Running<'_> {
         let end = loop {
             tokio::select! {
                 biased;
-                () = hold.not_held(), if !known_lost => {
+                _ = hold.ended(), if !known_lost => {
                     known_lost = true;
                     self.renew();
                 }

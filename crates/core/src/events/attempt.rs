@@ -112,13 +112,13 @@ impl AttemptRecord {
     }
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
-    pub(crate) fn acquired(&self, granted: HoldStart<'_>) -> HoldRecord {
+    pub(crate) fn acquired(&self, start: HoldStart) -> HoldRecord {
         self.note_end();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
         }
-        HoldRecord::begin(self.source.clone(), &self.caller, granted, waited)
+        HoldRecord::begin(self.source.clone(), &self.caller, start, waited)
     }
 
     fn count_failure(&self, kind: &'static str) {

@@ -1,505 +1,326 @@
-//! One grant of a recipe to this process, the grants of a session, and their loss watches.
+//! A grant of a recipe to this process, from its begin to its end.
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`Hold`](crate::Hold), with `Held` | the public owner |
+//! | [`Hold`](crate::Hold), with `Held` | the public owner: it alone releases the grant |
 //! | [`HoldView`](crate::HoldView) | the public view |
-//! | [`Grant`] | what the hold owns: its znode, its token, the number of lapses at the grant |
-//! | [`RegisteredGrant`] | the session's copy: the session deletes a lost hold's znode, even if its owner keeps the hold |
-//! | `GrantFate` | what has happened to the znode; the grant and the session's copy share it |
-//! | `GrantState` | the state that views show: the lease, the fate, and the time limit |
-//! | `HoldRecord`, `Record` | the record for events and metrics: the owner's, and the shared part |
+//! | [`Grant`] | the state of the hold. The owner, the views and the session share it |
+//! | [`ZnodeOwner`](crate::hold::own_znode::ZnodeOwner) | the owner of the znode, also before a grant. A drop deletes the znode |
+//! | `HoldRecord` | reports the begin and the end of the hold to events and metrics |
+//!
+//! A grant is held until its first end: its owner ends it, or it is lost. No later end counts.
 
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use crate::error::Error;
-use crate::events::hold::HoldStart;
-use crate::events::znode as events;
-use crate::hold::deletion::Found;
-use crate::hold::grant_state::{Fate, GrantFate, GrantState, until_lapsed_or_over};
-use crate::hold::own_znode::{Znode, ZnodeOwner};
-use crate::hold::registry::{Entry, Registry};
-use crate::hold::view::HoldView;
-use crate::hold_state::{FencingToken, FirstLoss, HoldState, LossReason};
+use crate::events::hold::{HoldRecord, HoldStart};
+use crate::hold::own_znode::Znode;
+use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::lease::Lapses;
-use crate::live::live_session::{LiveSession, Status};
-use crate::retry::{Backoff, FIRST_WAIT};
+use crate::live::live_session::LiveSession;
 use crate::rule::Rule;
-use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::ready_now;
+use crate::sync::{Mutex, lock};
 
-/// One grant of a recipe to this process.
-///
-/// If it is dropped, it is released in the background.
+/// The state of a hold. Its owner, its views and its session share it.
 pub(crate) struct Grant {
-    /// Dropped first. The owner alone then deletes the znode.
-    pub(crate) entry: Entry<RegisteredGrant>,
-    pub(crate) owner: ZnodeOwner,
-    /// The rule of the queue; `None` if the recipe has no queue.
-    pub(crate) rule: Option<Arc<dyn Rule>>,
+    pub(crate) znode: Znode,
     pub(crate) token: FencingToken,
+    pub(crate) acquired_at: std::time::Instant,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: Lapses,
-    pub(crate) fate: GrantFate,
+    /// When the time limit passes, by the ensemble's clock.
+    pub(crate) deadline: Option<Duration>,
+    /// The rule of the queue; `None` if the recipe has no queue.
+    pub(crate) rule: Option<Arc<dyn Rule>>,
+    /// The znode that may have replaced this grant's. It is lost with the grant.
+    pub(crate) replacement: OnceLock<Znode>,
+    /// False if the session sets a loss watch at its next probe.
+    ///
+    /// Most holds are released before a loss watch is worth a request.
+    pub(crate) is_watched: AtomicBool,
+    /// The task that has acquired it. `None` outside of any task of tokio.
+    task: Option<tokio::task::Id>,
+    progress: Mutex<Progress>,
+    changed: Notify,
+}
+
+/// What has happened to a grant.
+struct Progress {
+    /// The first end, and when it was noticed.
+    end: Option<(Ended, Instant)>,
+    /// True once the owner has released or dropped the hold.
+    is_given_up: bool,
+    is_suspended: bool,
+    /// `None` once the end was reported. The views then keep no span open.
+    record: Option<Arc<HoldRecord>>,
 }
 
 impl Grant {
-    /// Grants the recipe to the owner of a znode.
-    ///
-    /// The lease has [begun](LiveSession::begin_grant) the grant after this number of lapses.
+    /// A grant that begins now, after this number of lapses. It has no time limit and no rule.
     pub(crate) fn new(
-        owner: ZnodeOwner,
-        granted: &Granted,
-        lapses: Lapses,
+        znode: Znode,
         token: FencingToken,
-        loss_watch: Option<LossWatch>,
+        lapses: Lapses,
+        record: impl FnOnce(HoldStart) -> Option<HoldRecord>,
     ) -> Grant {
-        owner.znode.set_held(true);
-        let fate = GrantFate::default();
-        let grant = RegisteredGrant {
-            lapses,
-            znode: owner.znode.clone(),
-            fate: fate.clone(),
-            is_watched: loss_watch.is_some(),
-        };
-        if let Some(loss_watch) = loss_watch {
-            let live = owner.znode.live();
-            live.in_background(grant.clone().follow(loss_watch));
-        }
-        Grant {
-            entry: granted.add(grant),
-            owner,
-            rule: None,
+        let start = HoldStart {
             token,
-            lapses,
-            fate,
-        }
-    }
-
-    /// When a time limit that begins now passes, by the ensemble's clock.
-    pub(crate) fn deadline(&self, at_most: Option<Duration>) -> Option<Duration> {
-        at_most.and_then(|at_most| self.owner.znode.live().now().checked_add(at_most))
-    }
-
-    /// What the record of a hold by this grant begins with.
-    pub(crate) fn start(&self) -> HoldStart<'_> {
-        HoldStart {
-            token: self.token,
-            path: self.owner.znode.path(),
-            now: self.owner.znode.live().now(),
-        }
-    }
-
-    /// True if the grant is not lost.
-    ///
-    /// The time limit is that of the hold.
-    pub(crate) fn is_held(&self) -> bool {
-        let state = self.owner.znode.live().hold_state(self.lapses);
-        self.fate.get() == Fate::Intact && !matches!(state, HoldState::Lost(_))
-    }
-
-    pub(crate) fn state(&self, deadline: Option<Duration>, loss: FirstLoss) -> GrantState {
-        GrantState {
-            live: self.owner.znode.live().clone(),
-            lapses: self.lapses,
-            fate: self.fate.clone(),
-            deadline,
-            loss,
-        }
-    }
-
-    /// Deletes the znode, and waits for the answer, or for the loss of the hold.
-    ///
-    /// If the future is dropped, or after an error, the znode is deleted in the background.
-    pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let znode = self.owner.znode.clone();
-        let (live, path) = (znode.live(), znode.path());
-        let deleted = tokio::select! {
-            biased;
-            deleted = znode.delete() => deleted,
-            reason = until_lapsed_or_over(live, self.lapses) => match reason {
-                LossReason::Session(end) => Err(ServerError::SessionOver(end)),
-                reason => return Err(Error::lost(path, live.id, reason)),
-            },
+            now: znode.live().now(),
         };
-        if !matches!(deleted, Err(ServerError::Refused(_))) {
-            self.owner.disown();
-        }
-        let released = match deleted {
-            Ok(Found::Znode) => Ok(()),
-            // No event of the deletion has come yet.
-            Ok(Found::Nothing) => Err(Error::lost(path, live.id, LossReason::Deleted)),
-            Err(error) => Err(Error::at_delete(path, live.id, error)),
+        let progress = Progress {
+            end: None,
+            is_given_up: false,
+            is_suspended: false,
+            record: record(start).map(Arc::new),
         };
-        live.note_end(&released);
-        released
-    }
-}
-
-impl Drop for Grant {
-    fn drop(&mut self) {
-        if self.fate.get().is_deleted() {
-            self.owner.disown();
-        } else if self.owner.znode.is_named() && !self.is_held() {
-            self.owner.znode.set_held(false);
-        }
-    }
-}
-
-/// Deletes the znode of a hold in the background once its time limit has passed.
-///
-/// The task does nothing if the hold has no time limit, or ends before. The hold itself reports the
-/// loss by the clock, even if this task does not run.
-pub(crate) fn enforce_time_limit(hold: &HoldView, grant: &Grant) {
-    let Some(deadline) = hold.grant_state.deadline else {
-        return;
-    };
-    let (hold, fate) = (hold.clone(), grant.fate.clone());
-    let live = grant.owner.znode.live().clone();
-    live.clone().in_background(async move {
-        tokio::select! {
-            biased;
-            _ = hold.ended_by_owner() => return,
-            () = hold.grant_state.until_time_is_up() => {}
-        }
-        if fate.end_by_time_limit(deadline) {
-            hold.znode.set_held(false);
-            hold.znode.delete_in_background(());
-        }
-    });
-}
-
-/// The holds granted in a session and not yet released.
-pub(crate) type Granted = Registry<RegisteredGrant>;
-
-/// A grant in the registry of its session.
-#[derive(Clone)]
-pub(crate) struct RegisteredGrant {
-    lapses: Lapses,
-    znode: Znode,
-    fate: GrantFate,
-    /// False if its loss watch is to be set at the next probe.
-    ///
-    /// Most holds are released before a loss watch is worth a request.
-    is_watched: bool,
-}
-
-impl Granted {
-    /// Sets a loss watch for each hold granted since the last probe.
-    pub(crate) fn watch_each(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
-        let mut unwatched = Vec::new();
-        for grant in self.lock().values.values_mut() {
-            if !std::mem::replace(&mut grant.is_watched, true) {
-                unwatched.push(grant.clone());
-            }
-        }
-        for grant in unwatched {
-            live.in_background(grant.watch(server.clone()));
-        }
-    }
-
-    /// Deletes the znodes of the holds that were lost by this lapse of the lease.
-    ///
-    /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
-    pub(crate) fn delete_lost(&self, lapses: Lapses) {
-        for znode in self.take_lost(lapses) {
-            znode.set_held(false);
-            znode.delete_in_background(());
-        }
-    }
-
-    /// Reports each hold as lost with its session, unless the lease had lapsed before.
-    pub(crate) fn report_end(&self, end: SessionEnd) {
-        let grants = std::mem::take(&mut self.lock().values);
-        for grant in grants.values() {
-            let live = grant.znode.live();
-            let (reason, at) = match live.hold_state(grant.lapses) {
-                HoldState::Lost(reason @ LossReason::LeaseElapsed) => (reason, live.lapsed_at()),
-                _ => (LossReason::Session(end), live.now()),
-            };
-            grant.fate.with_record(|record| record.lost(reason, at));
-            grant.znode.pass_turn();
-        }
-    }
-
-    /// Registers the znode that is to replace the znode of a grant made after this number of
-    /// lapses.
-    ///
-    /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_replacement(&self, lapses: Lapses, znode: Znode) -> Entry<RegisteredGrant> {
-        self.add(RegisteredGrant {
-            lapses,
+        Grant {
             znode,
-            fate: GrantFate::default(),
-            is_watched: true,
-        })
+            token,
+            acquired_at: std::time::Instant::now(),
+            lapses,
+            deadline: None,
+            rule: None,
+            replacement: OnceLock::new(),
+            is_watched: AtomicBool::new(false),
+            task: tokio::task::try_id(),
+            progress: Mutex::new(progress),
+            changed: Notify::new(),
+        }
     }
 
-    /// Warns that a contender of this session has waited this long behind these of its holds.
+    pub(crate) fn live(&self) -> &Arc<LiveSession> {
+        self.znode.live()
+    }
+
+    /// The state now. A loss that only the clock knows is noticed by this call.
+    pub(crate) fn state(&self) -> HoldState {
+        if let Some((ended, _)) = lock(&self.progress).end {
+            return ended.into();
+        }
+        match self.state_by_clock() {
+            HoldState::Lost(reason) => self.end(Ended::Lost(reason)).into(),
+            state => state,
+        }
+    }
+
+    /// How the grant has ended, or `None` if it is held.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.state().ended()
+    }
+
+    /// The state by the lease, the session and the time limit.
+    fn state_by_clock(&self) -> HoldState {
+        match self.live().hold_state(self.lapses) {
+            HoldState::Held | HoldState::Suspended if self.time_is_up() => {
+                HoldState::Lost(LossReason::TimeLimit)
+            }
+            state => state,
+        }
+    }
+
+    pub(crate) fn time_is_up(&self) -> bool {
+        self.deadline.is_some_and(|at| at <= self.live().now())
+    }
+
+    /// Ends the grant as lost, and returns the end that counts.
     ///
-    /// The method does nothing if the hold itself is younger than the session timeout.
-    pub(crate) fn warn_of_own_wait(
+    /// An earlier end counts, and so does an earlier loss that only the clock knows.
+    pub(crate) fn lose(&self, reason: LossReason) -> Ended {
+        let reason = match self.state_by_clock() {
+            HoldState::Lost(earlier) => earlier,
+            _ => reason,
+        };
+        self.end(Ended::Lost(reason))
+    }
+
+    /// Ends the grant for its owner, and returns the end that counts.
+    pub(crate) fn give_up(&self) -> Ended {
+        let ended = self.ended().unwrap_or(Ended::Released);
+        lock(&self.progress).is_given_up = true;
+        self.end(ended)
+    }
+
+    /// How the grant had ended, if its owner has released or dropped the hold.
+    pub(crate) fn given_up(&self) -> Option<Ended> {
+        let progress = lock(&self.progress);
+        let end = progress.end.filter(|_| progress.is_given_up);
+        end.map(|(ended, _)| ended)
+    }
+
+    /// How long the owner has kept the hold since its loss was noticed.
+    pub(crate) fn kept_after_loss(&self) -> Option<Duration> {
+        let ended = self.ended()?;
+        let progress = lock(&self.progress);
+        let (_, noticed) = progress.end.filter(|_| !progress.is_given_up)?;
+        (ended != Ended::Released).then(|| noticed.elapsed())
+    }
+
+    /// Ends the grant, unless it has ended before, and returns the end that counts.
+    fn end(&self, ended: Ended) -> Ended {
+        let mut progress = lock(&self.progress);
+        if let Some((first, _)) = progress.end {
+            return first;
+        }
+        progress.end = Some((ended, Instant::now()));
+        drop(progress);
+        self.changed.notify_waiters();
+        if let Ended::Lost(reason) = ended {
+            self.znode.set_held(false);
+            match reason {
+                LossReason::Deleted => self.znode.note_gone(),
+                _ => self.znode.pass_turn(),
+            }
+            self.report(ended);
+        }
+        ended
+    }
+
+    /// Reports the end to the events, unless an end was reported before.
+    pub(crate) fn report(&self, ended: Ended) {
+        let Some(record) = lock(&self.progress).record.take() else {
+            return;
+        };
+        match ended {
+            Ended::Released => record.released(self.live().now()),
+            Ended::Lost(reason) => record.lost(self.znode.path(), reason, self.lost_at(reason)),
+        }
+    }
+
+    /// Reports that the hold goes on as one of another recipe, and begins the record of that one.
+    pub(crate) fn report_replaced(
         &self,
-        contender: &str,
-        waited: Duration,
-        is_awaited: impl Fn(&str) -> bool,
-    ) {
-        let is_awaited = |grant: &&RegisteredGrant| is_awaited(grant.znode.path());
-        let awaited = self.lock().values.values().find(is_awaited).cloned();
-        if let Some(RegisteredGrant { znode, fate, .. }) = awaited {
-            let (holder, longest) = (znode.path(), znode.live().timeout);
-            fate.with_record(|record| record.warn_of_own_wait(contender, holder, waited, longest));
+        recipe: &'static str,
+        start: HoldStart,
+    ) -> Option<HoldRecord> {
+        let record = lock(&self.progress).record.take()?;
+        record.released(self.live().now());
+        Some(record.replaced(recipe, start))
+    }
+
+    /// Warns if the task that runs now has acquired this grant, and keeps it: it waits for itself.
+    ///
+    /// No recipe is reentrant, so such a task waits for ever. The warning comes once for each hold.
+    pub(crate) fn warn_of_own_wait(&self, contender: &str) {
+        let progress = lock(&self.progress);
+        let is_kept = progress.end.is_none() && self.task == tokio::task::try_id();
+        let record = progress.record.clone().filter(|_| is_kept);
+        drop(progress);
+        if let Some(record) = record {
+            record.warn_of_own_wait(contender, self.znode.path());
         }
     }
 
-    /// Sets the fate of each grant that was made before the last lapse, and returns their znodes.
-    fn take_lost(&self, lapses: Lapses) -> Vec<Znode> {
-        let mut lost = Vec::new();
-        self.lock().values.retain(|_, grant| {
-            // A hold may have been granted after a later lapse meanwhile.
-            let is_lost = grant.lapses < lapses;
-            if is_lost {
-                lost.push(grant.clone());
-            }
-            !is_lost
-        });
-        let reported = lost.into_iter().map(|RegisteredGrant { znode, fate, .. }| {
-            fate.set_and_report(
-                Fate::Lost(LossReason::LeaseElapsed),
-                znode.live().lapsed_at(),
-            );
-            znode
-        });
-        reported.collect()
-    }
-
-    /// Reports to the holds whether a server answers.
+    /// Reports to the events whether the server answers, if that has changed.
     pub(crate) fn report_suspended(&self, is_suspended: bool) {
-        let fates = |grant: &RegisteredGrant| grant.fate.clone();
-        let fates: Vec<GrantFate> = self.lock().values.values().map(fates).collect();
-        for fate in fates {
-            fate.with_record(|record| record.suspended(is_suspended));
-        }
-    }
-}
-
-impl RegisteredGrant {
-    /// Sets the loss watch, and reports the fate of the znode.
-    async fn watch(self, server: Arc<dyn ServerSession>) {
-        let znode = self.znode.clone();
-        let loss_watch = LossWatch::new(Watched { server, znode }, None);
-        // Other contenders may have come by now, and may wait.
-        self.znode.mark_on_release();
-        self.follow(loss_watch).await;
-    }
-
-    /// Follows the znode by its loss watch until the hold is lost, and reports the loss.
-    ///
-    /// If another client has written to the znode, the method deletes it. A lost hold must not keep
-    /// other contenders waiting.
-    async fn follow(self, mut loss_watch: LossWatch) {
-        let loss = loss_watch.lost().await;
-        if loss == ZnodeLoss::Deleted {
-            self.znode.pass_turn();
-        }
-        let at = self.znode.live().now();
-        let reason = match loss {
-            // The deletion is this process's own. The fate only spares the owner another one.
-            ZnodeLoss::Deleted if self.znode.is_being_deleted() => LossReason::Deleted,
-            ZnodeLoss::Deleted => {
-                self.fate.set_and_report(Fate::Gone, at);
-                self.explain().await
-            }
-            ZnodeLoss::Written => LossReason::Written,
-        };
-        let live = self.znode.live();
-        match live.hold_state(self.lapses) {
-            HoldState::Lost(lapse @ LossReason::LeaseElapsed) => {
-                self.fate
-                    .set_and_report(Fate::Lost(lapse), live.lapsed_at());
-            }
-            // The session reports its end.
-            HoldState::Lost(_) if reason == LossReason::DeletedOrSessionOver => {}
-            _ => self.fate.set_and_report(Fate::Lost(reason), at),
-        }
-        // The process's own release writes to the znode, too.
-        if loss == ZnodeLoss::Written && !self.znode.is_being_deleted() {
-            self.znode.delete_in_background(());
+        let mut progress = lock(&self.progress);
+        let was = std::mem::replace(&mut progress.is_suspended, is_suspended);
+        let is_news = was != is_suspended && progress.end.is_none();
+        let record = progress.record.clone().filter(|_| is_news);
+        drop(progress);
+        if let Some(record) = record {
+            record.suspended(is_suspended);
         }
     }
 
-    /// Finds out if another client has deleted the znode, or if it was deleted with the session.
-    ///
-    /// A server that deletes the znodes of a session reports this before it closes the connection.
-    /// If it answers a later request of the session, the session was not over. The documented limit
-    /// for the report of a deletion leaves a twentieth of the session timeout for the answer.
-    async fn explain(&self) -> LossReason {
-        let live = self.znode.live();
-        let lasts = tokio::time::timeout(live.timeout / 20, until_session_answers(live));
-        match lasts.await {
-            Ok(()) => LossReason::Deleted,
-            Err(_) => LossReason::DeletedOrSessionOver,
+    /// When a grant that is lost for this reason was lost, by the ensemble's clock.
+    fn lost_at(&self, reason: LossReason) -> Duration {
+        let now = self.live().now();
+        match reason {
+            LossReason::LeaseElapsed => self.live().lapsed_at().min(now),
+            LossReason::TimeLimit => self.deadline.unwrap_or(now).min(now),
+            _ => now,
         }
     }
-}
 
-/// Resolves when a server answers a request of the session.
-///
-/// If the session is over, the future marks it as ended and never resolves: the caller ends with
-/// the session.
-pub(crate) async fn until_session_answers(live: &LiveSession) {
-    let mut backoff = Backoff::up_to(live.probe_interval);
-    loop {
-        let answered = match live.server() {
-            Ok(server) => server.sync("/").await,
-            Err(error) => Err(error),
-        };
-        match answered {
-            Ok(_) => return,
-            Err(ServerError::SessionOver(end)) => {
-                live.set_status(Status::Ended(end));
-                return std::future::pending().await;
-            }
-            Err(_) => backoff.wait().await,
+    /// The time until the lease or the time limit ends the hold. Zero if it has ended.
+    pub(crate) fn remaining(&self) -> Duration {
+        match self.ended() {
+            Some(_) => Duration::ZERO,
+            None => self.remaining_until(self.deadline),
         }
     }
-}
 
-/// A watch on the owner's znode that is set again after each event.
-///
-/// The watch resolves when the znode is deleted. If only the owner can write to the znode, it also
-/// resolves when somebody else has written. It does not resolve if the session ends: the session
-/// itself reports its end.
-pub(crate) struct LossWatch {
-    watching: BoxFuture<'static, ZnodeLoss>,
-    /// The result of `watching`, once it has resolved.
-    loss: Option<ZnodeLoss>,
-    is_set: Arc<AtomicBool>,
-}
-
-/// Why a znode is no longer its owner's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ZnodeLoss {
-    Deleted,
-    /// The znode is there, but somebody wrote to it.
-    ///
-    /// Nobody but the owner should be able to write. The waiters take the write for a release.
-    Written,
-}
-
-/// What a loss watch knows of its znode at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
-    /// The watch is set, and has reported nothing.
-    Certain,
-    /// The watch is not set, and is about to be set again.
-    Doubtful,
-    Lost(ZnodeLoss),
-}
-
-/// The znode that a loss watch watches, and the server that reports its events.
-pub(crate) struct Watched {
-    pub(crate) server: Arc<dyn ServerSession>,
-    pub(crate) znode: Znode,
-}
-
-impl Watched {
-    /// How the owner's znode was lost, by the znode found at its path.
-    pub(crate) fn loss(&self, stat: &Stat) -> Option<ZnodeLoss> {
-        if !self.znode.is_still(stat) {
-            return Some(ZnodeLoss::Deleted);
-        }
-        let was_written = self.znode.is_closed_to_others() && stat.version != 0;
-        was_written.then_some(ZnodeLoss::Written)
+    /// The time until the lease ends, or until this limit.
+    fn remaining_until(&self, limit: Option<Duration>) -> Duration {
+        let (lease, now) = (self.live().remaining(), self.live().now());
+        limit.map_or(lease, |limit| lease.min(limit.saturating_sub(now)))
     }
 
-    fn loss_by(&self, event: Event) -> Option<ZnodeLoss> {
-        match event {
-            Event::Deleted => Some(ZnodeLoss::Deleted),
-            Event::DataChanged if self.znode.is_closed_to_others() => Some(ZnodeLoss::Written),
+    /// Resolves when the grant has ended.
+    pub(crate) async fn until_ended(&self) -> Ended {
+        self.until(|| self.ended()).await
+    }
+
+    /// Resolves when the lease lapses or the session ends. It does not watch the znode.
+    pub(crate) async fn until_lapsed_or_over(&self) -> LossReason {
+        let lost = || match self.live().hold_state(self.lapses) {
+            HoldState::Lost(reason) => Some(reason),
             _ => None,
-        }
-    }
-}
-
-impl LossWatch {
-    /// Continues this watch. If there is none, sets one when the loss watch is first polled.
-    pub(crate) fn new(watched: Watched, watch: Option<Watch>) -> LossWatch {
-        let is_set = Arc::new(AtomicBool::new(watch.is_some()));
-        let watching = watch_until_lost(watched, watch, is_set.clone());
-        LossWatch {
-            watching: watching.boxed(),
-            loss: None,
-            is_set,
-        }
+        };
+        self.until(lost).await
     }
 
-    /// Resolves when the znode is no longer its owner's.
+    /// Resolves when a look finds something. A look follows each change of the grant or the session.
     ///
-    /// Cancel safe: the future may be dropped, and the method called again.
-    pub(crate) async fn lost(&mut self) -> ZnodeLoss {
-        match self.loss {
-            Some(loss) => loss,
-            None => *self.loss.insert((&mut self.watching).await),
+    /// The future looks each time it is polled, so no work continues after a pause of the process. It
+    /// sleeps in the caller's runtime until the lease or the time limit runs out, so it does not depend
+    /// on the session's runtime. It wakes now and then, because a timer may not count the time that the
+    /// machine was asleep.
+    pub(crate) async fn until<T>(&self, find: impl Fn() -> Option<T>) -> T {
+        let live = self.live();
+        let mut condition = live.subscribe();
+        // Both waits begin before the look, so that no later change is missed.
+        condition.mark_unchanged();
+        let pause = live.probe_interval;
+        loop {
+            let changed = self.changed.notified();
+            // A time limit that has passed needs no timer. The lease still does.
+            let limit = self.deadline.filter(|limit| *limit > live.now());
+            let remaining = self.remaining_until(limit);
+            let mut news = pin!(async {
+                tokio::select! {
+                    biased;
+                    () = changed => {}
+                    _ = condition.changed() => {}
+                    () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
+                }
+            });
+            let found = poll_fn(|context| match find() {
+                Some(found) => Poll::Ready(Some(found)),
+                None => news.as_mut().poll(context).map(|()| None),
+            });
+            if let Some(found) = found.await {
+                return found;
+            }
         }
     }
 
-    /// What the session's events until now say of the znode.
-    pub(crate) fn certainty(&mut self) -> Certainty {
-        match ready_now(self.lost()) {
-            Some(loss) => Certainty::Lost(loss),
-            None if self.is_set.load(Ordering::Relaxed) => Certainty::Certain,
-            None => Certainty::Doubtful,
+    /// Deletes the znode in the background once the time limit of the hold has passed.
+    ///
+    /// The task does nothing if the hold has no time limit, or ends before. The hold itself reports
+    /// the loss by the clock, even if this task does not run.
+    pub(crate) fn enforce_time_limit(self: &Arc<Self>) {
+        if self.deadline.is_none() {
+            return;
         }
+        let grant = self.clone();
+        self.live().in_background(async move {
+            if grant.until_ended().await == Ended::Lost(LossReason::TimeLimit) {
+                grant.znode.delete_in_background(());
+            }
+        });
     }
-}
 
-async fn watch_until_lost(
-    watched: Watched,
-    mut watch: Option<Watch>,
-    is_set: Arc<AtomicBool>,
-) -> ZnodeLoss {
-    let Watched { server, znode } = &watched;
-    let longest = znode.live().timeout;
-    let mut backoff = Backoff::up_to(longest);
-    loop {
-        if let Some(watch) = watch.take() {
-            let event = watch.await;
-            is_set.store(false, Ordering::Relaxed);
-            if let Some(loss) = watched.loss_by(event) {
-                return loss;
-            }
-            if let Event::SessionEnded(_) = event {
-                return std::future::pending().await;
-            }
-        }
-        match server.get_and_watch(znode.path()).await {
-            Ok((_, stat, set)) => {
-                if let Some(loss) = watched.loss(&stat) {
-                    return loss;
-                }
-                is_set.store(true, Ordering::Relaxed);
-                watch = Some(set);
-                backoff = Backoff::up_to(longest);
-            }
-            Err(error) if error.is(Refusal::NoNode) => return ZnodeLoss::Deleted,
-            // The request itself waits for the connection, so this loop does not spin.
-            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST_WAIT).await,
-            // The server may accept a later request, and until then only the session reports a
-            // loss.
-            Err(ServerError::Refused(refusal)) => {
-                if backoff.is_new() {
-                    events::loss_watch_refused(znode.path(), &refusal);
-                }
-                backoff.wait().await;
-            }
-            Err(ServerError::SessionOver(_)) => return std::future::pending().await,
-        }
+    /// True if the session is to set the loss watch. True once.
+    pub(crate) fn takes_watch(&self) -> bool {
+        !self.is_watched.swap(true, Ordering::Relaxed)
     }
 }
 

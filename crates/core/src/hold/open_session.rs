@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::hold::grant::Granted;
+use crate::hold::granted::Granted;
 use crate::hold::own_znode::SessionZnodes;
 use crate::hold::sole_writer::SoleWriter;
 use crate::live::live_session::{LiveSession, Status};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use futures_util::future::{FutureExt, join};
 use tokio::sync::OwnedSemaphorePermit;
@@ -55,8 +55,8 @@ struct RegisteredZnode {
     writers: Writers,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
-    /// True once this process deletes the znode.
-    is_being_deleted: AtomicBool,
+    /// False if the znode is known not to exist. A named znode has a flag of its own.
+    may_exist: AtomicBool,
     /// The contender of this znode and its directory, if it held as the only child there.
     alone: OnceLock<(NodePath, Alone)>,
     /// The bytes by which the znode counts among those of the session.
@@ -140,6 +140,7 @@ impl SessionZnodes {
     }
 
     fn add(self: &Arc<Self>, kind: Kind, writers: Writers) -> Znode {
+        let may_exist = matches!(kind, Kind::Numbered(_));
         Znode(Arc::new(RegisteredZnode {
             znodes: self.clone(),
             _entry: self.registry.add(kind.clone()),
@@ -147,7 +148,7 @@ impl SessionZnodes {
             czxid: OnceLock::new(),
             writers,
             marks_release: AtomicBool::new(false),
-            is_being_deleted: AtomicBool::new(false),
+            may_exist: AtomicBool::new(may_exist),
             alone: OnceLock::new(),
             counted: AtomicUsize::new(0),
             turn: Mutex::default(),
@@ -317,12 +318,22 @@ impl Znode {
         numbered
     }
 
-    /// Of a named znode: notes that the znode does not exist.
+    /// True unless the znode is known not to exist.
+    fn may_exist(&self) -> bool {
+        match &self.0.kind {
+            Kind::Named(named) => named.may_exist(),
+            _ => self.0.may_exist.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Notes that the znode does not exist. Its owner then need not delete it.
     pub(crate) fn note_gone(&self) {
         if let Kind::Named(named) = &self.0.kind {
             named.note_gone();
         }
+        self.0.may_exist.store(false, Ordering::Relaxed);
         self.0.uncount();
+        self.pass_turn();
     }
 
     pub(crate) fn set_czxid(&self, czxid: i64) {
@@ -357,11 +368,6 @@ impl Znode {
     /// The waiters take a write for a release.
     pub(crate) fn is_closed_to_others(&self) -> bool {
         self.0.writers == Writers::Owner
-    }
-
-    /// True once this process deletes the znode.
-    pub(crate) fn is_being_deleted(&self) -> bool {
-        self.0.is_being_deleted.load(Ordering::Relaxed)
     }
 
     /// True if the znode found at the path is this one.
@@ -421,7 +427,6 @@ impl Znode {
     async fn until_deleted(&self) -> Result<Found, ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
-        self.0.is_being_deleted.store(true, Ordering::Relaxed);
         let mut found = Found::Znode;
         match &self.0.kind {
             Kind::Numbered(path) => {
@@ -448,7 +453,7 @@ impl Znode {
                 found = retry(ServerError::may_pass, delete).await?;
             }
         }
-        self.0.uncount();
+        self.note_gone();
         if let Some((directory, alone)) = self.0.alone.get() {
             znodes.last_alone.insert(directory, *alone);
         }
@@ -485,8 +490,8 @@ pub(crate) struct ZnodeOwner {
     pub(crate) znode: Znode,
     /// Keeps the session open until the znode is deleted.
     pub(crate) session_use: Arc<SessionUse>,
-    /// True if the znode may exist, and a drop has to delete it.
-    deletes_on_drop: bool,
+    /// The reply to the create, until it comes. The mutex lets several threads have a view of a hold.
+    reply: Mutex<Option<Reply<'static, Created>>>,
 }
 
 impl ZnodeOwner {
@@ -494,32 +499,26 @@ impl ZnodeOwner {
         ZnodeOwner {
             znode,
             session_use: session_use.clone(),
-            deletes_on_drop: true,
+            reply: Mutex::default(),
         }
     }
 
-    /// The owner of a znode before its first create.
-    pub(crate) fn not_yet_created(session_use: &Arc<SessionUse>, znode: Znode) -> ZnodeOwner {
-        let mut owner = ZnodeOwner::new(session_use, znode);
-        owner.deletes_on_drop = false;
-        owner
-    }
-
-    /// Waits for the reply to a create of the znode that was just sent.
+    /// Waits for the reply to the create of the znode, which was just sent.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, a task of the session waits for the reply, and deletes the znode.
+    /// If the owner is dropped before the reply has come, a task of the session waits for the reply,
+    /// and deletes the znode.
     pub(crate) async fn created(
-        self,
+        &mut self,
         reply: Reply<'static, Created>,
-    ) -> (ZnodeOwner, Result<Created, ServerError>) {
-        let mut sent = SentCreate(Some((self, reply)));
-        let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
-        let outcome = reply.await;
-        let (mut owner, _) = sent.0.take().expect(NO_REPLY);
-        owner.deletes_on_drop |= outcome.as_ref().map_or_else(may_have_created, |_| true);
-        (owner, outcome)
+    ) -> Result<Created, ServerError> {
+        let waits = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let outcome = waits.insert(reply).await;
+        *waits = None;
+        let may_exist = outcome.as_ref().map_or_else(may_have_created, |_| true);
+        self.znode.0.may_exist.store(may_exist, Ordering::Relaxed);
+        outcome
     }
 
     /// Notes the path of the znode, which has been created.
@@ -528,55 +527,34 @@ impl ZnodeOwner {
     }
 
     /// Deletes the znode of a create without a reply, in the background.
-    fn delete_once_answered(mut self, reply: Reply<'static, Created>) {
+    fn delete_once_answered(&self, reply: Reply<'static, Created>) {
         let unanswered = AbandonedCreate::new(&self.znode.znodes().abandoned);
-        // True if the outcome of an earlier create of the same znode is unknown.
-        let in_doubt = self.deletes_on_drop;
-        self.deletes_on_drop = true;
-        let live = self.znode.live().clone();
-        live.clone().in_background(async move {
+        let mut owner = ZnodeOwner::new(&self.session_use, self.znode.clone());
+        self.znode.0.may_exist.store(true, Ordering::Relaxed);
+        self.znode.live().in_background(async move {
             match reply.await {
-                Ok(created) if !in_doubt => {
-                    self.set_path(&created.path, Writers::Any);
-                }
-                Err(error) if !in_doubt && !may_have_created(&error) => self.disown(),
+                Ok(created) => owner.set_path(&created.path, Writers::Any),
+                Err(error) if !may_have_created(&error) => owner.znode.note_gone(),
                 // The name is not known, so the deletion looks for the znode.
-                _ => {}
+                Err(_) => {}
             }
             // Attempts that wait for this reply list the queue later. If the outcome is known, they
             // list it without the znode.
-            drop(self);
+            drop(owner);
             drop(unanswered);
         });
-    }
-
-    /// Leaves the znode when this is dropped.
-    ///
-    /// The znode is deleted or does not exist.
-    pub(crate) fn disown(&mut self) {
-        self.deletes_on_drop = false;
-        self.znode.0.uncount();
-        self.znode.pass_turn();
     }
 }
 
 impl Drop for ZnodeOwner {
     fn drop(&mut self) {
-        if self.deletes_on_drop {
-            self.znode.delete_in_background(self.session_use.clone());
-        }
-    }
-}
-
-/// A create without a reply. If it is dropped, the znode is deleted in the background.
-struct SentCreate(Option<(ZnodeOwner, Reply<'static, Created>)>);
-
-const NO_REPLY: &str = "the reply has not come";
-
-impl Drop for SentCreate {
-    fn drop(&mut self) {
-        if let Some((owner, reply)) = self.0.take() {
-            owner.delete_once_answered(reply);
+        let reply = lock(&self.reply).take();
+        match reply {
+            Some(reply) => self.delete_once_answered(reply),
+            None if self.znode.may_exist() => {
+                self.znode.delete_in_background(self.session_use.clone());
+            }
+            None => {}
         }
     }
 }

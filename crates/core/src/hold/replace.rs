@@ -6,69 +6,109 @@ use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::grant::Grant;
 use crate::hold::own_znode::ZnodeOwner;
-use crate::hold_state::{HoldState, LossReason};
+use crate::hold::{Held, Hold, NOT_ENDED, how_ended};
+use crate::hold_state::{Ended, HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
+use crate::live::lease::Lapses;
 use crate::live::live_session::LiveSession;
 use crate::live::short_leases::LeaseWait;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 
-impl Grant {
-    /// Replaces the znode by one with the same number and another label.
-    pub(crate) async fn replace(
+impl Hold {
+    /// Replaces the holder's znode by one with the same number and another label.
+    ///
+    /// A write lock becomes a read lock in this way.
+    ///
+    /// One transaction creates the new znode and deletes the old one, so no other contender holds
+    /// in between. `from` and `to` are the labels (see
+    /// [`Contender::label`](crate::Contender::label)). The fencing token stays the same: it must be
+    /// older than the tokens of the waiters, and the new znode's `czxid` is not. The views of the
+    /// hold end. The time limit does not begin again.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] if the label is not `from`, or the rule does not
+    ///   [allow it](crate::RuleHints::may_be_replaced), or the number is at the end of the count:
+    ///   such znodes are ordered by age, and the new one would be the youngest.
+    /// * [`Error::Lost`], [`Error::Refused`] and [`Error::SessionOver`].
+    ///
+    /// After an error, or if the future is dropped, the hold is released.
+    // Hidden: only a write lock has a kind of contender that its hold can become.
+    #[doc(hidden)]
+    pub async fn replace(
         mut self,
         from: &str,
         to: &str,
         data: &[u8],
         acl: &[Acl],
-    ) -> Result<Grant, Error> {
-        let znodes = self.owner.znode.znodes().clone();
-        let live = znodes.live.clone();
-        let old = self.owner.znode.path().to_owned();
-        let (directory, contender) = self.replaceable(&old, from)?;
-        let identity = live.identity();
-        let name = format!("{}{}", identity.name(to), contender.sequence());
-        let new = format!("{directory}/{name}");
-        // If this future is dropped from here on, both znodes must be deleted.
-        let new_owner = ZnodeOwner::new(&self.owner.session_use, znodes.numbered(&new));
-        new_owner.znode.count_replacement();
-        let granted = &self.entry.registry;
-        // This future may not be polled when the lease lapses.
-        let registered = granted.add_replacement(self.lapses, new_owner.znode.clone());
-        let replaced = pin!(async {
-            replace_znode(&live, &old, &new, data, acl).await?;
-            // The new znode may have been found over a connection that is not proven yet.
-            match live.until_may_grant(&old, &mut LeaseWait::default()).await {
-                // Meanwhile the lease has lapsed, and the hold is lost.
-                Err(Error::NoLease { .. }) => Ok(()),
-                proven => proven,
-            }
-        });
-        live.during(&old, replaced).await?;
-        // `hold_state` sees a lapse before this drop. After each later lapse, the supervisor looks
-        // for lost grants, and finds the new one.
-        drop(registered);
-        let lost = |reason| Error::lost(&old, live.id, reason);
-        if let HoldState::Lost(reason) = live.hold_state(self.lapses) {
-            return Err(lost(reason));
+    ) -> Result<Hold, Error> {
+        let (held, ended) = self.end().expect(NOT_ENDED);
+        let old = &self.view.grant;
+        if let Ended::Lost(_) = ended {
+            return Err(self.view.ended_error(ended));
         }
-        let lapses = live
-            .begin_grant()
-            .ok_or_else(|| lost(LossReason::LeaseElapsed))?;
-        // The transaction has deleted the old znode.
-        self.owner.disown();
-        let mut grant = Grant::new(new_owner, granted, lapses, self.token, None);
-        grant.rule = self.rule.clone();
-        Ok(grant)
+        let replaced = replaced(old, &held, from, to, (data, acl)).await;
+        let (owner, lapses) = replaced.inspect_err(|error| old.report(how_ended(error)))?;
+        let rule = old.rule.clone();
+        let recipe = rule
+            .as_ref()
+            .map_or("queue", |rule| rule.hints().recipe(to));
+        let mut grant = Grant::new(owner.znode.clone(), old.token, lapses, |start| {
+            old.report_replaced(recipe, start)
+        });
+        (grant.rule, grant.deadline) = (rule, old.deadline);
+        Ok(Hold::begin(grant, owner, &held.entry.registry, None))
     }
+}
 
+/// Replaces the znode of a grant, and begins another grant in its place.
+///
+/// The result is the owner of the new znode, and the number of lapses at the new grant.
+async fn replaced(
+    old: &Grant,
+    held: &Held,
+    from: &str,
+    to: &str,
+    (data, acl): (&[u8], &[Acl]),
+) -> Result<(ZnodeOwner, Lapses), Error> {
+    let (live, znodes, path) = (old.live(), old.znode.znodes(), old.znode.path());
+    let (directory, contender) = old.replaceable(from)?;
+    let identity = live.identity();
+    let name = format!("{}{}", identity.name(to), contender.sequence());
+    let new = format!("{directory}/{name}");
+    // If this future is dropped from here on, both znodes must be deleted.
+    let owner = ZnodeOwner::new(&held.owner.session_use, znodes.numbered(&new));
+    owner.znode.count_replacement();
+    // This future may not be polled when the lease lapses. The session then deletes both znodes.
+    let _ = old.replacement.set(owner.znode.clone());
+    let work = pin!(async {
+        replace_znode(live, path, &new, data, acl).await?;
+        // The new znode may have been found over a connection that is not proven yet.
+        match live.until_may_grant(path, &mut LeaseWait::default()).await {
+            // Meanwhile the lease has lapsed, and the hold is lost.
+            Err(Error::NoLease { .. }) => Ok(()),
+            proven => proven,
+        }
+    });
+    live.during(path, work).await?;
+    let lost = |reason| Error::lost(path, live.id, reason);
+    if let HoldState::Lost(reason) = live.hold_state(old.lapses) {
+        return Err(lost(reason));
+    }
+    // After another lapse the session deletes the new znode.
+    let lapses = live.begin_grant().filter(|lapses| *lapses == old.lapses);
+    let lapses = lapses.ok_or_else(|| lost(LossReason::LeaseElapsed))?;
+    // The transaction has deleted the old znode.
+    old.znode.note_gone();
+    Ok((owner, lapses))
+}
+
+impl Grant {
     /// The directory and the contender, if the rule allows the replacement.
-    fn replaceable<'p>(
-        &self,
-        path: &'p str,
-        from: &str,
-    ) -> Result<(&'p str, Contender), InvalidInput> {
+    fn replaceable(&self, from: &str) -> Result<(&str, Contender), InvalidInput> {
+        let path = self.znode.path();
         let refuse = |problem: String| Err(InvalidInput::new("hold", path, problem));
         let Some((directory, name)) = path.rsplit_once('/') else {
             return refuse("has no directory".to_owned());

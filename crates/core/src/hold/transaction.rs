@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::view::HoldView;
-use crate::hold_state::{Ended, LossReason};
+use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::path::last_segment;
 use crate::server::checks::open_acl;
@@ -130,15 +130,16 @@ impl GuardedTransaction {
         let path = self.hold.node_path();
         let id = self.hold.session_id();
         self.refuse_unsafe()?;
-        if let Some(ended) = self.hold.owner_end() {
+        let grant = &self.hold.grant;
+        if let Some(ended) = grant.given_up() {
             return Err(self.hold.ended_error(ended));
         }
-        if self.hold.grant_state.time_is_up() {
-            return Err(self.hold.lost_error(LossReason::TimeLimit));
+        if grant.time_is_up() {
+            return Err(self.hold.ended_error(grant.lose(LossReason::TimeLimit)));
         }
-        let live = &self.hold.grant_state.live;
+        let live = grant.live();
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
-        let ephemerals = &self.hold.znode.znodes().ephemerals;
+        let ephemerals = &grant.znode.znodes().ephemerals;
         let created = ephemerals.begin(&self.operations);
         let created = created.map_err(|error| Error::at(path, id, error))?;
         let done = server.transact(&self.operations);
@@ -150,9 +151,7 @@ impl GuardedTransaction {
                     operation: Some(0),
                     error,
                 } if error.is(Refusal::NoNode) => {
-                    let ended = self.hold.owner_end();
-                    let ended = ended.unwrap_or(Ended::Lost(LossReason::Deleted));
-                    self.hold.ended_error(ended)
+                    self.hold.ended_error(grant.lose(LossReason::Deleted))
                 }
                 _ => Error::at_transaction(path, id, failure, &self.operations),
             })?;
@@ -178,7 +177,7 @@ impl GuardedTransaction {
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
         let refuse = |path: &str, problem| Err(InvalidInput::new("guarded write", path, problem));
-        if self.hold.znode.is_named() {
+        if self.hold.grant.znode.is_named() {
             return refuse(
                 own,
                 "is not possible: other holders have a znode of the same name",

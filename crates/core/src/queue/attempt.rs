@@ -1,14 +1,15 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use std::borrow::Cow;
-use std::pin::pin;
 
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
-use crate::hold::grant::{Grant, LossWatch};
+use crate::hold::Hold;
+use crate::hold::grant::Grant;
 use crate::hold::last_alone::Alone;
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
@@ -16,7 +17,6 @@ use crate::live::lease::Lapses;
 use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::{poll, wait_on_parent};
-use crate::queue::own_wait::OwnWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::wait::{
     Look, Predecessors, WaitResult, Watches, look, wait_for_predecessors, would_hold_at_once,
@@ -34,27 +34,28 @@ struct Entered {
     owner: ZnodeOwner,
     /// The transaction that created the znode.
     czxid: i64,
-    token: FencingToken,
     /// True if the znode's number proves that nobody else was in the queue.
     known_alone: bool,
 }
 
 impl Entered {
-    /// Grants the recipe. The lease may grant after this number of lapses.
+    /// Holds. The lease may grant after this number of lapses.
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
-    fn grant(
+    fn hold(
         self,
         queue: &SessionQueue<'_>,
+        attempt: &AttemptRecord,
         lapses: Lapses,
         loss_watch: Option<LossWatch>,
         only: Option<Sequence>,
-    ) -> Grant {
+    ) -> Hold {
+        let znode = self.owner.znode.clone();
         if loss_watch.is_some() {
             // Others have probably come during the wait. A hold without a wait is marked from its
             // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
             // less.
-            self.owner.znode.mark_on_release();
+            znode.mark_on_release();
         }
         if let Some(sequence) = only {
             let alone = Alone {
@@ -62,12 +63,14 @@ impl Entered {
                 czxid: self.czxid,
                 was_known_alone: self.known_alone,
             };
-            self.owner.znode.set_alone(&queue.shared.directory, alone);
+            znode.set_alone(&queue.shared.directory, alone);
         }
-        let granted = &queue.open.granted;
-        let mut grant = Grant::new(self.owner, granted, lapses, self.token, loss_watch);
+        let token = FencingToken::from(self.czxid);
+        let mut grant = Grant::new(znode, token, lapses, |start| Some(attempt.acquired(start)));
         grant.rule = Some(queue.shared.rule.clone());
-        grant
+        let limit = queue.shared.options.at_most;
+        grant.deadline = limit.and_then(|limit| queue.live.now().checked_add(limit));
+        Hold::begin(grant, self.owner, &queue.open.granted, loss_watch)
     }
 }
 
@@ -75,11 +78,11 @@ impl Entered {
 pub(crate) async fn until_granted(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-) -> Result<Grant, Error> {
+) -> Result<Hold, Error> {
     loop {
         let (entered, listing) = enter(queue).await?;
         match wait_for_grant(queue, attempt, entered, listing).await? {
-            Some(grant) => return Ok(grant),
+            Some(hold) => return Ok(hold),
             None => attempt.stepped_back(),
         }
     }
@@ -89,37 +92,30 @@ pub(crate) async fn until_granted(
 async fn wait_for_grant(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    mut entered: Entered,
+    entered: Entered,
     mut listing: Listing,
-) -> Result<Option<Grant>, Error> {
+) -> Result<Option<Hold>, Error> {
     let znode = entered.owner.znode.clone();
     let mut watches = Watches::default();
-    let mut own_wait = OwnWait::begin(queue.live.timeout);
     let mut lease_wait = LeaseWait::default();
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
             Look::Hold { only } => match queue.begin_grant() {
                 Some(lapses) => {
                     let loss_watch = watches.own.take();
-                    return Ok(Some(entered.grant(queue, lapses, loss_watch, only)));
+                    return Ok(Some(entered.hold(queue, attempt, lapses, loss_watch, only)));
                 }
                 None => renew_lease(queue, &mut lease_wait).await?,
             },
             Look::StepBack => {
                 let deleted = znode.delete().await;
                 deleted.map_err(|error| Error::at_delete(znode.path(), queue.live.id, error))?;
-                entered.owner.disown();
                 return Ok(None);
             }
             Look::Wait(on) => {
                 on.report(attempt);
-                let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
-                let waited = own_wait
-                    .during(
-                        pin!(wait_by_strategy(&mut watches, queue, &znode, &on)),
-                        warn,
-                    )
-                    .await?;
+                on.warn_of_own_wait(queue, &znode);
+                let waited = wait_by_strategy(&mut watches, queue, &znode, &on).await?;
                 attempt.woken();
                 match waited {
                     WaitResult::Holds => {
@@ -127,7 +123,9 @@ async fn wait_for_grant(
                         // is listed.
                         if let Some(lapses) = queue.live.begin_grant() {
                             let loss_watch = watches.own.take();
-                            return Ok(Some(entered.grant(queue, lapses, loss_watch, None)));
+                            return Ok(Some(
+                                entered.hold(queue, attempt, lapses, loss_watch, None),
+                            ));
                         }
                     }
                     WaitResult::Listed(after) => {
@@ -157,7 +155,10 @@ async fn wait_by_strategy(
 }
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
-pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
+pub(crate) async fn try_grant(
+    queue: &SessionQueue<'_>,
+    attempt: &AttemptRecord,
+) -> Result<Option<Hold>, Error> {
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     if !would_hold_at_once(queue).await? {
         return Ok(None);
@@ -168,7 +169,7 @@ pub(crate) async fn try_grant(queue: &SessionQueue<'_>) -> Result<Option<Grant>,
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
             Look::Hold { only } => match queue.begin_grant() {
-                Some(lapses) => return Ok(Some(entered.grant(queue, lapses, None, only))),
+                Some(lapses) => return Ok(Some(entered.hold(queue, attempt, lapses, None, only))),
                 None => renew_lease(queue, &mut lease_wait).await?,
             },
             Look::StepBack | Look::Wait(_) => return Ok(None),
@@ -217,7 +218,6 @@ async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), E
         _ => queue.list().await?,
     };
     let entered = Entered {
-        token: FencingToken::from(czxid),
         owner,
         czxid,
         known_alone,
@@ -236,27 +236,23 @@ async fn create_contender<'q>(
     expects_alone: bool,
 ) -> Result<(ZnodeOwner, Created, Option<QueueReads<'q>>), Error> {
     let shared = queue.shared;
-    let znodes = &queue.open.znodes;
-    let mut identity = queue.live.identity();
-    let znode = znodes.unnumbered(&shared.directory, identity);
-    let mut owner = ZnodeOwner::not_yet_created(shared.session.session_use(), znode);
+    let identity = queue.live.identity();
     let mut pause_if_missing = Backoff::default().without_first(1);
     let mut pause_if_unknown = Backoff::default();
+    // A member that lags behind may not have shown the znodes of these creates. If the attempt is
+    // dropped, they are looked for again.
+    let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
-        let (acl, writers) = access(queue, &identity, label).await;
-        if writers == Writers::Owner {
-            identity = identity.marking();
-            owner.znode = znodes.unnumbered(&shared.directory, identity);
-        }
+        let (identity, acl, writers) = access(queue, identity, label).await;
+        let znode = queue.open.znodes.unnumbered(&shared.directory, identity);
+        let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
         let path = || identity.path(queue.directory(), label);
         let counted = owner.znode.count(&path(), CreateMode::EphemeralSequential);
         counted.map_err(|error| queue.failed(error))?;
         let reply = create(queue, path(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
         let asked = queue.ask_for_queue(!expects_alone);
-        let outcome;
-        (owner, outcome) = owner.created(reply).await;
-        let (node, asked) = match outcome {
+        let (node, asked) = match owner.created(reply).await {
             Ok(node) => (node, Some(asked)),
             Err(error) if error.is(Refusal::NoNode) => {
                 create_directory(queue).await?;
@@ -268,6 +264,7 @@ async fn create_contender<'q>(
                 match find_own(queue, &identity).await? {
                     Some(node) => (node, None),
                     None => {
+                        in_doubt.push(owner);
                         pause_if_unknown.wait().await;
                         continue;
                     }
@@ -275,6 +272,9 @@ async fn create_contender<'q>(
             }
             Err(error) => return Err(Error::at_create(&path(), queue.live.id, error)),
         };
+        for earlier in in_doubt {
+            earlier.znode.note_gone();
+        }
         owner.set_path(&node.path, writers);
         return Ok((owner, node, asked));
     }
@@ -293,29 +293,28 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     })
 }
 
-/// The access control list of the contender's znode, and the clients that can write to the znode.
+/// The identity of a contender's znode, its access control list, and the clients that can write to
+/// it.
 ///
-/// If only this process can write to it, the znode's name says so.
+/// If only this process can write to it, the identity says so.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
-    identity: &Identity,
+    identity: Identity,
     label: &str,
-) -> (Cow<'a, [Acl]>, Writers) {
+) -> (Identity, Cow<'a, [Acl]>, Writers) {
     let options = &queue.shared.options;
-    let open = Cow::Borrowed(options.acl.as_slice());
+    let open = (identity, Cow::Borrowed(&*options.acl), Writers::Any);
     if !options.marks_release || !queue.shared.rule.hints().holds_only_first(label) {
-        return (open, Writers::Any);
+        return open;
     }
     let directory = queue.directory();
     let sole_writer = &queue.open.sole_writer;
-    let writer = sole_writer.writer(&queue.server, directory, identity);
-    match writer.await {
-        Some(writer) => {
-            let acl = written_by_owner_alone(&options.acl, &writer);
-            (Cow::Owned(acl), Writers::Owner)
-        }
-        None => (open, Writers::Any),
-    }
+    let writer = sole_writer.writer(&queue.server, directory, &identity);
+    let Some(writer) = writer.await else {
+        return open;
+    };
+    let acl = written_by_owner_alone(&options.acl, &writer);
+    (identity.marking(), Cow::Owned(acl), Writers::Owner)
 }
 
 /// Creates the directory, because a create of the contender's znode has found none.

@@ -1,13 +1,15 @@
 //! A queue: what its clones share, and the directory as one ZooKeeper session reads it.
 
 use std::iter::zip;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::error::Error;
 use crate::events::Source;
+use crate::hold::Hold;
+use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
@@ -22,6 +24,7 @@ use crate::rule::{QueueView, Rule};
 use crate::server::ensemble::{Node, Reply, ServerSession};
 use crate::server::error::{ServerError, if_there};
 use crate::session::handle::Session;
+use crate::sync::{Mutex, lock};
 
 /// What the clones of a queue share.
 pub(crate) struct SharedQueue {
@@ -31,8 +34,8 @@ pub(crate) struct SharedQueue {
     /// The rule's label, or why no contender can have it.
     pub(crate) label: Result<String, InvalidInput>,
     pub(crate) options: QueueOptions,
-    /// One permit, which the clones of the queue take in turn. `None` if each attempt is a contender.
-    pub(crate) turns: Option<Arc<Semaphore>>,
+    /// `None` if each attempt is a contender.
+    pub(crate) turns: Option<Turns>,
     pub(crate) source: Arc<Source>,
 }
 
@@ -40,6 +43,52 @@ impl SharedQueue {
     /// The label of the contenders that the queue creates.
     pub(crate) fn label(&self) -> Result<&str, InvalidInput> {
         self.label.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// The turns of the tasks that share one contender of the process.
+pub(crate) struct Turns {
+    /// One permit, which the tasks take first in, first out.
+    permit: Arc<Semaphore>,
+    /// The grant whose hold had the last turn.
+    last: Mutex<Weak<Grant>>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns {
+            permit: Arc::new(Semaphore::new(1)),
+            last: Mutex::default(),
+        }
+    }
+}
+
+impl Turns {
+    pub(crate) fn take_now(&self) -> Option<OwnedSemaphorePermit> {
+        self.permit.clone().try_acquire_owned().ok()
+    }
+
+    pub(crate) async fn wait(&self) -> OwnedSemaphorePermit {
+        if let Some(turn) = self.take_now() {
+            return turn;
+        }
+        let last = lock(&self.last).upgrade();
+        if let Some(grant) = last {
+            grant.warn_of_own_wait("a task without a znode");
+        }
+        let turn = self.permit.clone().acquire_owned().await;
+        turn.expect("nobody closes the semaphore")
+    }
+
+    /// Lets a hold keep a turn until the deletion of its znode is sent.
+    pub(crate) fn keep(&self, turn: OwnedSemaphorePermit, hold: &Hold) {
+        *lock(&self.last) = Arc::downgrade(&hold.view.grant);
+        hold.keep_turn(turn);
+    }
+
+    /// True if no task waits or has the turn.
+    pub(crate) fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.permit) == 1
     }
 }
 

@@ -2,14 +2,14 @@
 //! set, and what wakes the waiter.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::contender::{Contender, Identity, Sequence};
+use crate::contender::{Contender, Identity, Sequence, are_of_one_session};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::hold::grant::{Certainty, LossWatch, Watched, ZnodeLoss, until_session_answers};
+use crate::hold::loss_watch::{Certainty, LossWatch, Watched, ZnodeLoss};
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
+use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
@@ -189,17 +189,16 @@ impl Predecessors {
         contenders.any(|awaited| awaited.name == name && is_so(awaited))
     }
 
-    /// Warns if one of the contenders is a holder of the waiter's own session.
-    pub(crate) fn warn_of_own_wait(&self, queue: &SessionQueue<'_>, own: &Znode, waited: Duration) {
-        let paths = self
-            .contenders
-            .iter()
-            .map(|awaited| queue.child(&awaited.name));
-        // The session may hold a hundred thousand.
-        let paths: Vec<String> = paths.collect();
-        let is_awaited = |path: &str| paths.iter().any(|awaited| awaited == path);
-        let granted = &queue.open.granted;
-        granted.warn_of_own_wait(queue.name(own.path()), waited, is_awaited);
+    /// Warns if the waiter's task holds by one of the contenders.
+    pub(crate) fn warn_of_own_wait(&self, queue: &SessionQueue<'_>, own: &Znode) {
+        let own_name = queue.name(own.path());
+        // The session may hold a hundred thousand, so they are asked for contenders of it only.
+        let awaited = self.contenders.iter().map(|awaited| awaited.name.as_str());
+        for name in awaited.filter(|name| are_of_one_session(name, own_name)) {
+            let path = queue.child(name);
+            let granted = &queue.open.granted;
+            granted.warn_of_own_wait(own.path(), |of_session| of_session == path);
+        }
     }
 }
 
@@ -297,6 +296,28 @@ pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
     Error::ContenderDeleted {
         path: path.to_owned(),
         session: queue.live.id,
+    }
+}
+
+/// Resolves when a server answers a request of the session.
+///
+/// If the session is over, the future marks it as ended and never resolves: the caller ends with
+/// the session.
+async fn until_session_answers(live: &LiveSession) {
+    let mut backoff = Backoff::up_to(live.probe_interval);
+    loop {
+        let answered = match live.server() {
+            Ok(server) => server.sync("/").await,
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(_) => return,
+            Err(ServerError::SessionOver(end)) => {
+                live.set_status(Status::Ended(end));
+                return std::future::pending().await;
+            }
+            Err(_) => backoff.wait().await,
+        }
     }
 }
 

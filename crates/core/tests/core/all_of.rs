@@ -6,10 +6,8 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     AllOf, ConnectOptions, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
 };
-use zookeeper_recipes_simulation::{
-    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
-use zookeeper_recipes_suite::{PATIENCE, simulated_session};
+use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
 
 use crate::support::{FIRST, assert_fails, delete, make};
 
@@ -122,33 +120,19 @@ async fn one_lost_is_all_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_lost_without_a_known_reason_before_the_last_is_granted_is_all_lost() {
+async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
     let (simulation, ours, theirs) = simulated().await;
-    let held_before = lock(&theirs, "/all/b").acquire().await;
-    let held_before = held_before.expect("nobody is before it");
-    // The late reply does not delay what comes over another connection.
-    let second = simulated_session(&simulation, "second").await;
-    let all = AllOf::new([lock(&ours, "/all/a"), lock(&second, "/all/b")]);
-    let all = all.expect("different paths");
+    let third = lock(&theirs, "/all/c").acquire().await;
+    let third = third.expect("nobody is before it");
+    let all = all_of(&ours, PATHS);
     let waiter = tokio::spawn(async move { all.acquire().await });
-    let administrator = simulation.administrator();
-    let is_watched = || {
-        let watches = administrator.watches();
-        watches.iter().any(|it| it.path.starts_with("/all/a/"))
-    };
-    while !is_watched() {
-        sleep(Duration::from_millis(1)).await;
-    }
-    let late = Fault::new(FaultKind::ReplyLate(Duration::from_secs(1)));
-    simulation.faults().inject(late.on(RequestKind::Sync));
-    let first = &administrator.children("/all/a")[0];
+    queue_length(&*lock(&theirs, "/all/c"), 2).await;
+    let first = &simulation.administrator().children("/all/a")[0];
     delete(&simulation, &format!("/all/a/{first}"));
-    sleep(Duration::from_millis(50)).await;
-    assert!(!waiter.is_finished(), "the reason is open");
-    held_before.release().await.expect("it is released");
-    let outcome = timeout(Duration::from_millis(100), waiter).await;
-    let outcome = outcome.expect("it ends at once").expect("no panic");
+    let outcome = timeout(PATIENCE, waiter).await.expect("it ends");
+    let outcome = outcome.expect("no panic");
     assert_fails!(outcome, Error::Lost);
+    third.release().await.expect("it is released");
     assert_free(&theirs, PATHS).await;
 }
 

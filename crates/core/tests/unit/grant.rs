@@ -1,115 +1,122 @@
-//! The registry of the grants of a session.
+//! How a grant ends: which end counts, when it was, and what notices it.
 
-use futures_util::future::FutureExt;
 use tokio::time::sleep;
 use tracing::Span;
 
 use super::*;
-use crate::events::hold::HoldRecord;
-use crate::hold::Hold;
-use crate::hold::own_znode::{SessionZnodes, Writers};
-use crate::live::live_session::{SessionUse, Status};
-use crate::live::scripted::{LEASE, Scripted, TIMEOUT, source};
-use crate::server::ensemble::Event;
+use crate::hold::own_znode::SessionZnodes;
+use crate::live::live_session::Status;
+use crate::live::scripted::{LEASE, Scripted, source};
+use crate::server::error::SessionEnd;
 use crate::server::options::USUAL_MAXBUFFER;
 
-#[tokio::test(start_paused = true)]
-async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
-    let (live, _script) = Scripted::open(Duration::ZERO);
-    let granted = Granted::default();
-    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a");
-    let fate = GrantFate::default();
-    let _entry = granted.add(RegisteredGrant {
-        lapses: Lapses(1),
-        znode,
-        fate: fate.clone(),
-        is_watched: true,
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A grant before the first lapse.
+fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
+    let znode = SessionZnodes::new(live, USUAL_MAXBUFFER).numbered("/locks/a");
+    let mut grant = Grant::new(znode, FencingToken::from(1), Lapses(0), |start| {
+        let (source, waited) = (source(), Duration::ZERO);
+        Some(HoldRecord::begin(source, &Span::none(), start, waited))
     });
-    assert!(granted.take_lost(Lapses(0)).is_empty());
-    assert!(granted.take_lost(Lapses(1)).is_empty());
-    assert_eq!(granted.take_lost(Lapses(2)).len(), 1);
-    assert_eq!(fate.get(), Fate::Lost(LossReason::LeaseElapsed));
+    grant.deadline = deadline;
+    grant
 }
 
-/// The thread of the attempt stands still between the grant and the hold.
+/// Nobody but the task that awaits the loss looks at the lease.
 #[tokio::test(start_paused = true)]
-async fn loss_before_the_hold_begins_is_reported_to_its_record() {
-    let (live, _script) = Scripted::open(Duration::ZERO);
-    let granted = Granted::default();
-    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a");
-    let owner = ZnodeOwner::new(&SessionUse::begin().0, znode);
-    let grant = Grant::new(owner, &granted, Lapses(0), FencingToken::from(1), None);
-    granted.delete_lost(Lapses(1));
-    let record = HoldRecord::begin(source(), &Span::none(), grant.start(), Duration::ZERO);
-    let hold = Hold::new(grant, record, None);
-    let loss = hold.view.grant_state.loss.get();
-    assert_eq!(loss.map(|loss| loss.reason), Some(LossReason::LeaseElapsed));
-}
-
-/// The fate of a grant before the first lapse, after its loss watch has reported this event, and the
-/// paths of the deletions.
-async fn fate_after(
-    event: Event,
-    (live, script): (Arc<LiveSession>, Arc<Scripted>),
-) -> (Fate, Vec<String>) {
-    let mut owner = ZnodeOwner::new(
-        &SessionUse::begin().0,
-        SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/locks/a"),
-    );
-    owner.set_path("/locks/a", Writers::Owner);
-    owner.disown();
-    let grant = RegisteredGrant {
-        lapses: Lapses(0),
-        znode: owner.znode.clone(),
-        fate: GrantFate::default(),
-        is_watched: true,
-    };
-    let watched = Watched {
-        server: script.clone(),
-        znode: grant.znode.clone(),
-    };
-    let watch = std::future::ready(event).boxed();
-    let fate = grant.fate.clone();
-    grant.follow(LossWatch::new(watched, Some(watch))).await;
+async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let grant = granted(&live, None);
+    let ended = tokio::spawn(async move { grant.until_ended().await });
     sleep(Duration::from_millis(1)).await;
-    (fate.get(), script.deletions())
+    assert!(!ended.is_finished(), "it is held");
+    script.sleep(LEASE);
+    let woken = Instant::now();
+    let lapsed = Ended::Lost(LossReason::LeaseElapsed);
+    assert_eq!(ended.await.expect("no panic"), lapsed);
+    assert!(woken.elapsed() <= live.probe_interval);
 }
 
 #[tokio::test(start_paused = true)]
-async fn znode_that_another_client_wrote_to_is_deleted() {
-    let session = Scripted::open(Duration::ZERO);
-    let (fate, deletions) = fate_after(Event::DataChanged, session).await;
-    assert_eq!(fate, Fate::Lost(LossReason::Written));
-    assert_eq!(deletions, ["/locks/a"]);
+async fn first_end_counts() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let losses = [
+        LossReason::Session(SessionEnd::Expired),
+        LossReason::LeaseElapsed,
+        LossReason::Deleted,
+        LossReason::Written,
+        LossReason::TimeLimit,
+    ];
+    for first in losses {
+        for later in losses {
+            let grant = granted(&live, None);
+            assert_eq!(grant.lose(first), Ended::Lost(first));
+            assert_eq!(grant.lose(later), Ended::Lost(first));
+            assert_eq!(grant.give_up(), Ended::Lost(first));
+            assert_eq!(grant.state(), HoldState::Lost(first));
+        }
+        let grant = granted(&live, None);
+        assert_eq!(grant.given_up(), None);
+        assert_eq!(grant.give_up(), Ended::Released);
+        assert_eq!(grant.lose(first), Ended::Released);
+        assert_eq!(grant.given_up(), Some(Ended::Released));
+    }
+}
+
+/// The clock, or the session, knows of it, and nobody has looked.
+#[tokio::test(start_paused = true)]
+async fn earlier_loss_counts_though_nobody_has_noticed_it() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let limited = granted(&live, Some(SECOND));
+    sleep(2 * SECOND).await;
+    assert_eq!(
+        limited.lose(LossReason::Deleted),
+        Ended::Lost(LossReason::TimeLimit)
+    );
+    let over = granted(&live, None);
+    live.set_status(Status::Ended(SessionEnd::Expired));
+    let expired = LossReason::Session(SessionEnd::Expired);
+    assert_eq!(over.lose(LossReason::Written), Ended::Lost(expired));
+
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let late = granted(&live, None);
+    sleep(LEASE).await;
+    live.set_status(Status::Ended(SessionEnd::Expired));
+    assert_eq!(
+        late.lose(LossReason::Written),
+        Ended::Lost(LossReason::LeaseElapsed)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn loss_that_is_reported_after_a_lapse_of_the_lease_is_the_lapse() {
-    let session = Scripted::open(Duration::ZERO);
-    sleep(LEASE * 2).await;
-    let (fate, _) = fate_after(Event::DataChanged, session).await;
-    assert_eq!(fate, Fate::Lost(LossReason::LeaseElapsed));
+async fn loss_is_dated_by_what_ended_the_hold() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let grant = granted(&live, Some(2 * SECOND));
+    sleep(SECOND).await;
+    let now = live.now();
+    // A loss is not in the future.
+    assert_eq!(grant.lost_at(LossReason::TimeLimit), now);
+    sleep(2 * SECOND).await;
+    assert_eq!(grant.lost_at(LossReason::TimeLimit), 2 * SECOND);
+    assert_eq!(grant.lost_at(LossReason::Deleted), live.now());
+    let unlimited = granted(&live, None);
+    assert_eq!(unlimited.lost_at(LossReason::TimeLimit), live.now());
+    sleep(LEASE).await;
+    let lapsed = HoldState::Lost(LossReason::LeaseElapsed);
+    assert_eq!(unlimited.state(), lapsed);
+    assert_eq!(grant.lost_at(LossReason::LeaseElapsed), live.lapsed_at());
+    assert!(live.lapsed_at() < live.now());
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_is_explained_by_an_answer_or_by_the_end_of_the_session() {
-    let session = Scripted::open(Duration::ZERO);
-    let (fate, _) = fate_after(Event::Deleted, session).await;
-    assert_eq!(fate, Fate::Lost(LossReason::Deleted));
-
-    let session = Scripted::open(TIMEOUT);
-    let (fate, _) = fate_after(Event::Deleted, session).await;
-    assert_eq!(fate, Fate::Lost(LossReason::DeletedOrSessionOver));
-
-    // The session reports its end to all its holds.
-    let session = Scripted::open(TIMEOUT);
-    session.0.set_status(Status::Ended(SessionEnd::Expired));
-    let (fate, _) = fate_after(Event::Deleted, session).await;
-    assert_eq!(fate, Fate::Gone);
-
-    // What is known of the znode counts before that.
-    let session = Scripted::open(TIMEOUT);
-    session.0.set_status(Status::Ended(SessionEnd::Expired));
-    let (fate, _) = fate_after(Event::DataChanged, session).await;
-    assert_eq!(fate, Fate::Lost(LossReason::Written));
+async fn loss_is_kept_until_the_owner_gives_the_hold_up() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let grant = granted(&live, None);
+    assert_eq!(grant.kept_after_loss(), None);
+    grant.lose(LossReason::Written);
+    sleep(SECOND).await;
+    assert_eq!(grant.kept_after_loss(), Some(SECOND));
+    grant.give_up();
+    assert_eq!(grant.kept_after_loss(), None);
 }

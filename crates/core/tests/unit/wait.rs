@@ -1,6 +1,7 @@
 //! What a waiter knows of its own znode.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::FutureExt;
 

@@ -74,7 +74,7 @@ async fn events_of_a_bad_day_say_what_happened() {
     DEBUG hold: acquired | path /locks/report | token #4 | waited 0s
     DEBUG attempt: waiting | behind #5 | path /locks/report | position 1
     DEBUG attempt: given up | path /locks/report
-    WARN hold: lost | held 11s | name report | owner service | path /locks/report | reason the hold is lost: another client deleted its znode | recipe lock | token #4 | znode #5
+    WARN hold: lost | held 11s | name report | owner service | path /locks/report | reason the hold is lost: its znode was deleted | recipe lock | token #4 | znode #5
     DEBUG hold: acquired | path /rw | token #6 | waited 0s
     DEBUG hold: released | held 0s | path /rw | token #6
     DEBUG hold: acquired | path /rw | token #6 | waited 0s

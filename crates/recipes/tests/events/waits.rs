@@ -1,5 +1,6 @@
 //! The events of waits, and the metric of handoffs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -7,12 +8,12 @@ use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
     ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, SingleNodeLock, WaitStrategy,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 use crate::{listen, lock, named};
 
 const SECOND: Duration = Duration::from_secs(1);
-const OWN_WAIT: &str = "waits behind its own process";
+const OWN_WAIT: &str = "waits for itself";
 
 async fn election(simulation: &Simulation, id: &str) -> LeaderElection {
     let session = simulation.session(id).await.expect("it opens");
@@ -23,7 +24,6 @@ async fn election(simulation: &Simulation, id: &str) -> LeaderElection {
 async fn task_that_acquires_what_it_holds_is_named_once() {
     let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
-    let timeout = SimulationOptions::default().session_timeout;
     let session = simulation.session("one").await.expect("it opens");
     let single = SingleNodeLock::new(&session, "/single").expect("a good path");
     let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
@@ -34,44 +34,37 @@ async fn task_that_acquires_what_it_holds_is_named_once() {
     for recipe in recipes {
         let hold = recipe.acquire().await.expect("nobody is before it");
         let before = named(&log, OWN_WAIT).len();
-        let too_early = timeout - Duration::from_millis(1);
-        for (limit, warnings) in [(too_early, 0), (3 * timeout, 1)] {
-            let again = recipe.acquire_timeout(limit).await;
+        for _ in 0..2 {
+            let again = recipe.acquire_timeout(SECOND).await;
             assert!(again.is_err_and(|error| error.is_timeout()));
             let warned = named(&log, OWN_WAIT).split_off(before);
-            assert_eq!(warned.len(), warnings, "{limit:?} of {recipe:?}");
+            assert_eq!(warned.len(), 1, "{recipe:?}");
         }
         let line = format!("{:?}", named(&log, OWN_WAIT).last());
-        let holder = hold.node_path().rsplit('/').next().expect("a name");
         assert!(
-            line.contains(holder) && line.contains("contender"),
+            line.contains(hold.node_path()) && line.contains("contender"),
             "{line}"
         );
         hold.release().await.expect("it is held");
     }
 }
 
-/// It has waited for a long time behind another process.
 #[tokio::test(start_paused = true)]
-async fn task_that_waits_behind_a_young_hold_of_its_process_is_not_named() {
+async fn task_that_waits_for_another_task_of_its_process_is_not_named() {
     let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
-    let timeout = SimulationOptions::default().session_timeout;
-    let ours = lock(&simulation.session("ours").await.expect("it opens"));
-    let theirs = lock(&simulation.session("theirs").await.expect("it opens"));
-    let before = theirs.acquire().await.expect("free");
-    let [first, second] =
-        [ours.clone(), ours].map(|lock| tokio::spawn(async move { lock.acquire().await }));
-    // It looks again a quarter of the timeout after the release.
-    sleep(11 * timeout / 4).await;
-    before.release().await.expect("it is held");
-    let hold = first.await.expect("no panic").expect("its turn");
-    sleep(timeout / 2).await;
+    let session = simulation.session("one").await.expect("it opens");
+    let rwlock = RwLock::new(&session, "/rwlock").expect("a good path");
+    let recipes: [Arc<dyn Recipe>; 2] =
+        [Arc::new(lock(&session)), Arc::new(rwlock.write().clone())];
+    for recipe in recipes {
+        let hold = recipe.acquire().await.expect("nobody is before it");
+        let waiting = tokio::spawn(async move { recipe.acquire().await });
+        sleep(SECOND).await;
+        hold.release().await.expect("it is held");
+        drop(waiting.await.expect("no panic").expect("its turn"));
+    }
     assert_eq!(named(&log, OWN_WAIT).len(), 0);
-    sleep(3 * timeout).await;
-    assert_eq!(named(&log, OWN_WAIT).len(), 1);
-    hold.release().await.expect("it is held");
-    drop(second.await.expect("no panic").expect("its turn"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,146 @@
+//! The loss watch: notices that a znode of this process is deleted, or written to by others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::{BoxFuture, FutureExt};
+
+use crate::events::znode as events;
+use crate::hold::own_znode::Znode;
+use crate::retry::{Backoff, FIRST_WAIT};
+use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
+use crate::server::error::{Refusal, ServerError};
+use crate::sync::ready_now;
+
+/// A watch on the owner's znode that is set again after each event.
+///
+/// The watch resolves when the znode is deleted. If only the owner can write to the znode, it also
+/// resolves when somebody else has written. It does not resolve if the session ends: the session
+/// itself reports its end.
+pub(crate) struct LossWatch {
+    watching: BoxFuture<'static, ZnodeLoss>,
+    /// The result of `watching`, once it has resolved.
+    loss: Option<ZnodeLoss>,
+    is_set: Arc<AtomicBool>,
+}
+
+/// Why a znode is no longer its owner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZnodeLoss {
+    Deleted,
+    /// The znode is there, but somebody wrote to it.
+    ///
+    /// Nobody but the owner should be able to write. The waiters take the write for a release.
+    Written,
+}
+
+/// What a loss watch knows of its znode at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// The watch is set, and has reported nothing.
+    Certain,
+    /// The watch is not set, and is about to be set again.
+    Doubtful,
+    Lost(ZnodeLoss),
+}
+
+/// The znode that a loss watch watches, and the server that reports its events.
+pub(crate) struct Watched {
+    pub(crate) server: Arc<dyn ServerSession>,
+    pub(crate) znode: Znode,
+}
+
+impl Watched {
+    /// How the owner's znode was lost, by the znode found at its path.
+    pub(crate) fn loss(&self, stat: &Stat) -> Option<ZnodeLoss> {
+        if !self.znode.is_still(stat) {
+            return Some(ZnodeLoss::Deleted);
+        }
+        let was_written = self.znode.is_closed_to_others() && stat.version != 0;
+        was_written.then_some(ZnodeLoss::Written)
+    }
+
+    fn loss_by(&self, event: Event) -> Option<ZnodeLoss> {
+        match event {
+            Event::Deleted => Some(ZnodeLoss::Deleted),
+            Event::DataChanged if self.znode.is_closed_to_others() => Some(ZnodeLoss::Written),
+            _ => None,
+        }
+    }
+}
+
+impl LossWatch {
+    /// Continues this watch. If there is none, sets one when the loss watch is first polled.
+    pub(crate) fn new(watched: Watched, watch: Option<Watch>) -> LossWatch {
+        let is_set = Arc::new(AtomicBool::new(watch.is_some()));
+        let watching = watch_until_lost(watched, watch, is_set.clone());
+        LossWatch {
+            watching: watching.boxed(),
+            loss: None,
+            is_set,
+        }
+    }
+
+    /// Resolves when the znode is no longer its owner's.
+    ///
+    /// Cancel safe: the future may be dropped, and the method called again.
+    pub(crate) async fn lost(&mut self) -> ZnodeLoss {
+        match self.loss {
+            Some(loss) => loss,
+            None => *self.loss.insert((&mut self.watching).await),
+        }
+    }
+
+    /// What the session's events until now say of the znode.
+    pub(crate) fn certainty(&mut self) -> Certainty {
+        match ready_now(self.lost()) {
+            Some(loss) => Certainty::Lost(loss),
+            None if self.is_set.load(Ordering::Relaxed) => Certainty::Certain,
+            None => Certainty::Doubtful,
+        }
+    }
+}
+
+async fn watch_until_lost(
+    watched: Watched,
+    mut watch: Option<Watch>,
+    is_set: Arc<AtomicBool>,
+) -> ZnodeLoss {
+    let Watched { server, znode } = &watched;
+    let longest = znode.live().timeout;
+    let mut backoff = Backoff::up_to(longest);
+    loop {
+        if let Some(watch) = watch.take() {
+            let event = watch.await;
+            is_set.store(false, Ordering::Relaxed);
+            if let Some(loss) = watched.loss_by(event) {
+                return loss;
+            }
+            if let Event::SessionEnded(_) = event {
+                return std::future::pending().await;
+            }
+        }
+        match server.get_and_watch(znode.path()).await {
+            Ok((_, stat, set)) => {
+                if let Some(loss) = watched.loss(&stat) {
+                    return loss;
+                }
+                is_set.store(true, Ordering::Relaxed);
+                watch = Some(set);
+                backoff = Backoff::up_to(longest);
+            }
+            Err(error) if error.is(Refusal::NoNode) => return ZnodeLoss::Deleted,
+            // The request itself waits for the connection, so this loop does not spin.
+            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST_WAIT).await,
+            // The server may accept a later request, and until then only the session reports a
+            // loss.
+            Err(ServerError::Refused(refusal)) => {
+                if backoff.is_new() {
+                    events::loss_watch_refused(znode.path(), &refusal);
+                }
+                backoff.wait().await;
+            }
+            Err(ServerError::SessionOver(_)) => return std::future::pending().await,
+        }
+    }
+}

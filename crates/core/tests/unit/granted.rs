@@ -1,0 +1,93 @@
+//! The registry of the grants of a session.
+
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+use tokio::time::sleep;
+use tracing::Span;
+
+use super::*;
+use crate::events::hold::HoldRecord;
+use crate::hold::own_znode::{SessionZnodes, Writers, ZnodeOwner};
+use crate::hold_state::{FencingToken, HoldState};
+use crate::live::live_session::{SessionUse, Status};
+use crate::live::scripted::{LEASE, Scripted, source};
+use crate::server::ensemble::Event;
+use crate::server::options::USUAL_MAXBUFFER;
+
+/// A grant after this number of lapses, and the owner of its znode, to which only it can write.
+fn granted(live: &Arc<LiveSession>, lapses: u64) -> (Arc<Grant>, ZnodeOwner) {
+    let znodes = SessionZnodes::new(live, USUAL_MAXBUFFER);
+    let mut owner = ZnodeOwner::new(&SessionUse::begin().0, znodes.numbered("/locks/a"));
+    owner.znode.note_gone();
+    owner.set_path("/locks/a", Writers::Owner);
+    let (token, lapses) = (FencingToken::from(1), Lapses(lapses));
+    let grant = Grant::new(owner.znode.clone(), token, lapses, |start| {
+        let (source, waited) = (source(), Duration::ZERO);
+        Some(HoldRecord::begin(source, &Span::none(), start, waited))
+    });
+    (Arc::new(grant), owner)
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let registry = Granted::default();
+    let (grant, _owner) = granted(&live, 1);
+    let _entry = registry.add(grant);
+    for (lapses, deletions) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        registry.delete_lost(Lapses(lapses));
+        assert_eq!(script.deletions().len(), deletions, "{lapses}");
+    }
+}
+
+/// A grant before the first lapse, after its loss watch has reported this event, and the paths of
+/// the deletions.
+async fn state_after(
+    event: Event,
+    (live, script): (Arc<LiveSession>, Arc<Scripted>),
+) -> (HoldState, Vec<String>) {
+    let (grant, owner) = granted(&live, 0);
+    let watched = Watched {
+        server: script.clone(),
+        znode: grant.znode.clone(),
+    };
+    let watch = std::future::ready(event).boxed();
+    let loss_watch = LossWatch::new(watched, Some(watch));
+    grant.clone().follow(loss_watch).await;
+    sleep(Duration::from_millis(1)).await;
+    let deletions = script.deletions();
+    drop(owner);
+    (grant.state(), deletions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_that_another_client_wrote_to_is_deleted() {
+    let session = Scripted::open(Duration::ZERO);
+    let (state, deletions) = state_after(Event::DataChanged, session).await;
+    assert_eq!(state, HoldState::Lost(LossReason::Written));
+    assert_eq!(deletions, ["/locks/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loss_that_is_reported_after_a_lapse_of_the_lease_is_the_lapse() {
+    let session = Scripted::open(Duration::ZERO);
+    sleep(LEASE * 2).await;
+    let (state, _) = state_after(Event::DataChanged, session).await;
+    assert_eq!(state, HoldState::Lost(LossReason::LeaseElapsed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_is_one_unless_the_session_is_known_to_be_over() {
+    let session = Scripted::open(Duration::ZERO);
+    let script = session.1.clone();
+    let (state, _) = state_after(Event::Deleted, session).await;
+    assert_eq!(state, HoldState::Lost(LossReason::Deleted));
+    assert!(script.deletions().is_empty(), "the znode has gone");
+
+    let session = Scripted::open(Duration::ZERO);
+    session.0.set_status(Status::Ended(SessionEnd::Expired));
+    let (state, _) = state_after(Event::Deleted, session).await;
+    let expired = LossReason::Session(SessionEnd::Expired);
+    assert_eq!(state, HoldState::Lost(expired));
+}
