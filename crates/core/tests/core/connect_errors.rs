@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::SessionId;
@@ -10,7 +11,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError, Session,
     SessionEnd, SessionState,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions, Way};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions, Way};
 
 use crate::support::FIRST;
 
@@ -82,7 +83,10 @@ fn no_error_repeats_its_source() {
 #[tokio::test(flavor = "multi_thread")]
 async fn host_that_nobody_knows_is_named_once_the_connection_timeout_is_over() {
     let patience = 2 * SECOND;
-    let options = ConnectOptions::new().connection_timeout(patience);
+    // The session timeout ends nothing before it.
+    let options = ConnectOptions::new()
+        .session_timeout(SECOND)
+        .connection_timeout(patience);
     let (error, took) = refused("nowhere.invalid:2181", options).await;
     assert!(patience <= took && took < 3 * patience, "{took:?}");
     assert!(matches!(error, Error::Connect { .. }), "{error}");
@@ -113,16 +117,20 @@ async fn port_at_which_nobody_listens_is_named_with_the_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listener_that_opens_no_session_is_named() {
-    for answer in [
-        &b""[..],
-        b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        b"\xff\xff\xff\xff",
+    for (answer, problem) in [
+        (&b""[..], ""),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ""),
+        (b"\xff\xff\xff\xff", ""),
+        (b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let stranger = listener.try_clone().expect("another handle");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = connections.clone();
         std::thread::spawn(move || {
             for stream in stranger.incoming() {
+                counted.fetch_add(1, Ordering::Relaxed);
                 let answered = stream.and_then(|mut stream| {
                     stream.write_all(answer)?;
                     Ok(stream)
@@ -139,9 +147,11 @@ async fn listener_that_opens_no_session_is_named() {
         assert!(matches!(error, Error::Connect { .. }), "{error}");
         let text = error.to_string();
         assert!(
-            text.contains(&format!("{address}: something listens")),
+            text.contains(&format!("{address}: something listens")) && text.contains(problem),
             "{text}"
         );
+        let connections = connections.load(Ordering::Relaxed);
+        assert!(connections < 20, "{connections} connections");
     }
 }
 
@@ -231,6 +241,20 @@ async fn credentials_that_are_refused_for_a_moment_end_the_session_unless_they_a
         faults.refuse_credentials(false);
         let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
         let held = tokio::time::timeout(10 * SECOND, queue.acquire()).await;
-        assert_eq!(held.expect("in time").is_ok(), retries);
+        let held = held.expect("in time");
+        assert_eq!(held.is_ok(), retries);
+        if let Ok(held) = held {
+            // One refusal alone costs no hold.
+            let sent = || simulation.counters().requests(RequestKind::Authenticate);
+            let before = sent();
+            faults.refuse_credentials(true);
+            faults.disconnect_from(0);
+            while sent() == before {
+                tokio::time::sleep(SECOND / 1_000).await;
+            }
+            faults.refuse_credentials(false);
+            tokio::time::sleep(12 * SECOND).await;
+            assert!(held.is_held(), "{held:?}");
+        }
     }
 }

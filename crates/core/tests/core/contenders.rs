@@ -28,6 +28,16 @@ fn foreign() -> impl Strategy<Value = String> {
         Just(format!("{uuid}-lock-\u{661}\u{662}\u{663}\u{664}\u{665}")),
         Just(format!("{uuid}-latch-0000000001")),
         Just(format!("{uuid}-clock-0000000001")),
+        // A letter that is no digit, a hyphen in a wrong place, and none before the label.
+        Just(format!(
+            "{}-lock-0000000001",
+            uuid.replace("6e8f2c1a", "6e8fxc1a")
+        )),
+        Just(format!(
+            "{}-lock-0000000001",
+            uuid.replace("-9d3b", "09d3b")
+        )),
+        Just(format!("{uuid}_lock-0000000001")),
         Just("_c_\u{1f512}".repeat(9)),
         Just("\u{e9}".repeat(40)),
         "\\PC{0,60}",

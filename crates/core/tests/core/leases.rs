@@ -225,6 +225,16 @@ async fn tolerated_silences_end_no_hold() {
     }
 }
 
+/// The tolerated silence is no guess that is far too short.
+#[tokio::test(start_paused = true)]
+async fn silence_that_is_longer_than_the_tolerated_one_ends_a_hold() {
+    for (timeout, tick, interval) in terms() {
+        let probed = Probed::new(timeout, tick, interval).await;
+        probed.silence(1_400).await;
+        assert!(!probed.hold.is_held(), "{timeout:?} {tick:?}");
+    }
+}
+
 /// The transactions of a session that opens, and nothing else. Each is a proof.
 async fn proofs_of_an_opening(fault: Option<FaultKind>) -> u64 {
     let simulation = Simulation::new(SimulationOptions::default());

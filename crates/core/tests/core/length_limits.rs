@@ -141,10 +141,15 @@ async fn no_request_that_is_too_long_is_sent() {
     assert_eq!(simulation.counters().requests_of("one"), sent);
     // A read of many znodes is split.
     let paths: Vec<_> = (0..100)
-        .map(|_| format!("/{}", "x".repeat(30_000)))
+        .map(|number| format!("/{}{number}", "x".repeat(30_000)))
         .collect();
+    for number in [0, 50, 99] {
+        make(&simulation, &paths[number]);
+    }
     let nodes = server.get_each(&paths).await.expect("an answer");
     assert_eq!(nodes.len(), paths.len());
+    let found = (0..100).filter(|number| nodes[*number].is_some());
+    assert_eq!(found.collect::<Vec<_>>(), [0, 50, 99]);
     assert_eq!(simulation.counters().requests_of("one"), sent + 6);
     assert_eq!(hold.state(), HoldState::Held);
 }

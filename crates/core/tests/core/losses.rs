@@ -1,5 +1,6 @@
 //! Holds that are lost: each report names one reason, and nobody is kept waiting for their owners.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions,
-    Recipe, RecipeExt, Session, SessionEnd, SessionState,
+    ConnectOptions, CreateMode, Ended, Error, ErrorKind, Hold, HoldState, LossReason, Queue,
+    QueueOptions, Recipe, RecipeExt, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
+use zookeeper_recipes_suite::eventually;
 
 use crate::altered_ensemble::{Alterations, Call, altered};
 use crate::support::{FIRST, assert_fails, delete, lock, make};
@@ -137,6 +139,9 @@ impl Watched {
         assert_eq!(lost_for(&released), Some(reason), "{case}: release()");
         let error = released.expect_err("it is lost");
         assert!(!error.is_retryable(), "{case}: {error}");
+        let is_over = error.kind() == ErrorKind::SessionOver;
+        let ended = matches!(reason, LossReason::Session(_));
+        assert_eq!(is_over, ended, "{case}: {error}");
         assert_eq!(view.state(), state, "{case}: a view's state()");
     }
 }
@@ -321,20 +326,30 @@ async fn attempt_that_waits_ends_with_its_session() {
     assert_fails!(outcome, Error::SessionOver);
 }
 
+/// The name of the threads that must not panic.
+const QUIET: &str = "quiet";
+
 /// A session of a runtime, and a hold of it whose owner is of another runtime.
-fn held_in_another_runtime() -> ([tokio::runtime::Runtime; 2], Session, Hold) {
-    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
-    let (own, other) = (runtime(), runtime());
+fn held_in_another_runtime() -> ([tokio::runtime::Runtime; 2], Simulation, Session, Hold) {
+    let runtime = |name| {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime
+            .thread_name(name)
+            .enable_all()
+            .build()
+            .expect("a runtime")
+    };
+    let (own, other) = (runtime(QUIET), runtime("other"));
     let simulation = other.block_on(async { simulation(1) });
     let session = own.block_on(open(&simulation, "one"));
     let held = other.block_on(hold(&queue(&session)));
-    ([own, other], session, held)
+    ([own, other], simulation, session, held)
 }
 
 /// Its owner hears of it at once.
 #[test]
 fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
-    let ([own, other], _session, held) = held_in_another_runtime();
+    let ([own, other], _simulation, _session, held) = held_in_another_runtime();
     own.shutdown_background();
     let reason = other.block_on(held.lost());
     assert!(matches!(reason, LossReason::Session(_)), "{reason:?}");
@@ -342,8 +357,31 @@ fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
 
 #[test]
 fn session_is_over_when_its_runtime_shuts_down() {
-    let ([own, other], session, held) = held_in_another_runtime();
+    let ([own, other], simulation, session, held) = held_in_another_runtime();
+    let queued = queue(&session);
+    let waiting = other.spawn(async move { queued.acquire().await });
+    let administrator = simulation.administrator();
+    let until_queued = |length| {
+        let standing = || administrator.children("/locks/a").len();
+        let queued = eventually("the queue", async move || standing() == length);
+        other.block_on(queued);
+    };
+    until_queued(2);
+    let panicked = Arc::new(AtomicBool::new(false));
+    let (seen, before) = (panicked.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        let is_quiet = std::thread::current().name() == Some(QUIET);
+        seen.fetch_or(is_quiet, Ordering::Relaxed);
+        before(panic);
+    }));
     drop(own);
+    let waited = other.block_on(waiting).expect("no panic");
+    assert!(
+        matches!(waited, Err(Error::SessionOver { .. })),
+        "{waited:?}"
+    );
+    until_queued(0);
+    assert!(!panicked.load(Ordering::Relaxed));
     let over = SessionState::Ended(SessionEnd::Closed);
     assert_eq!(session.state(), over);
     assert!(!session.is_connected());
@@ -461,11 +499,17 @@ async fn guarded_write_that_is_sent_before_its_session_is_closed_has_an_unknown_
 async fn release_in_administratords_with_the_lease() {
     let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
+    let lost = hold(&lock(&session, "/locks/b")).await;
     simulation.process("one").partition(TIMEOUT * 2);
     let (began, remaining) = (Instant::now(), held.remaining());
     let released = held.release().await;
     assert!(lost_for(&released).is_some(), "{released:?}");
     assert!(began.elapsed() < remaining + 5 * MILLISECOND);
+    // No server answers yet, and none is asked about a hold that is known to be lost.
+    let reason = lost.lost().await;
+    let began = Instant::now();
+    assert_eq!(lost_for(&lost.release().await), Some(reason));
+    assert!(began.elapsed() < 5 * MILLISECOND);
 }
 
 /// A follower reports to the leader only every half tick which sessions it has heard of.
@@ -610,21 +654,26 @@ async fn session_with_a_call_at_its_end(simulation: &Simulation) -> (Session, Ca
 }
 
 /// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.
-#[tokio::test(start_paused = true)]
+/// Events and health checks report the loss by then, though nobody asks the hold.
+#[tokio::test]
 async fn hold_is_lost_and_reported_before_the_server_hears_of_the_end_of_its_session() {
+    const MEANWHILE: Duration = Duration::from_millis(20);
     let (session, at_end) = session_with_a_call_at_its_end(&simulation(1)).await;
     // Nothing but the session keeps the `ServerSession`: the loss watch is not set yet.
     let held = hold(&queue(&session)).await;
     let view = held.view();
     let (sender, at_the_drop) = oneshot::channel();
     at_end.set(move || {
-        let seen = (view.state(), view.kept_after_loss().is_some());
-        sender.send(seen).expect("it is awaited");
+        std::thread::sleep(MEANWHILE);
+        // A look at the state would note the loss.
+        let kept = view.kept_after_loss();
+        sender.send((kept, view.state())).expect("it is awaited");
     });
     session.close().await;
-    let seen = at_the_drop.await.expect("the ServerSession is dropped");
+    let (kept, state) = at_the_drop.await.expect("the ServerSession is dropped");
+    assert!(kept >= Some(MEANWHILE), "{kept:?}");
     let closed = LossReason::Session(SessionEnd::Closed);
-    assert_eq!(seen, (HoldState::Lost(closed), true));
+    assert_eq!(state, HoldState::Lost(closed));
 }
 
 /// The servers have expired the session, so nobody closes it.

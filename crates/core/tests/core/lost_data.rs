@@ -127,7 +127,6 @@ impl Processes {
     fn admit_clients(&self) {
         for number in 0..50 {
             let path = format!("/later-{number}");
-            let _administrator = self.simulation.administrator();
             make(&self.simulation, &path);
         }
     }

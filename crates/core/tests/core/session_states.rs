@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use zookeeper_recipes_core::{Error, ErrorKind, Queue, Session, SessionState};
+use zookeeper_recipes_core::{Error, ErrorKind, Queue, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
@@ -21,6 +21,8 @@ async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_c
     assert!(session.is_connected(), "{}", session.state());
     simulation.process("one").partition(Duration::from_secs(60));
     let mut states = session.states();
+    let connected = SessionState::Connected(session.id().expect("it is open"));
+    assert_eq!(states.next().await, Some(connected));
     while session.is_connected() {
         states.next().await;
     }
@@ -30,6 +32,9 @@ async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_c
     let over = session.wait_connected().await.expect_err("it is closed");
     assert!(!over.is_retryable() && !over.is_timeout(), "{over}");
     assert_eq!(over.kind(), ErrorKind::SessionOver);
+    let closed = SessionState::Ended(SessionEnd::Closed);
+    let states: Vec<_> = states.collect().await;
+    assert_eq!(states.last(), Some(&closed));
 }
 
 /// Records the state of a session when it is woken. Another thread may look at that moment.

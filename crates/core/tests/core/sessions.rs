@@ -12,7 +12,7 @@ use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
 use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::{FIRST, lock};
+use crate::support::{FIRST, ends, lock};
 
 async fn open(lost: u64) -> Result<Session, Error> {
     let ensemble = Altered {
@@ -51,23 +51,29 @@ async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
 }
 
 /// A session that is over answers each attempt at once. If the attempt asked again and again, the
-/// task that opens a new session would never run.
-#[tokio::test(start_paused = true)]
-async fn those_who_queue_anew_let_a_new_session_be_opened() {
-    let simulation = Simulation::default();
-    let session = simulated_session(&simulation, "one").await;
-    let options = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
-    let queue = Queue::with_options(&session, "/anew", FIRST, options).expect("a good path");
-    let held = queue.acquire().await.expect("nobody is before it");
-    let contenders = [(); 10].map(|()| {
-        let queue = queue.clone();
-        tokio::spawn(async move { queue.acquire().await?.release().await })
-    });
-    sleep(Duration::from_secs(1)).await;
-    let administrator = simulation.administrator();
-    administrator.expire(held.session_id());
-    let all = timeout(PATIENCE, join_all(contenders)).await;
-    for contender in all.expect("in time") {
-        contender.expect("no panic").expect("it queues anew");
+/// task that opens a new session would never run. Nor do the tasks of one contender wait for the lost
+/// hold, which is kept, and whose loss watch is not set yet.
+#[test]
+fn those_who_queue_anew_let_a_new_session_be_opened() {
+    let anew = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+    for (options, waited) in [(anew.clone(), 1_000), (anew.one_contender(), 1)] {
+        ends(true, async move {
+            let simulation = Simulation::default();
+            let session = simulated_session(&simulation, "one").await;
+            let queue = Queue::with_options(&session, "/anew", FIRST, options);
+            let queue = queue.expect("a good path");
+            let held = queue.acquire().await.expect("nobody is before it");
+            let contenders = [(); 10].map(|()| {
+                let queue = queue.clone();
+                tokio::spawn(async move { queue.acquire().await?.release().await })
+            });
+            sleep(Duration::from_millis(waited)).await;
+            let administrator = simulation.administrator();
+            administrator.expire(held.session_id());
+            let all = timeout(PATIENCE, join_all(contenders)).await;
+            for contender in all.expect("in time") {
+                contender.expect("no panic").expect("it queues anew");
+            }
+        });
     }
 }

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::mpsc::channel;
 
 use zookeeper_recipes_core::{
     Acl, AuthId, Contender, CreateMode, InvalidInput, NamedZnode, NodePath, Permission, Queue,
     QueueView, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
+use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
 /// Fails unless the outcome is this error.
 macro_rules! assert_fails {
@@ -96,6 +97,22 @@ impl RuleHints for ByPlace {
     fn may_step_back(&self, _: &Contender, _: Option<&[u8]>) -> bool {
         self.may_step_back
     }
+}
+
+/// Does work on a thread of its own. If the work never yields, the thread is lost, and the test
+/// fails all the same.
+pub(crate) fn ends<T: Send + 'static>(
+    is_paused: bool,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let (sender, done) = channel();
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(is_paused).build();
+        let done = runtime.expect("a runtime").block_on(work);
+        sender.send(done).expect("the test waits");
+    });
+    done.recv_timeout(PATIENCE).expect("the work ends")
 }
 
 /// The queue of a lock.

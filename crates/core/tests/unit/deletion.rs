@@ -58,6 +58,25 @@ fn deletion_that_nobody_waits_for_is_in_no_transaction() {
     drop((first, last));
 }
 
+/// The tasks are dropped if the runtime of the session shuts down.
+#[tokio::test(start_paused = true)]
+async fn deletion_goes_alone_if_the_tasks_that_would_send_it_are_dropped() {
+    let (live, script) = Scripted::open(std::time::Duration::from_secs(1));
+    let deletions = Arc::new(Deletions::default());
+    lock(&deletions.gathered).batch_tasks = MOST_TRANSACTIONS;
+    let tasks = [(); MOST_TRANSACTIONS].map(|()| BatchTask(deletions.clone()));
+    let _others = deletions.single.try_acquire_many(MOST_SINGLE as u32);
+    let path = "/a".into();
+    let patience = std::time::Duration::from_secs(60);
+    let deleted = tokio::time::timeout(patience, deletions.delete(&live, &path, false));
+    let (deleted, ()) = tokio::join!(deleted, async {
+        assert_eq!(script.deletions(), [""; 0], "it is gathered");
+        drop(tasks);
+    });
+    assert!(matches!(deleted, Ok(Ok(Found::Znode))));
+    assert_eq!(script.deletions(), ["/a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn few_tasks_send_transactions_however_many_deletions_are_gathered() {
     let (live, _script) = Scripted::open(std::time::Duration::from_secs(1));

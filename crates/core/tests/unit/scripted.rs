@@ -53,6 +53,8 @@ pub(crate) struct Scripted {
     syncs: Mutex<Vec<Duration>>,
     proofs: Mutex<Vec<Duration>>,
     is_disconnected: AtomicBool,
+    /// True if the client is on another connection after each read that sets a watch.
+    reconnects_at_reads: AtomicBool,
     /// How long the machine was asleep.
     asleep: Mutex<Duration>,
     /// The pauses before the next two readings of the clock.
@@ -79,6 +81,7 @@ impl Scripted {
             syncs: Mutex::default(),
             proofs: Mutex::default(),
             is_disconnected: AtomicBool::new(false),
+            reconnects_at_reads: AtomicBool::new(false),
             asleep: Mutex::default(),
             pause: Mutex::default(),
             refused: Mutex::default(),
@@ -98,6 +101,11 @@ impl Scripted {
     /// Puts the client on another connection.
     pub(crate) fn reconnect(&self) {
         self.connection.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Answers each read that sets a watch, and puts the client on another connection then.
+    pub(crate) fn reconnect_at_reads(&self) {
+        self.reconnects_at_reads.store(true, Ordering::Relaxed);
     }
 
     /// Breaks the connection.
@@ -260,7 +268,14 @@ impl ServerSession for Scripted {
     }
 
     fn get_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        pending().boxed()
+        async {
+            if !self.reconnects_at_reads.load(Ordering::Relaxed) {
+                return pending().await;
+            }
+            self.reconnect();
+            Ok((Vec::new(), self.stat(), pending().boxed()))
+        }
+        .boxed()
     }
 
     fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {

@@ -1,14 +1,32 @@
 //! What a waiter knows of its own znode.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
 use super::*;
+use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
-use crate::server::options::USUAL_MAXBUFFER;
+use crate::queue::Queue;
+use crate::server::options::{ConnectOptions, USUAL_MAXBUFFER};
+use crate::session::handle::Session;
+
+/// A rule that no contender asks.
+#[derive(Debug)]
+struct Unasked;
+
+impl Rule for Unasked {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        unreachable!("nobody looks at the queue")
+    }
+}
 
 /// A server, and the watches of a waiter with this watch on its own znode.
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
@@ -31,6 +49,30 @@ async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
     let (server, mut watches) = own_watch(std::future::pending().boxed());
     assert_eq!(watches.look_at_own(&*server), Certainty::Certain);
     server.reconnect();
+    assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
+}
+
+/// The number of the connection is read before the watches are asked for.
+#[tokio::test]
+async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_set() {
+    let (live, server) = Scripted::open(Duration::from_millis(1));
+    server.reconnect_at_reads();
+    let session = Session::connect_in_background("zk.invalid", ConnectOptions::new());
+    let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
+    let shared = queue.expect("a good path").shared;
+    let open = OpenSession::new(live, USUAL_MAXBUFFER);
+    let queue = SessionQueue::new(&shared, &open).expect("it is open");
+    let own = open.znodes.numbered("/locks/own");
+    let (mut watches, on) = (
+        Watches::default(),
+        Predecessors {
+            contenders: Vec::new(),
+            position: 0,
+            data: None,
+        },
+    );
+    let set = set_watches(&mut watches, &queue, &own, &on).await;
+    assert!(matches!(set, Ok(None)));
     assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
 }
 
