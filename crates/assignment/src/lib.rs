@@ -151,7 +151,7 @@
 //! | memory, measured by `cargo xtask bench assignment` with 10,000 partitions | of each worker |
 //! |---|---|
 //! | the worker: its session, the group, the election | 85 KiB |
-//! | each partition that the worker owns: its task, its lock, its hold and its loss watch | 13 KiB |
+//! | each partition that the worker owns: its task, its lock, its hold and its loss watch | 8 KiB |
 //! | each partition of the assignment, owned or not: its name, its weight and its zone | 0.01 KiB |
 //! | the same, of the leader | 0.17 KiB |
 //!
