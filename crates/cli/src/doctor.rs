@@ -46,20 +46,17 @@ enum Grade {
 
 impl Finding {
     fn good(text: impl Into<String>) -> Finding {
-        let (grade, text) = (Grade::Good, text.into());
         Finding {
-            grade,
-            text,
+            grade: Grade::Good,
+            text: text.into(),
             exit: None,
         }
     }
 
     fn note(text: impl Into<String>) -> Finding {
-        let (grade, text) = (Grade::Note, text.into());
         Finding {
-            grade,
-            text,
-            exit: None,
+            grade: Grade::Note,
+            ..Finding::good(text)
         }
     }
 
@@ -70,9 +67,7 @@ impl Finding {
             exit: Some(failure.exit()),
         }
     }
-}
 
-impl Finding {
     /// The finding for programs.
     pub(crate) fn json(&self) -> Value {
         let grade = match self.grade {

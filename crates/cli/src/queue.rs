@@ -8,7 +8,7 @@ mod snapshot;
 
 pub(crate) use kind::{RecipeKind, is_contender};
 pub(crate) use picture::{Picture, age, age_of, now};
-pub(crate) use row::{Row, State};
+pub(crate) use row::{Row, State, milliseconds};
 #[cfg(unix)]
 pub(crate) use slot::slot_text;
 pub(crate) use snapshot::Snapshot;

@@ -17,7 +17,6 @@ pub(crate) mod resize;
 #[cfg(unix)]
 pub(crate) mod semaphore;
 pub(crate) mod watch;
-mod watch_assignment;
 pub(crate) mod who;
 
 use clap::{Command, Subcommand};

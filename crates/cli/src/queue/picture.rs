@@ -1,9 +1,9 @@
 //! A queue as a table for people.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use super::kind::RecipeKind;
-use super::row::{Row, State, printable};
+use super::row::{Row, State, milliseconds, printable};
 use super::slot;
 use super::snapshot::Snapshot;
 
@@ -199,10 +199,7 @@ pub(crate) fn age_of(time: Duration) -> String {
 
 /// The time now, in milliseconds since 1970.
 pub(crate) fn now() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    milliseconds(SystemTime::now())
 }
 
 #[cfg(test)]

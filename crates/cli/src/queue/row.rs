@@ -1,5 +1,7 @@
 //! One contender, as a row of a table and as an object of JSON.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 use zookeeper_recipes_core::{SessionId, Stat};
 
@@ -108,6 +110,8 @@ pub(super) fn printable(data: impl AsRef<[u8]>) -> String {
     }
 }
 
-#[cfg(test)]
-#[path = "../../tests/unit/row.rs"]
-mod tests;
+/// A time in milliseconds since 1970.
+pub(crate) fn milliseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

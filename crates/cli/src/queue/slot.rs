@@ -1,11 +1,12 @@
 //! What is recorded of a job that runs at most once in each time slot.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use zookeeper_recipes_lock::{JobRecord, SlotRecord, SlotState};
 
-use super::row::printable;
+use super::row::{milliseconds, printable};
 
 /// Who claimed a slot, when, and how it ended. `holds` is true if its process holds the lock now.
 pub(crate) fn slot_text(slot: &SlotRecord, holds: bool) -> String {
@@ -66,44 +67,8 @@ fn at(time: Option<SystemTime>) -> String {
         .unwrap_or_default()
 }
 
-fn milliseconds(time: SystemTime) -> u64 {
-    u64::try_from(since_1970(time).as_millis()).unwrap_or(u64::MAX)
-}
-
-fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
 /// The time in UTC, as `2026-03-20T12:00:00Z`.
 fn utc(time: SystemTime) -> String {
-    let since = since_1970(time);
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    let fraction = match since.subsec_millis() {
-        0 => String::new(),
-        milliseconds => format!(".{milliseconds:03}"),
-    };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    let time = Timestamp::from_millisecond(milliseconds(time)).unwrap_or_default();
+    time.to_string()
 }
-
-/// The year, the month and the day, so many days after the beginning of 1970.
-fn date(days: u64) -> (u64, u64, u64) {
-    // Years that begin on the first of March have their leap day at the end. Day 0 is that of the
-    // year 0, and a cycle of 400 years has 146,097 days.
-    let days = days + 719_468;
-    let (cycle, of_cycle) = (days / 146_097, days % 146_097);
-    let year = (of_cycle - of_cycle / 1_460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
-    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next_year) = match month {
-        0..10 => (month + 3, 0),
-        _ => (month - 9, 1),
-    };
-    (cycle * 400 + year + next_year, month, day)
-}
-
-#[cfg(test)]
-#[path = "../../tests/unit/slot.rs"]
-mod tests;

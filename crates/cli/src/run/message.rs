@@ -92,7 +92,3 @@ impl FromStr for Report {
 /// The line is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Garbled;
-
-#[cfg(test)]
-#[path = "../../tests/unit/message.rs"]
-mod tests;

@@ -33,51 +33,54 @@ pub(super) const CREATE2: Promise = Promise {
     without: "no recipe works",
 };
 
+const fn asked(
+    name: &'static str,
+    without: &'static str,
+    need: Need,
+    body: fn(&str) -> RequestBody,
+) -> AskedRequest {
+    AskedRequest {
+        promise: Promise { name, without },
+        need,
+        body,
+    }
+}
+
 pub(super) static REQUESTS: &[AskedRequest] = &[
     AskedRequest {
         promise: CREATE2,
         need: Need::Required,
         body: |path| RequestBody::Create2(create(path, CreateMode::Ephemeral)),
     },
-    AskedRequest {
-        promise: Promise {
-            name: "request-multi",
-            without: "no lease is renewed, and no guarded write is done",
-        },
-        need: Need::Required,
-        body: |path| RequestBody::Multi(vec![MultiOperation::Check(check(path))]),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-multiRead",
-            without: "no recipe shows who holds and who waits",
-        },
-        need: Need::Required,
-        body: |path| RequestBody::MultiRead(vec![MultiOperation::GetData(read(path, false))]),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-sync",
-            without: "no lease is renewed",
-        },
-        need: Need::Required,
-        body: |path| RequestBody::Sync(one(path)),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-createContainer",
-            without: "empty directories stay; delete them by hand if there are many",
-        },
-        need: Need::Substituted,
-        body: |path| RequestBody::CreateContainer(create(path, CreateMode::Container)),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-setWatches",
-            without: "waiters read their queue again after each reconnect",
-        },
-        need: Need::Substituted,
-        body: |path| {
+    asked(
+        "request-multi",
+        "no lease is renewed, and no guarded write is done",
+        Need::Required,
+        |path| RequestBody::Multi(vec![MultiOperation::Check(check(path))]),
+    ),
+    asked(
+        "request-multiRead",
+        "no recipe shows who holds and who waits",
+        Need::Required,
+        |path| RequestBody::MultiRead(vec![MultiOperation::GetData(read(path, false))]),
+    ),
+    asked(
+        "request-sync",
+        "no lease is renewed",
+        Need::Required,
+        |path| RequestBody::Sync(one(path)),
+    ),
+    asked(
+        "request-createContainer",
+        "empty directories stay; delete them by hand if there are many",
+        Need::Substituted,
+        |path| RequestBody::CreateContainer(create(path, CreateMode::Container)),
+    ),
+    asked(
+        "request-setWatches",
+        "waiters read their queue again after each reconnect",
+        Need::Substituted,
+        |path| {
             RequestBody::SetWatches(SetWatchesRequest {
                 relative_zxid: i64::MAX,
                 data_watches: Vec::new(),
@@ -85,22 +88,18 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
                 child_watches: Vec::new(),
             })
         },
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-removeWatches",
-            without: "watches stay until their znodes change",
-        },
-        need: Need::Substituted,
-        body: |path| RequestBody::RemoveWatches(watches(path)),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-createTTL",
-            without: "a session may hang at it",
-        },
-        need: Need::Unused,
-        body: |path| {
+    ),
+    asked(
+        "request-removeWatches",
+        "watches stay until their znodes change",
+        Need::Substituted,
+        |path| RequestBody::RemoveWatches(watches(path)),
+    ),
+    asked(
+        "request-createTTL",
+        "a session may hang at it",
+        Need::Unused,
+        |path| {
             let create = create(path, CreateMode::PersistentWithTtl);
             RequestBody::CreateTtl(CreateTtlRequest {
                 path: create.path,
@@ -110,39 +109,33 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
                 ttl: 60_000,
             })
         },
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-checkWatches",
-            without: "a session may hang at it",
-        },
-        need: Need::Unused,
-        body: |path| RequestBody::CheckWatches(watches(path)),
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-addWatch",
-            without: "a session may hang at it",
-        },
-        need: Need::Unused,
-        body: |path| {
+    ),
+    asked(
+        "request-checkWatches",
+        "a session may hang at it",
+        Need::Unused,
+        |path| RequestBody::CheckWatches(watches(path)),
+    ),
+    asked(
+        "request-addWatch",
+        "a session may hang at it",
+        Need::Unused,
+        |path| {
             RequestBody::AddWatch(AddWatchRequest {
                 path: path.to_owned(),
                 mode: AddWatchMode::Persistent,
             })
         },
-    },
-    AskedRequest {
-        promise: Promise {
-            name: "request-unknown",
-            without: "a session may hang at a request that the servers do not know",
-        },
-        need: Need::Unused,
-        body: |_| RequestBody::Other {
+    ),
+    asked(
+        "request-unknown",
+        "a session may hang at a request that the servers do not know",
+        Need::Unused,
+        |_| RequestBody::Other {
             opcode: OpCode::Unknown(4242),
             bytes: Vec::new(),
         },
-    },
+    ),
 ];
 
 impl AskedRequest {

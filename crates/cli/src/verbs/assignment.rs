@@ -1,7 +1,6 @@
 //! `zkr assignment`: who owns which partition, what moves, and what operators order.
 
 use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::queue::{age, now};
+use crate::queue::{age, milliseconds, now};
 
 /// How many partitions fit on a screen.
 const SCREEN: usize = 20;
@@ -328,11 +327,6 @@ pub(crate) fn json_of(status: &AssignmentStatus) -> Value {
         "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
         "partitions": status.partitions.iter().map(partition).collect::<Vec<_>>(),
     })
-}
-
-fn milliseconds(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! `zkr dev-server`: a ZooKeeper for development and tests, in memory only.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
 use zookeeper_recipes_core::NodePath;
 use zookeeper_recipes_simulation::{
     EmbeddedOptions, EmbeddedServer, SimulationOptions, StartError,
@@ -166,54 +163,19 @@ fn failure(error: &StartError) -> Failure {
 fn znodes(file: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let text = fs::read_to_string(file);
     let text = text.map_err(|error| Failure::usage(format!("cannot read {file:?}: {error}")))?;
-    let Pairs(pairs) = serde_json::from_str(&text).map_err(|error| {
-        let example = r#"such as {"/a": "data"}"#;
-        Failure::usage(format!(
-            "{file:?} is no JSON object of paths and data, {example}: {error}"
-        ))
-    })?;
     // A parent comes before its children.
-    let mut sorted = BTreeMap::new();
-    for (path, data) in pairs {
-        NodePath::new(&path).map_err(|error| Failure::usage(format!("{file:?}: {error}")))?;
-        let data = match data {
-            Value::String(data) => data.into_bytes(),
-            Value::Null => Vec::new(),
-            _ => {
-                let problem = format!("the data of {path} is no text");
-                return Err(Failure::usage(format!("{file:?}: {problem}")));
-            }
-        };
-        if sorted.insert(path.clone(), data).is_some() {
-            return Err(Failure::usage(format!("{file:?}: {path} is there twice")));
-        }
+    let znodes: BTreeMap<String, Option<String>> =
+        serde_json::from_str(&text).map_err(|error| {
+            let example = r#"such as {"/a": "data"}"#;
+            Failure::usage(format!(
+                "{file:?} is no JSON object of paths and data, {example}: {error}"
+            ))
+        })?;
+    for path in znodes.keys() {
+        NodePath::new(path).map_err(|error| Failure::usage(format!("{file:?}: {error}")))?;
     }
-    Ok(sorted.into_iter().collect())
-}
-
-/// The pairs of a JSON object in their order. A key may come twice.
-struct Pairs(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Pairs, D::Error> {
-        from.deserialize_map(PairsVisitor)
-    }
-}
-
-struct PairsVisitor;
-
-impl<'de> Visitor<'de> for PairsVisitor {
-    type Value = Pairs;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
-        }
-        Ok(Pairs(pairs))
-    }
+    let znodes = znodes.into_iter();
+    Ok(znodes
+        .map(|(path, data)| (path, data.unwrap_or_default().into_bytes()))
+        .collect())
 }

@@ -1,6 +1,6 @@
 //! `zkr leader`: who leads, now or from now on.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
-use crate::queue::{RecipeKind, age, now};
+use crate::queue::{RecipeKind, age, milliseconds, now};
 
 /// Show who leads, or transfer the leadership to another candidate.
 #[derive(Debug, Args)]
@@ -165,9 +165,4 @@ async fn next(
     }
     // The server refuses the reads, or the session is closed: a read returns the error.
     election.leader().await
-}
-
-fn milliseconds(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

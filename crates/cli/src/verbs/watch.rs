@@ -18,7 +18,7 @@ use crate::output::{Reader, print};
 use crate::plain_text::json_text;
 use crate::queue::{Picture, Row, Snapshot, now};
 use crate::screen::{AGES, Screen, ended_by_signal, ends_it};
-use crate::verbs::watch_assignment;
+use crate::verbs::assignment::{json_of, overview};
 
 /// The pause after a look that no server answered.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -37,35 +37,40 @@ pub(crate) struct Watch {
     json: bool,
 }
 
-/// What is drawn, and what ends it.
-struct View {
-    picture: Picture,
-    /// Says what is wrong. Empty if nothing is.
-    trouble: String,
+/// What is watched.
+enum Watched {
+    Queue,
+    Assignment(watch::Receiver<AssignmentStatus>),
+}
+
+/// The lines for people. Some have ages.
+type Lines = Box<dyn Fn() -> Vec<String>>;
+
+/// What is watched, as it is now.
+struct Shown<'w> {
+    /// The line for programs.
+    json: String,
+    lines: Lines,
+    /// Resolves at the next change. False if there is none any more.
+    changed: BoxFuture<'w, bool>,
 }
 
 impl Watch {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let path = NodePath::new(&self.path)?;
-        if self.json {
-            let session = connection.open().await?;
-            let followed = match assignment_at(&session, &path).await? {
-                Some(mut status) => watch_assignment::follow(&mut status).await,
-                None => follow(&session, &path).await,
-            };
-            close(session).await;
-            return followed;
-        }
-        let mut screen = Screen::new()?;
+        let mut screen = match self.json {
+            true => None,
+            false => Some(Screen::new()?),
+        };
         let session = connection.open().await?;
         let watched = async {
-            let status = assignment_at(&session, &path).await?;
-            screen.enter()?;
-            match status {
-                Some(mut status) => {
-                    watch_assignment::watch(&session, &path, &mut status, &mut screen).await
+            let mut watched = Watched::at(&session, &path).await?;
+            match &mut screen {
+                None => watched.follow(&session, &path).await,
+                Some(screen) => {
+                    screen.enter()?;
+                    watched.draw(&session, &path, screen).await
                 }
-                None => watch(&session, &path, &mut screen).await,
             }
         };
         let watched = watched.await;
@@ -75,99 +80,141 @@ impl Watch {
     }
 }
 
-/// The state of the assignment at this path. `None` if none is there now.
-async fn assignment_at(
-    session: &Session,
-    path: &NodePath,
-) -> Result<Option<watch::Receiver<AssignmentStatus>>, Failure> {
-    let status = AssignmentOperator::new(session, path)?
-        .watch_status()
-        .await?;
-    let is_there = !status.borrow().partitions.is_empty();
-    Ok(is_there.then_some(status))
-}
+impl Watched {
+    /// The assignment at this path, or the queue if no assignment is there now.
+    async fn at(session: &Session, path: &NodePath) -> Result<Watched, Failure> {
+        let operator = AssignmentOperator::new(session, path)?;
+        let status = operator.watch_status().await?;
+        let is_there = !status.borrow().partitions.is_empty();
+        Ok(match is_there {
+            true => Watched::Assignment(status),
+            false => Watched::Queue,
+        })
+    }
 
-/// Prints the queue at each change, until a signal comes or nobody reads.
-async fn follow(session: &Session, path: &NodePath) -> Result<Exit, Failure> {
-    let mut ends = std::pin::pin!(ended_by_signal());
-    loop {
-        let changed: BoxFuture<'_, ()> = match look(session, path, usize::MAX).await {
-            Ok((snapshot, rows, changed)) => {
-                let line = json_text(&format!("{}\n", snapshot.json(&rows)));
-                if print(&line)? == Reader::Gone {
-                    return Ok(Exit::Done);
+    async fn look(
+        &mut self,
+        session: &Session,
+        path: &NodePath,
+        rows: usize,
+    ) -> Result<Shown<'_>, Error> {
+        match self {
+            Watched::Queue => {
+                let (snapshot, rows, changed) = look(session, path, rows).await?;
+                let json = snapshot.json(&rows).to_string();
+                let picture = Picture::new(path.as_str(), &snapshot, rows);
+                let lines = move || {
+                    let more = (picture.more > 0).then(|| format!("and {} more", picture.more));
+                    picture.lines(now()).into_iter().chain(more).collect()
+                };
+                Ok(Shown {
+                    json,
+                    lines: Box::new(lines),
+                    changed: changed.map(|()| true).boxed(),
+                })
+            }
+            Watched::Assignment(status) => {
+                let (json, mut lines) = {
+                    let status = status.borrow_and_update();
+                    (
+                        json_of(&status).to_string(),
+                        overview(path.as_str(), &status),
+                    )
+                };
+                let more = lines.len().saturating_sub(rows);
+                if more > 0 {
+                    lines.truncate(rows);
+                    lines.push(format!("and {more} more"));
                 }
-                changed
+                Ok(Shown {
+                    json,
+                    lines: Box::new(move || lines.clone()),
+                    changed: async { status.changed().await.is_ok() }.boxed(),
+                })
             }
-            Err(error @ (Error::Refused { .. } | Error::NoSession { .. })) => {
-                return Err(error.into());
-            }
-            Err(_) => tokio::time::sleep(PAUSE).boxed(),
-        };
-        tokio::select! {
-            biased;
-            signal = &mut ends => return Ok(Exit::Signal(signal)),
-            () = changed => {}
         }
     }
-}
 
-/// Draws the queue until the user ends it.
-async fn watch(session: &Session, path: &NodePath, screen: &mut Screen) -> Result<Exit, Failure> {
-    let mut keys = EventStream::new();
-    let mut ends = std::pin::pin!(ended_by_signal());
-    let mut view = None;
-    loop {
-        let changed: BoxFuture<'_, ()> = match look(session, path, screen.rows()).await {
-            Ok((snapshot, rows, changed)) => {
-                let picture = Picture::new(path.as_str(), &snapshot, rows);
-                let trouble = String::new();
-                view = Some(View { picture, trouble });
-                changed
-            }
-            Err(error @ (Error::Refused { .. } | Error::NoSession { .. })) => {
-                return Err(error.into());
-            }
-            Err(error) => {
-                if let Some(view) = &mut view {
-                    view.trouble = format!("this may be old: {error}");
-                }
-                tokio::time::sleep(PAUSE).boxed()
-            }
-        };
-        let mut changed = changed.fuse();
+    /// Prints each change, until a signal comes or nobody reads.
+    async fn follow(&mut self, session: &Session, path: &NodePath) -> Result<Exit, Failure> {
+        let mut ends = std::pin::pin!(ended_by_signal());
         loop {
-            if let Some(view) = &mut view {
-                draw(screen, session, view)?;
-            }
+            let changed = match self.look(session, path, usize::MAX).await {
+                Ok(shown) => {
+                    if print(&json_text(&format!("{}\n", shown.json)))? == Reader::Gone {
+                        return Ok(Exit::Done);
+                    }
+                    shown.changed
+                }
+                Err(error) => pause(error)?,
+            };
             tokio::select! {
                 biased;
-                () = &mut changed => break,
                 signal = &mut ends => return Ok(Exit::Signal(signal)),
-                key = keys.next() => match key {
-                    Some(Ok(Event::Key(key))) if ends_it(key) => return Ok(Exit::Done),
-                    // Another size has other rows.
-                    Some(Ok(Event::Resize(..))) => break,
-                    Some(Ok(_)) => {}
-                    Some(Err(_)) | None => return Ok(Exit::Done),
+                is_there = changed => if !is_there {
+                    return Ok(Exit::Done);
                 },
-                () = tokio::time::sleep(AGES) => {}
+            }
+        }
+    }
+
+    /// Draws each change, until the user ends it.
+    async fn draw(
+        &mut self,
+        session: &Session,
+        path: &NodePath,
+        screen: &mut Screen,
+    ) -> Result<Exit, Failure> {
+        let mut keys = EventStream::new();
+        let mut ends = std::pin::pin!(ended_by_signal());
+        let mut lines: Option<Lines> = None;
+        loop {
+            let mut trouble = String::new();
+            let mut changed = match self.look(session, path, screen.rows()).await {
+                Ok(shown) => {
+                    lines = Some(shown.lines);
+                    shown.changed
+                }
+                Err(error) => {
+                    trouble = format!("this may be old: {error}");
+                    pause(error)?
+                }
+            };
+            loop {
+                let state = match trouble.is_empty() && !session.is_connected() {
+                    true => "no server answers, so this may be old",
+                    false => &trouble,
+                };
+                if let Some(lines) = &lines {
+                    screen.draw(&lines(), &format!("q ends  {state}"))?;
+                }
+                tokio::select! {
+                    biased;
+                    is_there = &mut changed => match is_there {
+                        true => break,
+                        false => return Ok(Exit::Done),
+                    },
+                    signal = &mut ends => return Ok(Exit::Signal(signal)),
+                    key = keys.next() => match key {
+                        Some(Ok(Event::Key(key))) if ends_it(key) => return Ok(Exit::Done),
+                        // Another size has other rows.
+                        Some(Ok(Event::Resize(..))) => break,
+                        Some(Ok(_)) => {}
+                        Some(Err(_)) | None => return Ok(Exit::Done),
+                    },
+                    () = tokio::time::sleep(AGES) => {}
+                }
             }
         }
     }
 }
 
-fn draw(screen: &mut Screen, session: &Session, view: &View) -> Result<(), Failure> {
-    let mut lines = view.picture.lines(now());
-    if view.picture.more > 0 {
-        lines.push(format!("and {} more", view.picture.more));
+/// The pause after a look that no server answered. Other errors end the verb.
+fn pause<'w>(error: Error) -> Result<BoxFuture<'w, bool>, Failure> {
+    match error {
+        Error::Refused { .. } | Error::NoSession { .. } => Err(error.into()),
+        _ => Ok(tokio::time::sleep(PAUSE).map(|()| true).boxed()),
     }
-    let state = if view.trouble.is_empty() && !session.is_connected() {
-        "no server answers, so this may be old"
-    } else {
-        &view.trouble
-    };
-    screen.draw(&lines, &format!("q ends  {state}"))
 }
 
 /// Reads the queue, and returns what resolves when it changes.

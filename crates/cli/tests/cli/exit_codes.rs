@@ -11,30 +11,99 @@ use crate::support::{Stage, ended, run, zkr};
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_the_command_is_passed_on() {
     let stage = Stage::new();
-    for (script, code) in [
-        ("exit 0", 0),
-        ("exit 7", 7),
-        ("exit 255", 255),
-        ("kill -9 $$", 137),
+    for (arguments, script, code, printed) in [
+        ("lock /lock -- sh -c", "exit 0", 0, ""),
+        ("lock /lock -- sh -c", "exit 255", 255, ""),
+        ("lock /lock -- sh -c", "kill -9 $$", 137, ""),
+        (
+            "lock /lock -c",
+            "echo \"$ZKR_PATH\" | tr a-z A-Z; exit 3",
+            3,
+            "/LOCK\n",
+        ),
+        (
+            "lead /leader --id a -- sh -c",
+            "echo $ZKR_PATH; exit 7",
+            7,
+            "/leader\n",
+        ),
     ] {
-        let ended = stage.run(("lock /lock -- sh -c", [script])).await;
-        assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{script}");
+        let ended = stage.run((arguments, [script])).await;
+        let seen = (ended.code, &*ended.stdout, &*ended.stderr);
+        assert_eq!(seen, (Some(code), printed, ""), "{script}");
     }
-    assert!(stage.contenders("/lock").is_empty());
+    for (command, code) in [("no-such-command", 127), ("/", 126)] {
+        let ended = stage.run(format!("lock /lock -- {command}")).await;
+        let line = ended.failed_with(code);
+        assert!(
+            line.starts_with(&format!("cannot start \"{command}\"")),
+            "{line}"
+        );
+    }
+    assert!(stage.contenders("/lock").is_empty() && stage.contenders("/leader").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn command_that_cannot_be_started_has_the_codes_of_a_shell() {
+async fn what_others_hold_is_a_conflict_and_a_timeout_has_its_own_code() {
     let stage = Stage::new();
-    let missing = stage.run("lock /lock -- no-such-command").await;
-    let line = missing.failed_with(127);
-    assert!(
-        line.starts_with("cannot start \"no-such-command\""),
-        "{line}"
-    );
-    let directory = stage.run("lock /lock -- /").await;
-    directory.failed_with(126);
-    assert!(stage.contenders("/lock").is_empty());
+    let mut holders = Vec::new();
+    for (verb, path) in [
+        ("lock", "/lock"),
+        ("lock -s", "/shared"),
+        ("semaphore --permits 3 --weight 2", "/exports"),
+    ] {
+        holders.push(stage.start(format!("{verb} {path} -- sleep 60")));
+        stage.queue(path, 1).await;
+    }
+    for (arguments, code, part) in [
+        ("lock /lock --try", 75, "/lock: "),
+        ("lock /lock -n -E 9", 9, "/lock: "),
+        ("lock /lock --timeout 100ms", 80, "/lock: "),
+        ("lock /lock -w 0.1 --conflict-exit-code 0", 0, "/lock: "),
+        ("lock /lock -w 0", 80, "another contender holds"),
+        ("lock --write --try /shared", 75, ""),
+        (
+            "lock --try /shared",
+            64,
+            "is a contender of a read/write lock",
+        ),
+        ("semaphore /exports --permits 3 --weight 2 --try", 75, ""),
+        ("semaphore /exports --permits 3 --weight 4", 64, ""),
+        (
+            "semaphore /exports --permits 5",
+            64,
+            "is not the 3 that /exports is recorded with",
+        ),
+    ] {
+        let ended = stage.run(format!("{arguments} -- echo ran")).await;
+        let line = ended.failed_with(code);
+        assert!(
+            line.contains(part) && ended.stdout.is_empty(),
+            "{arguments}: {line}"
+        );
+    }
+    for arguments in [
+        "lock --shared --try /shared",
+        "semaphore /exports --permits 3 --try",
+        // The recorded number of permits.
+        "semaphore /exports --try",
+        "lock /free -w 0",
+    ] {
+        let ended = stage.run(format!("{arguments} -- echo ran")).await;
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (Some(0), "ran\n"),
+            "{ended:?}"
+        );
+    }
+    for path in ["/lock", "/shared", "/exports"] {
+        assert_eq!(
+            stage.contenders(path).len(),
+            1,
+            "{path}: nothing is left behind"
+        );
+    }
+    drop(holders);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,51 +139,6 @@ async fn command_finds_its_environment_arguments_and_input() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taken_lock_is_a_conflict_and_a_timeout_has_its_own_code() {
-    let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
-    for (options, code) in [
-        ("--try", 75),
-        ("-n -E 9", 9),
-        ("--timeout 100ms", 80),
-        ("-w 0.1 --conflict-exit-code 0", 0),
-    ] {
-        let arguments = format!("lock /lock {options} -- touch ran");
-        let ended = stage.run(arguments).await;
-        let line = ended.failed_with(code);
-        assert!(line.starts_with("/lock: "), "{line}");
-        stage.queue("/lock", 1).await;
-    }
-    drop(holder);
-    stage.queue("/lock", 0).await;
-    let free = stage.run("lock /lock --try -- true").await;
-    assert_eq!(free.code, Some(0), "{free:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn timeout_of_zero_is_one_try() {
-    let stage = Stage::new();
-    let free = stage.run("lock /lock -w 0 -- true").await;
-    assert_eq!(free.code, Some(0), "{free:?}");
-    let holder = stage.holder("/lock").await;
-    let taken = stage.run("lock /lock -w 0 -- true").await;
-    let line = taken.failed_with(80);
-    assert!(line.contains("another contender holds"), "{line}");
-    assert_eq!(stage.contenders("/lock").len(), 1);
-    drop(holder);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn line_for_a_shell_runs_in_one() {
-    let stage = Stage::new();
-    let line = "echo \"$ZKR_PATH\" | tr a-z A-Z; exit 3";
-    let ran = stage.run(("lock /lock -c", [line])).await;
-    assert_eq!((ran.code, &*ran.stdout), (Some(3), "/LOCK\n"), "{ran:?}");
-    let both = "lock /lock -c true -- true";
-    stage.run(&both).await.failed_with(64);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn candidate_that_does_not_lead_in_time_ends() {
     let stage = Stage::new();
     let leader = stage.start("lead /leader --id a -- sleep 60");
@@ -134,63 +158,6 @@ async fn candidate_that_does_not_lead_in_time_ends() {
     assert!(failure.contains("does not lead within"), "{failure}");
     stage.queue("/leader", 1).await;
     drop(leader);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn readers_hold_together_and_exclude_a_writer() {
-    let stage = Stage::new();
-    let reader = stage.start("lock -s /lock -- sleep 60");
-    stage.queue("/lock", 1).await;
-    let second = stage.run("lock --shared --try /lock -- true").await;
-    assert_eq!(second.code, Some(0), "{second:?}");
-    let writer = stage.run("lock --write --try /lock -- true").await;
-    writer.failed_with(75);
-    let exclusive = stage.run("lock --try /lock -- true").await;
-    let line = exclusive.failed_with(64);
-    assert!(
-        line.contains("is a contender of a read/write lock"),
-        "{line}"
-    );
-    drop(reader);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn permits_are_counted_by_weight() {
-    let stage = Stage::new();
-    let with = |rest: &str| format!("semaphore /exports --permits 3 {rest}");
-    let holder = stage.start(with("--weight 2 -- sleep 60"));
-    stage.queue("/exports", 1).await;
-    let one = stage.run(with("--try -- true")).await;
-    assert_eq!(one.code, Some(0), "{one:?}");
-    stage
-        .run(&*with("--weight 2 --try -- true"))
-        .await
-        .failed_with(75);
-    stage
-        .run(&*with("--weight 4 -- true"))
-        .await
-        .failed_with(64);
-    let mistaken = "semaphore /exports --permits 5 -- true";
-    let mistaken = stage.run(&mistaken).await;
-    let line = mistaken.failed_with(64);
-    assert!(
-        line.contains("is not the 3 that /exports is recorded with"),
-        "{line}"
-    );
-    drop(holder);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn leader_runs_the_command_and_resigns_when_it_ends() {
-    let stage = Stage::new();
-    let script = "echo $ZKR_PATH; exit 3";
-    let ended = stage.run(("lead /leader --id a -- sh -c", [script])).await;
-    assert_eq!(
-        (ended.code, &*ended.stdout),
-        (Some(3), "/leader\n"),
-        "{ended:?}"
-    );
-    assert!(stage.contenders("/leader").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,32 +202,6 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn completions_and_pages_name_the_verbs() {
-    let stage = Stage::new();
-    for shell in ["bash", "fish", "zsh"] {
-        let script = stage.run(&["completions", shell]).await;
-        assert_eq!(script.code, Some(0), "{shell}");
-        assert!(script.stdout.contains("semaphore") && script.stdout.contains("doctor"));
-    }
-    let page = stage.run(&["man"]).await;
-    assert!(
-        page.stdout.contains(".TH zkr 1") && page.stdout.contains("zkr\\-lock"),
-        "{page:?}"
-    );
-    let directory = stage.file("man1");
-    std::fs::create_dir(&directory).expect("it is created");
-    let pages = stage
-        .run(("man --to", [directory.to_str().expect("text")]))
-        .await;
-    assert_eq!(pages.code, Some(0), "{pages:?}");
-    assert!(directory.join("zkr-lock.1").is_file());
-    stage
-        .run("man --to /no/such/directory")
-        .await
-        .failed_with(64);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn server_that_requires_sasl_is_named_at_once() {
     const REQUIRED: &str = "sessionRequireClientSASLAuth";
     const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
@@ -275,4 +216,20 @@ async fn server_that_requires_sasl_is_named_at_once() {
         assert!(line.contains(REQUIRED), "{line}");
         assert!(line.ends_with("; zkr has no SASL"), "{line}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completions_and_pages_name_the_verbs() {
+    let stage = Stage::new();
+    for shell in ["bash", "fish", "zsh"] {
+        let script = stage.run(&["completions", shell]).await;
+        assert!(script.stdout.contains("semaphore") && script.stdout.contains("doctor"));
+    }
+    let page = stage.run(&["man"]).await;
+    assert!(page.stdout.contains("zkr\\-lock"), "{page:?}");
+    let directory = stage.file("");
+    let directory = directory.to_str().expect("text");
+    let pages = stage.run(("man --to", [directory])).await;
+    assert_eq!(pages.code, Some(0), "{pages:?}");
+    assert!(stage.file("zkr-lock.1").is_file());
 }

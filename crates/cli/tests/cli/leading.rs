@@ -130,15 +130,8 @@ async fn candidate_on_standby_stops_its_command_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() {
+async fn transfer_from_a_leader_that_does_not_listen_is_one_line() {
     let stage = Stage::new();
-    let nobody = stage.run("leader /leader --transfer-to nobody").await;
-    let refused = nobody.failed_with(64);
-    assert!(
-        refused.contains("\"nobody\" does not campaign at /leader"),
-        "{refused}"
-    );
-
     let session = session(&stage.connect, LONG).await;
     let deaf = LeaderElection::new(&session, "/leader", "deaf").expect("a good path");
     let _deaf = deaf.acquire().await.expect("it leads");

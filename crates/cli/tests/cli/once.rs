@@ -203,16 +203,9 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slots_that_are_wrong_or_others_than_the_recorded_ones_are_refused() {
+async fn slots_that_are_others_than_the_recorded_ones_are_refused() {
     let stage = Stage::new();
     let once = |options: &[&'static str]| [&["once", "/job"], options, &["--", "true"]].concat();
-    for every in ["0s", "7h", "36h"] {
-        let line = stage.run(&once(&["--every", every])).await;
-        assert!(
-            line.failed_with(64).contains("length of a slot"),
-            "{line:?}"
-        );
-    }
     let ran = stage.run(&once(&["--every", "1d"])).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for (options, part) in [

@@ -79,17 +79,29 @@ impl Verdicts {
     }
 }
 
-/// A proxy before an embedded server, with a fault, under which one promise is broken.
-async fn breaks(fault: Fault, promise: &str) -> Verdicts {
+/// A fault, the promise that it breaks, and a part of what the check of that promise sees.
+type Broken = (&'static str, Fault, &'static str);
+
+/// Runs the doctor before an embedded server, behind a proxy with faults. Each breaks its promise, and
+/// no other promise is broken.
+async fn breaks(faults: Vec<Broken>) {
     let server = embedded(|_| {});
     let proxy = Proxy::start(server.connect_string())
         .await
         .expect("it starts");
-    let strikes = proxy.fault(fault);
+    let faults = faults.into_iter();
+    let faults = faults.map(|(promise, fault, seen)| (promise, proxy.fault(fault), seen));
+    let faults: Vec<_> = faults.collect();
     let verdicts = Verdicts::at(&proxy.connect_string(), 76).await;
-    assert!(strikes.count() > 0, "the fault has struck");
-    verdicts.are(&[promise], &[]);
-    verdicts
+    let mut broken = verdicts.names("broken");
+    let mut expected: Vec<&str> = faults.iter().map(|(promise, ..)| *promise).collect();
+    broken.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(broken, expected, "{:#?}", verdicts.0);
+    for (promise, strikes, seen) in faults {
+        assert!(strikes.count() > 0, "the fault of {promise} has struck");
+        verdicts.saw(promise, seen);
+    }
 }
 
 /// Below the znode of one check.
@@ -125,8 +137,6 @@ async fn each_promise_is_kept_by_apaches_server() {
     verdicts.saw("request-createTTL", "do not know it");
     verdicts.saw("request-unknown", "do not know it");
     verdicts.saw("request-addWatch", "the servers know it");
-    let again = Verdicts::at(&server.connect_string(), 0).await;
-    again.are(&[], &[]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,11 +250,11 @@ async fn reconnect_that_is_answered_with_a_new_session_is_found() {
     verdicts.saw("session-resumes", "was answered with session 0x");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn reconnect_that_is_granted_less_time_is_found() {
+/// A reconnect that is granted half of the time.
+fn shorter() -> Fault {
     let known = Mutex::new(HashSet::new());
-    let shorter = Fault::on(Operation::Connect).repeatedly();
-    let shorter = shorter.reply_replaced(move |frame| {
+    let connect = Fault::on(Operation::Connect).repeatedly();
+    connect.reply_replaced(move |frame| {
         let answer = ConnectResponse::decode(&frame[FRAME_HEADER..]);
         let mut answer = answer.expect("an answer to a handshake");
         if !known.lock().expect("no panic").insert(answer.session_id) {
@@ -253,18 +263,224 @@ async fn reconnect_that_is_granted_less_time_is_found() {
         let mut changed = Vec::new();
         answer.encode_frame(&mut changed);
         changed
-    });
-    let verdicts = breaks(shorter, "session-keeps-timeout").await;
-    verdicts.saw(
-        "session-keeps-timeout",
-        "was granted 2s, and its reconnect 1s",
-    );
+    })
+}
+
+/// A znode of an expired session that stays: each look at it is answered as the first one.
+fn kept() -> Fault {
+    let first = Mutex::new(None);
+    let present = Fault::on(Operation::Exists).under(below("session-expires/"));
+    present.repeatedly().reply_replaced(move |frame| {
+        let mut first = first.lock().expect("no panic");
+        let seen = first.get_or_insert_with(|| frame.to_vec());
+        // The body of the first reply, behind the header of this one.
+        let header = FRAME_HEADER + 16;
+        let xid = &frame[FRAME_HEADER..FRAME_HEADER + 4];
+        let rest = &seen[FRAME_HEADER + 4..header];
+        [&seen[..FRAME_HEADER], xid, rest, &seen[header..]].concat()
+    })
+}
+
+/// Two events that change places.
+fn swapped() -> Fault {
+    let kept = Mutex::new(Vec::new());
+    let event = Fault::on(Operation::Notification).under(below("watch-order"));
+    event.repeatedly().reply_replaced(move |frame| {
+        let mut kept = kept.lock().expect("no panic");
+        match kept.is_empty() {
+            true => {
+                *kept = frame.to_vec();
+                Vec::new()
+            }
+            false => [frame.to_vec(), std::mem::take(&mut *kept)].concat(),
+        }
+    })
+}
+
+/// An event that does not come.
+fn dropped(under: &str, nth: u64) -> Fault {
+    let event = Fault::on(Operation::Notification).under(below(under));
+    event.nth(nth).reply_replaced(|_| Vec::new())
+}
+
+/// The number of the `nth` create comes again.
+fn number_again(nth: u64) -> Fault {
+    let create = Fault::on(Operation::Create).under(below("sequence-grows/n-"));
+    create.nth(nth).reply_replaced(|frame| {
+        changed(frame, OpCode::Create2, |body| match body {
+            ReplyBody::Create2 { path, .. } => *path = path.replace(char::is_numeric, "0"),
+            other => panic!("{other:?}"),
+        })
+    })
+}
+
+/// The `nth` look at a znode shows another stat.
+fn stat(under: &str, nth: u64, change: fn(&mut zookeeper_recipes_core::Stat)) -> Fault {
+    let exists = Fault::on(Operation::Exists).under(below(under)).nth(nth);
+    exists.reply_replaced(move |frame| {
+        changed(frame, OpCode::Exists, |body| match body {
+            ReplyBody::Stat(stat) => change(stat),
+            other => panic!("{other:?}"),
+        })
+    })
+}
+
+/// The `nth` request of this kind is another one.
+fn instead(operation: Operation, under: &str, nth: u64, change: fn(&mut RequestBody)) -> Fault {
+    let request = Fault::on(operation).under(below(under)).nth(nth);
+    request.request_replaced(move |frame| asked(frame, change))
+}
+
+/// A list without an own znode.
+fn stale_list() -> Fault {
+    let list = Fault::on(Operation::GetChildren).under(below("own-writes-seen"));
+    list.reply_replaced(|frame| {
+        changed(frame, OpCode::GetChildren, |body| {
+            let children = Vec::new();
+            *body = ReplyBody::Children { children };
+        })
+    })
+}
+
+/// A read behind a sync that shows an old state.
+fn stale_read() -> Fault {
+    let read = Fault::on(Operation::GetData).under(below("sync-catches-up"));
+    read.nth(5).reply_replaced(|frame| {
+        changed(frame, OpCode::GetData, |body| match body {
+            ReplyBody::Data { data, .. } => *data = Some(vec![3]),
+            other => panic!("{other:?}"),
+        })
+    })
+}
+
+const VERSIONED: &str = "versions-condition/versioned";
+
+/// The child of an ephemeral znode.
+const CHILD: &str = "ephemeral-refuses-children/ephemeral/";
+
+/// The child is created elsewhere, so that the server accepts it.
+fn elsewhere() -> Fault {
+    instead(Operation::Create, CHILD, 1, |body| match body {
+        RequestBody::Create2(create) => create.path = below("ephemeral-refuses-children/other"),
+        other => panic!("{other:?}"),
+    })
+}
+
+/// The request without its version or its condition.
+fn unconditional(body: &mut RequestBody) {
+    match body {
+        RequestBody::SetData(set) => set.version = -1,
+        RequestBody::Delete(delete) => delete.version = -1,
+        RequestBody::Multi(all) => all.retain(|it| !matches!(it, MultiOperation::Check(_))),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn first_round() -> Vec<Broken> {
+    vec![
+        (
+            "session-keeps-timeout",
+            shorter(),
+            "was granted 2s, and its reconnect 1s",
+        ),
+        ("own-writes-seen", stale_list(), ""),
+        (
+            "sync-catches-up",
+            stale_read(),
+            "[4] was written at 127.0.0.1:",
+        ),
+        (
+            "watch-before-reply",
+            dropped("watch-before-reply/watched", 7),
+            "",
+        ),
+        ("watch-order", swapped(), ""),
+        (
+            "watch-after-reconnect",
+            dropped("watch-after-reconnect", 1),
+            "",
+        ),
+        (
+            "sequence-grows",
+            number_again(2),
+            "(deleted before: nothing)",
+        ),
+        ("ephemeral-refuses-children", elsewhere(), "got a child"),
+        (
+            "transaction-ids-grow",
+            stat("transaction-ids-grow", 3, |stat| stat.cversion = 1),
+            "cversion is 1 after 1",
+        ),
+        (
+            "versions-condition",
+            instead(Operation::SetData, VERSIONED, 2, unconditional),
+            "a write with a version of before was done",
+        ),
+        (
+            "transaction-is-atomic",
+            instead(Operation::Multi, "transaction-is-atomic", 1, unconditional),
+            "its condition was not met",
+        ),
+    ]
+}
+
+/// A second way to break some of them, and the ends of sessions.
+fn second_round() -> Vec<Broken> {
+    const NODE_EXISTS: i32 = -110;
+    const BAD_VERSION: i32 = -103;
+    let child = Fault::on(Operation::Create).under(below(CHILD));
+    let lost = Fault::on(Operation::CloseSession).repeatedly();
+    let lost = lost.request_lost();
+    let applied = Fault::on(Operation::Multi).under(below("transaction-is-atomic"));
+    vec![
+        ("session-closes", lost, ""),
+        ("session-expires", kept(), "was not expired after"),
+        ("watch-before-reply", dropped("watch-before-reply", 7), ""),
+        (
+            "sequence-grows",
+            number_again(3),
+            "(deleted before: the largest)",
+        ),
+        ("ephemeral-refuses-children", child.refused(NODE_EXISTS), ""),
+        (
+            "transaction-ids-grow",
+            stat("transaction-ids-grow", 3, |stat| stat.pzxid -= 1),
+            "pzxid is",
+        ),
+        (
+            "versions-condition",
+            instead(Operation::Delete, VERSIONED, 1, unconditional),
+            "a deletion with a version of before was done",
+        ),
+        (
+            "transaction-is-atomic",
+            applied.nth(2).answered(BAD_VERSION),
+            "whose condition is met",
+        ),
+    ]
+}
+
+/// A third way, and a session that pings in vain.
+fn third_round() -> Vec<Broken> {
+    let pings = Fault::on(Operation::Ping).repeatedly().refused(0);
+    vec![
+        ("session-lives", pings, ""),
+        ("sequence-grows", number_again(4), "(deleted before: all)"),
+        (
+            "transaction-ids-grow",
+            stat("transaction-ids-grow/2", 1, |stat| stat.czxid += 1),
+            "another session reads",
+        ),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closed_session_that_keeps_its_znodes_is_found() {
-    let kept = Fault::on(Operation::CloseSession).repeatedly();
-    breaks(kept.request_lost(), "session-closes").await;
+async fn each_promise_is_seen_to_be_broken() {
+    let silent = Fault::on_code(UNKNOWN).at_request(Breakage::Freeze);
+    let silence = "did not answer Unknown(4242) within 5s";
+    let fourth = vec![("request-unknown", silent, silence)];
+    let rounds = [first_round(), second_round(), third_round(), fourth];
+    futures_util::future::join_all(rounds.map(breaks)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,208 +506,10 @@ async fn session_that_expires_too_early_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn session_that_expires_too_late_is_found() {
-    let first = Mutex::new(None);
-    let present = Fault::on(Operation::Exists).under(below("session-expires/"));
-    let late = present.repeatedly().reply_replaced(move |frame| {
-        let mut first = first.lock().expect("no panic");
-        let seen = first.get_or_insert_with(|| frame.to_vec());
-        // The body of the first reply, behind the header of this one.
-        let header = FRAME_HEADER + 16;
-        let xid = &frame[FRAME_HEADER..FRAME_HEADER + 4];
-        let rest = &seen[FRAME_HEADER + 4..header];
-        [&seen[..FRAME_HEADER], xid, rest, &seen[header..]].concat()
-    });
-    let verdicts = breaks(late, "session-expires").await;
-    verdicts.saw("session-expires", "was not expired after");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn session_that_expires_though_it_pings_is_found() {
-    let swallowed = Fault::on(Operation::Ping).repeatedly();
-    breaks(swallowed.refused(0), "session-lives").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn list_that_lacks_an_own_znode_is_found() {
-    let list = Fault::on(Operation::GetChildren).under(below("own-writes-seen"));
-    let stale = list.reply_replaced(|frame| {
-        changed(frame, OpCode::GetChildren, |body| {
-            *body = ReplyBody::Children {
-                children: Vec::new(),
-            };
-        })
-    });
-    breaks(stale, "own-writes-seen").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn read_behind_a_sync_that_shows_an_old_state_is_found() {
-    let read = Fault::on(Operation::GetData).under(below("sync-catches-up"));
-    let stale = read.nth(5).reply_replaced(|frame| {
-        changed(frame, OpCode::GetData, |body| match body {
-            ReplyBody::Data { data, .. } => *data = Some(vec![3]),
-            other => panic!("{other:?}"),
-        })
-    });
-    let verdicts = breaks(stale, "sync-catches-up").await;
-    verdicts.saw("sync-catches-up", "[4] was written at 127.0.0.1:");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn event_that_comes_behind_the_reply_is_found() {
-    for path in ["watch-before-reply/watched", "watch-before-reply"] {
-        let event = Fault::on(Operation::Notification).under(below(path));
-        breaks(
-            event.nth(7).reply_replaced(|_| Vec::new()),
-            "watch-before-reply",
-        )
-        .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn events_out_of_order_are_found() {
-    let kept = Mutex::new(Vec::new());
-    let event = Fault::on(Operation::Notification).under(below("watch-order"));
-    let swapped = event.repeatedly().reply_replaced(move |frame| {
-        let mut kept = kept.lock().expect("no panic");
-        match kept.is_empty() {
-            true => {
-                *kept = frame.to_vec();
-                Vec::new()
-            }
-            false => [frame.to_vec(), std::mem::take(&mut *kept)].concat(),
-        }
-    });
-    breaks(swapped, "watch-order").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn watch_that_is_lost_with_the_connection_is_found() {
-    let event = Fault::on(Operation::Notification).under(below("watch-after-reconnect"));
-    breaks(
-        event.reply_replaced(|_| Vec::new()),
-        "watch-after-reconnect",
-    )
-    .await;
+async fn server_that_sets_no_watches_again_is_a_note() {
     let server = embedded(|options| options.simulation.unknown = vec![Opcode::SetWatches]);
     let verdicts = Verdicts::at(&server.connect_string(), 0).await;
     verdicts.are(&[], &["watch-after-reconnect", "request-setWatches"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn number_that_comes_again_is_found() {
-    // The creates after which the number comes again, and what was deleted before.
-    for (nth, deleted) in [(2, "nothing"), (3, "the largest"), (4, "all")] {
-        let create = Fault::on(Operation::Create).under(below("sequence-grows/n-"));
-        let again = create.nth(nth).reply_replaced(|frame| {
-            changed(frame, OpCode::Create2, |body| match body {
-                ReplyBody::Create2 { path, .. } => *path = path.replace(char::is_numeric, "0"),
-                other => panic!("{other:?}"),
-            })
-        });
-        let verdicts = breaks(again, "sequence-grows").await;
-        verdicts.saw("sequence-grows", &format!("(deleted before: {deleted})"));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ephemeral_znode_that_takes_children_is_found() {
-    let child =
-        || Fault::on(Operation::Create).under(below("ephemeral-refuses-children/ephemeral/"));
-    let elsewhere = child().request_replaced(|frame| {
-        asked(frame, |body| match body {
-            RequestBody::Create2(create) => create.path = below("ephemeral-refuses-children/other"),
-            other => panic!("{other:?}"),
-        })
-    });
-    let verdicts = breaks(elsewhere, "ephemeral-refuses-children").await;
-    verdicts.saw("ephemeral-refuses-children", "got a child");
-    const NODE_EXISTS: i32 = -110;
-    breaks(child().refused(NODE_EXISTS), "ephemeral-refuses-children").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn transaction_ids_that_do_not_grow_are_found() {
-    let stat = |change: fn(&mut zookeeper_recipes_core::Stat)| {
-        move |frame: &[u8]| {
-            changed(frame, OpCode::Exists, |body| match body {
-                ReplyBody::Stat(stat) => change(stat),
-                other => panic!("{other:?}"),
-            })
-        }
-    };
-    let parent = || {
-        let exists = Fault::on(Operation::Exists).under(below("transaction-ids-grow"));
-        exists.nth(3)
-    };
-    let child = || Fault::on(Operation::Exists).under(below("transaction-ids-grow/2"));
-    for (fault, seen) in [
-        (
-            parent().reply_replaced(stat(|stat| stat.cversion = 1)),
-            "cversion is 1 after 1",
-        ),
-        (
-            parent().reply_replaced(stat(|stat| stat.pzxid -= 1)),
-            "pzxid is",
-        ),
-        (
-            child().reply_replaced(stat(|stat| stat.czxid += 1)),
-            "another session reads",
-        ),
-    ] {
-        let verdicts = breaks(fault, "transaction-ids-grow").await;
-        verdicts.saw("transaction-ids-grow", seen);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn write_that_ignores_its_version_is_found() {
-    let under = below("versions-condition/versioned");
-    let write = Fault::on(Operation::SetData).under(&under).nth(2);
-    let write = write.request_replaced(|frame| {
-        asked(frame, |body| match body {
-            RequestBody::SetData(set) => set.version = -1,
-            other => panic!("{other:?}"),
-        })
-    });
-    let verdicts = breaks(write, "versions-condition").await;
-    verdicts.saw(
-        "versions-condition",
-        "a write with a version of before was done",
-    );
-    let deletion = Fault::on(Operation::Delete).under(&under);
-    let deletion = deletion.request_replaced(|frame| {
-        asked(frame, |body| match body {
-            RequestBody::Delete(delete) => delete.version = -1,
-            other => panic!("{other:?}"),
-        })
-    });
-    let verdicts = breaks(deletion, "versions-condition").await;
-    verdicts.saw(
-        "versions-condition",
-        "a deletion with a version of before was done",
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn transaction_that_is_done_in_part_is_found() {
-    let multi = || Fault::on(Operation::Multi).under(below("transaction-is-atomic"));
-    let without_condition = multi().request_replaced(|frame| {
-        asked(frame, |body| match body {
-            RequestBody::Multi(all) => {
-                all.retain(|it| !matches!(it, MultiOperation::Check(_)));
-            }
-            other => panic!("{other:?}"),
-        })
-    });
-    let verdicts = breaks(without_condition, "transaction-is-atomic").await;
-    verdicts.saw("transaction-is-atomic", "its condition was not met");
-    const BAD_VERSION: i32 = -103;
-    let applied = multi().nth(2).answered(BAD_VERSION);
-    let verdicts = breaks(applied, "transaction-is-atomic").await;
-    verdicts.saw("transaction-is-atomic", "whose condition is met");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -556,11 +574,4 @@ async fn server_without_create2_is_found_at_once() {
     let verdicts = Verdicts::at(&proxy.connect_string(), 76).await;
     assert_eq!(verdicts.names("broken"), ["request-create2"]);
     assert_eq!(verdicts.0.len(), 1, "{:#?}", verdicts.0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_is_silent_at_an_unknown_request_is_found() {
-    let silent = Fault::on_code(UNKNOWN).at_request(Breakage::Freeze);
-    let verdicts = breaks(silent, "request-unknown").await;
-    verdicts.saw("request-unknown", "did not answer Unknown(4242) within 5s");
 }

@@ -28,14 +28,3 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
         assert!(hangs.stderr.contains("--at-most 2s"), "{hangs:?}");
     }
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn at_most_that_leaves_no_time_to_stop_is_refused() {
-    let stage = Stage::new();
-    for (limit, problem) in [("0s", "must not be zero"), ("100ms", "--at-most 100ms")] {
-        let limited = format!("lock /lock --at-most {limit} --grace 100ms -- true");
-        let refused = stage.run(limited).await;
-        assert!(refused.stderr.contains(problem), "{refused:?}");
-        assert_eq!(refused.code, Some(64));
-    }
-}
