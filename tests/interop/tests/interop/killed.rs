@@ -12,9 +12,8 @@ use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers, queue_
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, PATIENCE, until};
 
-on_both_servers!(
-    killed_curator_is_followed_by_ours_and_ours_by_curator,
-    killed_kazoo_is_followed_by_ours_and_ours_by_kazoo,
+on_both_servers!(embedded at night:
+    killed_holder_is_followed_by_the_next_library,
     killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator,
 );
 
@@ -72,25 +71,10 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
     }
 }
 
-async fn killed_curator_is_followed_by_ours_and_ours_by_curator(server: TestServer) {
-    if available("killed holders with Curator", &[Peer::Curator]) {
-        kill_one_after_the_other(
-            server,
-            &[Language::Curator, Language::Ours, Language::Curator],
-            "lock",
-        )
-        .await;
-    }
-}
-
-async fn killed_kazoo_is_followed_by_ours_and_ours_by_kazoo(server: TestServer) {
-    if available("killed holders with kazoo", &[Peer::Kazoo]) {
-        kill_one_after_the_other(
-            server,
-            &[Language::Kazoo, Language::Ours, Language::Kazoo],
-            "lock",
-        )
-        .await;
+async fn killed_holder_is_followed_by_the_next_library(server: TestServer) {
+    use Language::{Curator, Kazoo, Ours};
+    if available("killed holders", &[Peer::Curator, Peer::Kazoo]) {
+        kill_one_after_the_other(server, &[Curator, Ours, Kazoo, Ours, Curator], "lock").await;
     }
 }
 

@@ -13,7 +13,7 @@ use zookeeper_recipes_suite::{
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, all_done};
 
-on_both_servers!(
+on_both_servers!(embedded at night:
     curator_and_kazoo_read_the_owner_of_our_contender,
     kazoo_under_its_own_names_reads_the_owner_of_our_contender,
 );

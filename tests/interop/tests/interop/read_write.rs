@@ -7,8 +7,8 @@ use crate::peers::{Peer, available, curator_keeps_place_on_downgrade};
 use crate::process::Language;
 use crate::support::{contend, share};
 
-on_both_servers!(
-    curator_readers_and_writers_and_ours_share_while_ours_downgrade,
+on_both_servers!(embedded at night:
+    readers_and_writers_over_both_connections_and_of_curator_share_while_ours_downgrade,
     our_readers_come_in_beside_a_downgraded_curator,
     curator_downgrades_among_our_writers_if_it_keeps_its_place,
     kazoo_readers_and_writers_told_of_our_names_and_ours_share,
@@ -43,15 +43,23 @@ fn assert_readers_were_together(report: &Report, one: Language, other: Language)
     }
 }
 
-async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade(server: TestServer) {
-    let ours = (Language::Ours, WITH_DOWNGRADE);
-    let curator = (Language::Curator, WITHOUT_DOWNGRADE);
+async fn readers_and_writers_over_both_connections_and_of_curator_share_while_ours_downgrade(
+    server: TestServer,
+) {
+    let groups = [
+        (Language::Ours, WITH_DOWNGRADE),
+        (
+            Language::Adapter,
+            [("read", 3), ("write", 2), ("downgrade", 1)].as_slice(),
+        ),
+        (Language::Curator, WITHOUT_DOWNGRADE),
+    ];
     let suite = "read/write lock with Curator";
-    let Some(report) = share(&server, suite, &[ours, curator], TURNS).await else {
+    let Some(report) = share(&server, suite, &groups, TURNS).await else {
         return;
     };
     assert_readers_were_together(&report, Language::Ours, Language::Curator);
-    assert_eq!(report.downgrades, 2 * TURNS);
+    assert_eq!(report.downgrades, 3 * TURNS);
     assert!(
         were_together(&report, "curator-read", "ours-downgrade"),
         "no reader of Curator's came in beside one of our downgraded ones"

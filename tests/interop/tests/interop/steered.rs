@@ -12,7 +12,7 @@ use zookeeper_recipes_suite::{
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, all_done, until};
 
-on_both_servers!(
+on_both_servers!(embedded at night:
     latch_before_the_successor_leads_and_after_it_the_successor,
     latch_is_not_put_to_sleep_by_notices_and_proclamations,
 );
