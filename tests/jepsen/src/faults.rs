@@ -8,7 +8,8 @@ use zookeeper_recipes_testkit::Ensemble;
 use crate::arena::Arena;
 use crate::library::Client;
 use crate::machine::Disk;
-use crate::network::{Cut, signal};
+use crate::namespace::run;
+use crate::network::Cut;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +22,12 @@ pub(crate) enum Fault {
     IsolatedFollower,
     PausedLeader,
     KilledLeader,
-    ClockForward,
-    ClockBack,
     StalledDisk,
 }
 
 impl Fault {
-    const ALL: [Fault; 11] = [
+    /// All faults.
+    pub(crate) const ALL: [Fault; 9] = [
         Fault::PausedHolder,
         Fault::CutOff,
         Fault::CutToServers,
@@ -37,19 +37,10 @@ impl Fault {
         Fault::PausedLeader,
         Fault::KilledLeader,
         Fault::StalledDisk,
-        // Those of the clocks are the last.
-        Fault::ClockForward,
-        Fault::ClockBack,
     ];
 
     /// Those of a run that only shows that it works.
     pub(crate) const QUICK: [Fault; 2] = [Fault::PausedHolder, Fault::CutToClient];
-
-    /// All faults, with those of the clocks or without.
-    pub(crate) fn all(clocks: bool) -> &'static [Fault] {
-        let (clock_free, _) = Fault::ALL.split_at(Fault::ALL.len() - 2);
-        if clocks { &Fault::ALL } else { clock_free }
-    }
 
     /// What happens, for the report.
     pub(crate) fn name(self) -> &'static str {
@@ -62,8 +53,6 @@ impl Fault {
             Fault::IsolatedFollower => "a follower is cut off from the other members",
             Fault::PausedLeader => "the leader is paused (SIGSTOP)",
             Fault::KilledLeader => "the leader is killed (SIGKILL)",
-            Fault::ClockForward => "the wall clock of each client jumps an hour forward",
-            Fault::ClockBack => "the wall clock of each client jumps an hour back",
             Fault::StalledDisk => "the disk of all members stands still",
         }
     }
@@ -139,8 +128,6 @@ impl Failing<'_> {
                 sleep(time).await;
                 Ok(self.ensemble.restart(leader).await?)
             }
-            Fault::ClockForward => self.jump("+3600", time).await,
-            Fault::ClockBack => self.jump("-3600", time).await,
             Fault::StalledDisk => self.disk.stall(time).await,
         }
     }
@@ -156,9 +143,9 @@ impl Failing<'_> {
         };
         sleep(Duration::from_millis(fastrand::u64(0..15))).await;
         let process = self.clients[client].process;
-        signal(process, "-STOP")?;
+        run(&format!("kill -STOP {process}"))?;
         sleep(time).await;
-        signal(process, "-CONT")
+        run(&format!("kill -CONT {process}"))
     }
 
     /// Cuts off a client: one that is in its turn, if there is one.
@@ -170,19 +157,5 @@ impl Failing<'_> {
         }
         sleep(time).await;
         network.heal()
-    }
-
-    async fn jump(&self, offset: &str, time: Duration) -> anyhow::Result<()> {
-        for now in [offset, "+0"] {
-            for clock in self
-                .clients
-                .iter()
-                .filter_map(|client| client.clock.as_ref())
-            {
-                clock.jump(now)?;
-            }
-            sleep(time).await;
-        }
-        Ok(())
     }
 }

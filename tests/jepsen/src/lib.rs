@@ -29,3 +29,7 @@ mod store;
 pub use checker::{Attempt, Look, Outcome, Verdict, Way, check, is_in_order};
 pub use looks::{Looks, first_newer, judge_looks};
 pub use store::{Read, Store};
+
+#[cfg(test)]
+#[path = "../tests/unit/checker.rs"]
+mod tests;

@@ -11,7 +11,6 @@ use zookeeper_recipes_benches::report::target;
 use zookeeper_recipes_interop::Program;
 
 use crate::arena::Arena;
-use crate::machine::WallClock;
 use crate::network::ClientNetwork;
 
 /// A library.
@@ -47,12 +46,11 @@ impl Library {
     }
 }
 
-/// A client: its process, its network, its clock.
+/// A client: its process, and its network.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) process: u32,
     pub(crate) network: ClientNetwork,
-    pub(crate) clock: Option<WallClock>,
     child: Child,
 }
 
@@ -61,7 +59,6 @@ impl Client {
     pub(crate) fn start(
         library: Library,
         network: ClientNetwork,
-        clock: Option<WallClock>,
         place: [&str; 2],
         session_timeout: Duration,
         (arena, number): (&Arc<Arena>, usize),
@@ -73,9 +70,6 @@ impl Client {
             .args(&entrance[1..])
             .arg(inner.get_program())
             .args(inner.get_args());
-        if let Some(clock) = &clock {
-            command.envs(clock.variables());
-        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,7 +91,6 @@ impl Client {
         Ok(Client {
             process,
             network,
-            clock,
             child,
         })
     }

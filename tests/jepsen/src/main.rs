@@ -12,7 +12,6 @@ mod network;
 mod report;
 
 use std::env;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::arena::Arena;
 use crate::faults::{Failing, Fault};
 use crate::judgement::failures;
 use crate::library::{Client, Library};
-use crate::machine::{Disk, WallClock};
+use crate::machine::Disk;
 use crate::network::ClientNetwork;
 use crate::report::{Run, report};
 
@@ -58,11 +57,6 @@ struct Arguments {
     /// The order of the faults. The same seed gives the same order, and not the same history.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-
-    /// Also let the wall clock of the clients jump, by libfaketime. Clients of Curator and kazoo may
-    /// take few turns or none under libfaketime.
-    #[arg(long, conflicts_with = "quick")]
-    clocks: bool,
 
     /// Only to see that it works: a paused holder and a cut in one direction.
     #[arg(long, conflicts_with = "minutes")]
@@ -124,17 +118,17 @@ fn enter() -> anyhow::Result<()> {
 
 async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
     fastrand::seed(arguments.seed);
-    namespace::run(&["ip", "link", "set", "lo", "up"])?;
+    namespace::run("ip link set lo up")?;
     let (time, faults) = match arguments.quick {
         true => (Duration::from_secs(18), &Fault::QUICK[..]),
         false => (
             Duration::from_secs_f64(60.0 * arguments.minutes),
-            Fault::all(arguments.clocks),
+            &Fault::ALL[..],
         ),
     };
     let (mut machine, mut runs) = (None, Vec::new());
     for library in &arguments.clients {
-        runs.push(run(*library, time, faults, arguments.clocks, &mut machine).await?);
+        runs.push(run(*library, time, faults, &mut machine).await?);
     }
     let machine = machine.context("no library")?;
     let machine = Machine::over(
@@ -156,10 +150,8 @@ async fn run(
     library: Library,
     time: Duration,
     faults: &[Fault],
-    clocks: bool,
     machine: &mut Option<Machine>,
 ) -> anyhow::Result<Run> {
-    let directory = tempfile::tempdir()?;
     let disk = Disk::new(&target())?;
     let options = ServerOptions::new()
         .tick_time(TICK)
@@ -170,12 +162,7 @@ async fn run(
         *machine = Some(Machine::with(&ensemble.members()[0]).await?);
     }
     let arena = Arc::new(Arena::new(CLIENTS, time));
-    let clients = start_clients(
-        library,
-        &arena,
-        &ensemble,
-        clocks.then_some(directory.path()),
-    )?;
+    let clients = start_clients(library, &arena, &ensemble)?;
     let failing = Failing {
         arena: &arena,
         clients: &clients,
@@ -189,15 +176,13 @@ async fn run(
     }
     // The disk is unmounted after the end of the servers.
     drop(ensemble);
-    Ok(judge(library, &arena, faults, clocks))
+    Ok(judge(library, &arena, faults))
 }
 
-/// Starts the clients, with clocks of their own if there is a directory for these.
 fn start_clients(
     library: Library,
     arena: &Arc<Arena>,
     ensemble: &Ensemble,
-    clocks: Option<&Path>,
 ) -> anyhow::Result<Vec<Client>> {
     let mut clients = Vec::new();
     for number in 0..CLIENTS {
@@ -205,15 +190,11 @@ fn start_clients(
         let address = network.servers();
         let ports = ensemble.members().iter().map(|member| member.port());
         let hosts: Vec<String> = ports.map(|port| format!("{address}:{port}")).collect();
-        let clock = clocks
-            .map(|directory| WallClock::new(directory, number))
-            .transpose()?;
         let queue = [&*hosts.join(","), PATH];
         let place = (arena, number);
         clients.push(Client::start(
             library,
             network,
-            clock,
             queue,
             SESSION_TIMEOUT,
             place,
@@ -222,12 +203,12 @@ fn start_clients(
     Ok(clients)
 }
 
-fn judge(library: Library, arena: &Arena, faults: Vec<(Fault, usize)>, clocks: bool) -> Run {
+fn judge(library: Library, arena: &Arena, faults: Vec<(Fault, usize)>) -> Run {
     // A client that was killed in its turn has acquired the lock, too.
     (0..CLIENTS).for_each(|client| arena.gone(client));
     let state = arena.state();
     let verdicts = Way::ALL.map(|way| check(&state.history, way, &state.store.set(way)));
-    let can_compare = !clocks && state.foreign_times == 0;
+    let can_compare = state.foreign_times == 0;
     let looks = can_compare.then(|| {
         let lost = &verdicts[Way::Checked as usize].lost;
         let overwritten_by = state.store.overwritten_by(Way::Checked);
@@ -242,7 +223,6 @@ fn judge(library: Library, arena: &Arena, faults: Vec<(Fault, usize)>, clocks: b
         history: state.history.clone(),
         faults,
         looks,
-        clocks,
         foreign_times: state.foreign_times,
         misunderstood: state.misunderstood.clone(),
     }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 
 /// A network namespace. The kernel removes it after the drop of this value, or after the end of
 /// this process.
@@ -41,9 +41,9 @@ impl Namespace {
     }
 
     /// The words before a command that make it run in the namespace.
-    pub(crate) fn entrance(&self) -> Vec<String> {
+    pub(crate) fn entrance(&self) -> [String; 2] {
         let namespace = format!("--net=/proc/{}/ns/net", self.process());
-        vec!["nsenter".to_owned(), namespace]
+        ["nsenter".to_owned(), namespace]
     }
 }
 
@@ -55,19 +55,16 @@ impl Drop for Namespace {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command of words to its end.
 ///
 /// # Errors
 ///
 /// If it fails. The command prints why.
-pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new(words[0]).args(&words[1..]).status();
-    let line = words.join(" ");
-    match status
-        .with_context(|| format!("cannot run {line}"))?
-        .success()
-    {
-        true => Ok(()),
-        false => bail!("{line} has failed, as it says above"),
-    }
+pub(crate) fn run(line: &str) -> anyhow::Result<()> {
+    let mut words = line.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    let status = command.args(words).status();
+    let status = status.with_context(|| format!("cannot run {line}"))?;
+    ensure!(status.success(), "{line} has failed, as it says above");
+    Ok(())
 }

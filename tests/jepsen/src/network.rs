@@ -1,9 +1,6 @@
 //! A network namespace for each client, which can be cut off in each direction.
 
-use std::process::Command;
-
 use crate::namespace::{Namespace, run};
-use anyhow::bail;
 
 /// No interface has this address, so that a packet to it is lost.
 const NOBODY: &str = "02:00:00:00:00:01";
@@ -34,23 +31,16 @@ impl ClientNetwork {
     pub(crate) fn new(number: usize) -> anyhow::Result<ClientNetwork> {
         let namespace = Namespace::start()?;
         let network = ClientNetwork { namespace, number };
-        let (here, process) = (network.here(), network.namespace.process().to_string());
+        let (here, process) = (network.here(), network.namespace.process());
         let [servers, client] = [network.servers(), network.client()];
-        run(&[
-            "ip", "link", "add", &here, "type", "veth", "peer", "name", "zk", "netns", &process,
-        ])?;
-        run(&[
-            "ip",
-            "address",
-            "add",
-            &format!("{servers}/30"),
-            "dev",
-            &here,
-        ])?;
-        run(&["ip", "link", "set", &here, "up"])?;
-        network.inside(&["ip", "link", "set", "lo", "up"])?;
-        network.inside(&["ip", "address", "add", &format!("{client}/30"), "dev", "zk"])?;
-        network.inside(&["ip", "link", "set", "zk", "up"])?;
+        run(&format!(
+            "ip link add {here} type veth peer name zk netns {process}"
+        ))?;
+        run(&format!("ip address add {servers}/30 dev {here}"))?;
+        run(&format!("ip link set {here} up"))?;
+        network.inside("ip link set lo up")?;
+        network.inside(&format!("ip address add {client}/30 dev zk"))?;
+        network.inside("ip link set zk up")?;
         Ok(network)
     }
 
@@ -69,36 +59,23 @@ impl ClientNetwork {
     }
 
     /// The words before a command that make it run in the client's namespace.
-    pub(crate) fn entrance(&self) -> Vec<String> {
+    pub(crate) fn entrance(&self) -> [String; 2] {
         self.namespace.entrance()
     }
 
-    fn inside(&self, words: &[&str]) -> anyhow::Result<()> {
-        let entrance = self.entrance();
-        let entrance = entrance.iter().map(String::as_str);
-        run(&entrance.chain(words.iter().copied()).collect::<Vec<_>>())
+    fn inside(&self, line: &str) -> anyhow::Result<()> {
+        run(&format!("{} {line}", self.entrance().join(" ")))
     }
 
     /// Loses all packets of one direction, until [`heal`](Self::heal).
     pub(crate) fn cut(&self, direction: Cut) -> anyhow::Result<()> {
         let (here, servers, client) = (self.here(), self.servers(), self.client());
         let lose = |to, device| {
-            [
-                "ip",
-                "neighbour",
-                "replace",
-                to,
-                "lladdr",
-                NOBODY,
-                "dev",
-                device,
-                "nud",
-                "permanent",
-            ]
+            format!("ip neighbour replace {to} lladdr {NOBODY} dev {device} nud permanent")
         };
         match direction {
-            Cut::ToServers => self.inside(&lose(&servers, "zk")),
-            Cut::ToClient => run(&lose(&client, &here)),
+            Cut::ToServers => self.inside(&lose(servers, "zk")),
+            Cut::ToClient => run(&lose(client, &here)),
         }
     }
 
@@ -106,31 +83,8 @@ impl ClientNetwork {
     pub(crate) fn heal(&self) -> anyhow::Result<()> {
         // Without an entry, the kernel asks for the address again.
         let (here, servers, client) = (self.here(), self.servers(), self.client());
-        let forget = |to, device| {
-            [
-                "ip",
-                "neighbour",
-                "flush",
-                "to",
-                to,
-                "dev",
-                device,
-                "nud",
-                "permanent",
-            ]
-        };
-        self.inside(&forget(&servers, "zk"))?;
-        run(&forget(&client, &here))
-    }
-}
-
-/// Sends a signal to a process.
-pub(crate) fn signal(process: u32, signal: &str) -> anyhow::Result<()> {
-    let status = Command::new("kill")
-        .args([signal, &process.to_string()])
-        .status()?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("kill {signal} {process}: {status}"),
+        let forget = |to, device| format!("ip neighbour flush to {to} dev {device} nud permanent");
+        self.inside(&forget(servers, "zk"))?;
+        run(&forget(client, &here))
     }
 }

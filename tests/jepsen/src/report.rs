@@ -4,7 +4,7 @@ use std::env;
 use std::time::Duration;
 
 use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table};
-use zookeeper_recipes_jepsen::{Attempt, Look, Looks, Outcome, Verdict, Way, first_newer};
+use zookeeper_recipes_jepsen::{Attempt, Looks, Verdict, Way};
 
 use crate::faults::Fault;
 
@@ -22,8 +22,6 @@ pub(crate) struct Run {
     pub(crate) in_order: bool,
     /// `None` if the clients' clocks cannot be compared.
     pub(crate) looks: Option<Looks>,
-    /// True if the clients' clocks were falsified on purpose.
-    pub(crate) clocks: bool,
     /// How many times the clients stated that are not of this machine's clock.
     pub(crate) foreign_times: usize,
     /// The lines of the clients that could not be understood.
@@ -76,9 +74,6 @@ pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Dur
     report.table("looks", &looks(runs));
     report.paragraph(LOOKS);
     for run in runs {
-        report.data(&format!("late-{}", file_name(&run.library)), &late(run));
-    }
-    for run in runs {
         report.heading(&run.library);
         report.table(&file_name(&run.library), &by_fault(run));
     }
@@ -86,8 +81,7 @@ pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Dur
     report.paragraph(
         "- The loss in the checked set depends on how often a pause falls between the look and the \
          write. The faults aim at that: a holder is paused after every other fault.\n\
-         - Clocks: they jump only with `--clocks`, by which libfaketime moves the wall clock of the clients. \
-         The monotonic clocks cannot jump here, and the clocks of the servers stay.\n\
+         - Clocks: none jumps.\n\
          - The cuts between the members lose the packets of both directions. Cuts of one direction \
          are between a client and the servers.\n\
          - All disks stand still together (`fsfreeze`). The kernel had no means to slow one disk.\n\
@@ -100,11 +94,10 @@ const LOOKS: &str = "\
     A late turn is one whose fenced write the store refused. \"Looks after a newer holder\" began \
     after another client had acquired the lock with a newer token. A client reads the clock right \
     before its look and right after its acquisition, so that a pause cannot make a right look wrong. \
-    All clocks are the machine's `CLOCK_MONOTONIC`; with `--clocks` the looks are not judged. A look \
+    All clocks are the machine's `CLOCK_MONOTONIC`. A look \
     is wrong if it began after a newer holder had acquired, and said that the lock was held. A run \
     with a wrong look of ours fails. Each lost element of the checked set is counted to the late \
-    write that removed it, or that wrote it. The files `jepsen-late-*.csv` have each late or withheld \
-    turn, with its times before (negative) and after the acquisition of the first newer holder.";
+    write that removed it, or that wrote it.";
 
 fn file_name(library: &str) -> String {
     let name = library.to_ascii_lowercase();
@@ -162,51 +155,6 @@ fn looks(runs: &[Run]) -> Table {
             }),
             ("by a wrong look", &|run| {
                 judged(&|looks| looks.lost_by_wrong_look, run)
-            }),
-        ],
-    )
-}
-
-/// Each turn that was late or withheld, with its times.
-fn late(run: &Run) -> Table {
-    let newer = first_newer(&run.history);
-    let after = |turn: &Attempt, at: Duration| {
-        let zero = newer.get(&turn.token)?.acquired.as_secs_f64();
-        // In milliseconds, to the microsecond.
-        Some(((at.as_secs_f64() - zero) * 1e6).round() / 1e3)
-    };
-    let look = |turn: &Attempt, of: fn(Look) -> Duration| {
-        Cell::from(turn.look.and_then(|look| after(turn, of(look))))
-    };
-    let is_shown = |turn: &&Attempt| {
-        turn.is_late() || turn.outcomes[Way::Checked as usize] == Outcome::Withheld
-    };
-    let lost_by = |turn: &Attempt| {
-        let looks = run.looks.as_ref()?;
-        Some(looks.lost_by.get(&turn.element).copied().unwrap_or(0))
-    };
-    Table::of(
-        run.history.iter().filter(is_shown),
-        &[
-            ("element", &|turn| turn.element.into()),
-            ("token", &|turn| turn.token.to_string().into()),
-            ("newer token", &|turn| {
-                let newer = newer.get(&turn.token).map(|it| it.token.to_string());
-                newer.map_or(Cell::Nothing, Cell::from)
-            }),
-            ("acquired [ms]", &|turn| after(turn, turn.acquired).into()),
-            ("look began [ms]", &|turn| look(turn, |look| look.began)),
-            ("look heard [ms]", &|turn| look(turn, |look| look.heard)),
-            ("write heard [ms]", &|turn| after(turn, turn.ended).into()),
-            ("look said held", &|turn| match turn.look {
-                Some(look) => look.held.to_string().into(),
-                None => Cell::Nothing,
-            }),
-            ("refused by token", &|turn| {
-                turn.is_late().to_string().into()
-            }),
-            ("elements lost by it", &|turn| {
-                lost_by(turn).map_or(Cell::Nothing, Cell::from)
             }),
         ],
     )
