@@ -1,7 +1,7 @@
 //! A recipe of your own: a bridge of one lane, for two directions. Any number may cross at a time,
 //! if all go the same way. First come, first served, so that neither side waits for ever.
 //!
-//! `cargo run --example custom_recipe`. `tests/custom_recipe.rs` tests that it keeps what every
+//! `cargo run --example custom_recipe`. `tests/custom_rules.rs` tests that it keeps what every
 //! recipe promises.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! An exclusive lock: a holder works, a waiter follows, and a holder that loses the lock stops.
+//! An exclusive lock: a holder, a try, a bounded wait, a waiter, and a holder that loses the lock.
 //!
 //! `cargo run --example exclusive_lock`
 
@@ -6,36 +6,37 @@ use std::future::pending;
 use std::time::Duration;
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::FencingToken;
-
-use zookeeper_recipes_lock::{Error, ExclusiveLock, Session};
-
-async fn make_report(session: &Session) -> Result<(), Error> {
-    let lock = ExclusiveLock::new(session, "/locks/report")?;
-
-    let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
-    let work = write_report(hold.fencing_token());
-    if let Err(reason) = hold.run_until_lost(work).await {
-        eprintln!("stopped: {reason}"); // before another process can hold
-    }
-    hold.release().await // or drop the hold: it is released in the background
-}
-
-async fn write_report(token: FencingToken) {
-    println!("the report is written under token {token}");
-}
+use zookeeper_recipes_lock::{Error, ExclusiveLock, LockOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
     // The two sessions act as two processes.
     let (ours, theirs) = (playground.connect().await?, playground.connect().await?);
-    make_report(&ours).await?;
-
-    // A waiter holds as soon as the holder before it releases.
-    let our_lock = ExclusiveLock::new(&ours, "/locks/report")?;
+    let options = LockOptions::new().data("node-7");
+    let our_lock = ExclusiveLock::with_options(&ours, "/locks/report", options)?;
     let their_lock = ExclusiveLock::new(&theirs, "/locks/report")?;
     let our_hold = our_lock.acquire().await?;
+    let our_token = our_hold.fencing_token();
+    println!("node-7 holds under token {our_token}");
+
+    // One read, and nothing is written.
+    assert!(their_lock.try_acquire().await?.is_none());
+    let holder = &their_lock.contenders().await?[0];
+    let name = String::from_utf8_lossy(&holder.data);
+    println!("try_acquire: no, it is held by {name}");
+
+    // The deadline bounds all of it, the server's round trips included.
+    match their_lock.acquire_timeout(Duration::from_millis(200)).await {
+        Err(Error::DeadlineElapsed { .. }) => println!("acquire_timeout: not within 200 ms"),
+        other => panic!("held by another, and yet: {other:?}"),
+    }
+    // The place in the queue is given up in the background.
+    while our_lock.contenders().await?.len() > 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    // A waiter holds as soon as the holder before it releases.
     let waiter = tokio::spawn({
         let their_lock = their_lock.clone();
         async move { their_lock.acquire_timeout(Duration::from_secs(30)).await }
@@ -43,8 +44,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while our_lock.contenders().await?.len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    println!("token {} holds, and one waits", our_hold.fencing_token());
-    let our_token = our_hold.fencing_token();
     our_hold.release().await?;
     let their_hold = waiter.await??;
     assert!(their_hold.fencing_token() > our_token, "tokens grow");
@@ -57,8 +56,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the work was stopped: {reason}");
     let released = their_hold.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-
-    make_report(&ours).await?;
     assert!(our_lock.contenders().await?.is_empty(), "nobody is left");
     ours.close().await;
     Ok(playground.close().await?)

@@ -115,7 +115,8 @@ async fn new_holder() -> Result<(), Box<dyn Error>> {
     client()?.run(TABLES, &[])?;
     let mut old = playground.start("old holder")?;
     old.say(postgres.directory().display()).await?;
-    println!("{}, and is stopped", old.hear().await?);
+    let said = old.hear().await?;
+    println!("{said}, and is stopped");
     old.stop()?;
 
     let session = playground.connect().await?;
@@ -123,13 +124,26 @@ async fn new_holder() -> Result<(), Box<dyn Error>> {
     let hold = lock.acquire_timeout(PATIENCE).await?;
     let token = hold.fencing_token();
     println!("its session has expired: the new holder has token {token}");
+    let old_token: i64 = said.rsplit(' ').next().ok_or("no token")?.parse()?;
+    let late = Reports {
+        client: client()?,
+        token: FencingToken::from(old_token),
+    };
     let client = client()?;
     let reports = Reports { client, token };
+    let read = reports.texts()?;
+    late.write("late")?;
+    println!("without a claim: a write with the old token is accepted");
+    assert_ne!(
+        reports.texts()?,
+        read,
+        "the new holder has read what is gone"
+    );
     reports.claim()?;
     let read = reports.texts()?;
     assert_eq!(
-        read, "old\nempty",
-        "the old holder's write before the claim is seen"
+        read, "late\nempty",
+        "the write before the claim is seen after it"
     );
 
     println!("the old holder continues, and writes");
@@ -204,8 +218,8 @@ async fn old_holder(mut part: Part) -> anyhow::Result<()> {
     part.hear().await?;
 
     let late = [
-        ("its write", reports.write("late")),
-        ("its transaction", reports.write_all("late", || Ok(()))),
+        ("its write", reports.write("later")),
+        ("its transaction", reports.write_all("later", || Ok(()))),
         ("its claim", reports.claim()),
     ];
     for (what, outcome) in late {

@@ -29,11 +29,10 @@ use std::error::Error;
 use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use zookeeper_recipes::common::describe_metrics;
 use zookeeper_recipes::{ExclusiveLock, LockOptions, Session};
-use zookeeper_recipes_examples::Playground;
+use zookeeper_recipes_examples::{Playground, ask};
 
 /// The bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -57,17 +56,6 @@ async fn work(session: &Session) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads the page, as Prometheus does.
-async fn scrape(listener: &std::net::SocketAddr) -> Result<String, Box<dyn Error>> {
-    let mut connection = TcpStream::connect(listener).await?;
-    let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    connection.write_all(request).await?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
-    let (_, page) = answer.split_once("\r\n\r\n").ok_or("no HTTP answer")?;
-    Ok(page.to_owned())
-}
-
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let metrics = install_recorder()?;
@@ -79,7 +67,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let playground = Playground::open().await?;
     let session = playground.connect().await?;
     work(&session).await?;
-    println!("{}", scrape(&address).await?);
+    // Prometheus reads the page like this.
+    let scraped = ask(&address.to_string(), "GET", "/metrics", "").await?;
+    println!("{}", scraped.ok_or("no page")?);
     session.close().await;
     serve.abort();
     Ok(playground.close().await?)

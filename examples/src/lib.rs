@@ -16,7 +16,7 @@ mod process;
 #[cfg(doctest)]
 mod readmes;
 
-pub use self::process::{Part, Process};
+pub use self::process::{Part, Process, ask};
 
 /// The tick of a server that is started here.
 const TICK: Duration = Duration::from_millis(500);

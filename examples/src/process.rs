@@ -1,4 +1,4 @@
-//! Processes that an example stops and kills.
+//! Processes that an example stops and kills, and their pages.
 
 use std::fmt;
 use std::process::Stdio;
@@ -7,8 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{
-    AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Stdin, Stdout, stdin, stdout,
+    AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Stdin, Stdout,
+    stdin, stdout,
 };
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Error, InvalidInput, Session};
@@ -197,4 +199,26 @@ pub(crate) async fn connect(
 async fn say(mut writer: impl AsyncWrite + Unpin, line: impl fmt::Display) -> anyhow::Result<()> {
     writer.write_all(format!("{line}\n").as_bytes()).await?;
     Ok(writer.flush().await?)
+}
+
+/// Sends a request by HTTP, and returns the text of the answer. `None` if its status is not 200.
+///
+/// # Errors
+///
+/// When nobody answers, or not by HTTP.
+pub async fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    text: &str,
+) -> anyhow::Result<Option<String>> {
+    let mut connection = TcpStream::connect(address).await?;
+    let length = text.len();
+    let headers = format!("host: localhost\r\nconnection: close\r\ncontent-length: {length}");
+    let request = format!("{method} {path} HTTP/1.1\r\n{headers}\r\n\r\n{text}");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await?;
+    let (head, page) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
+    Ok(head.starts_with("HTTP/1.1 200").then(|| page.to_owned()))
 }

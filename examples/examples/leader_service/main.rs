@@ -10,9 +10,8 @@ mod service;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use zookeeper_recipes_examples::{Part, Playground, Process};
+use tokio::net::TcpListener;
+use zookeeper_recipes_examples::{Part, Playground, Process, ask};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,27 +45,7 @@ impl Instance {
 
     /// A page of the service. `None` if its status is not 200.
     async fn page(&self, path: &str) -> Result<Option<String>, Box<dyn Error>> {
-        self.ask("GET", path, "").await
-    }
-
-    /// Sends a request, and returns the text of the answer. `None` if its status is not 200.
-    async fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        text: &str,
-    ) -> Result<Option<String>, Box<dyn Error>> {
-        let mut connection = TcpStream::connect(&self.address).await?;
-        let length = text.len();
-        let headers = "host: localhost\r\nconnection: close";
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{text}"
-        );
-        connection.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await?;
-        let (head, page) = answer.split_once("\r\n\r\n").ok_or("no HTTP answer")?;
-        Ok(head.starts_with("HTTP/1.1 200").then(|| page.to_owned()))
+        Ok(ask(&self.address, "GET", path, "").await?)
     }
 }
 
@@ -114,7 +93,7 @@ async fn send_reports(
     for instance in instances {
         // The leader may not have proclaimed its address yet.
         let written = loop {
-            if let Some(written) = instance.ask("POST", "/reports", "sales").await? {
+            if let Some(written) = ask(&instance.address, "POST", "/reports", "sales").await? {
                 break written;
             }
             if Instant::now() > deadline {

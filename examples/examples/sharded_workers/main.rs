@@ -12,10 +12,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use zookeeper_recipes_assignment::{AssignmentOperator, Partition, Session, WorkerStatus};
-use zookeeper_recipes_examples::{Part, Playground, Process};
+use zookeeper_recipes_examples::{Part, Playground, Process, ask};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -59,13 +58,8 @@ impl Instance {
 
     /// How many shards each instance owns, as this instance knows it.
     async fn counts(&self) -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
-        let mut connection = TcpStream::connect(&self.address).await?;
-        connection
-            .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            .await?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await?;
-        let (_, page) = answer.split_once("\r\n\r\n").ok_or("no HTTP answer")?;
+        let page = ask(&self.address, "GET", "/", "").await?;
+        let page = page.ok_or("no page")?;
         let mut counts = BTreeMap::new();
         for line in page.lines() {
             let owner = line.split(' ').nth(1).ok_or("no owner")?;

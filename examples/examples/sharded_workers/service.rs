@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use zookeeper_recipes_assignment::{
@@ -37,7 +39,8 @@ where
     let shards = Partitions::numbered(SHARDS);
     let assignment = Assignment::with_options(&session, PATH, shards, id, options)?;
     let routing = AssignmentOperator::new(&session, PATH)?.routing().await?;
-    let pages = tokio::spawn(serve(routing, listener));
+    let pages = Router::new().route("/", get(page).with_state(routing));
+    let pages = tokio::spawn(axum::serve(listener, pages).into_future());
     assignment.run(shutdown, work).await?;
     pages.abort();
     session.close().await;
@@ -55,33 +58,12 @@ pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Answers each request with the routing: a line for each shard with its owner.
-async fn serve(routing: watch::Receiver<Routing>, listener: TcpListener) -> anyhow::Result<()> {
-    loop {
-        let (connection, _) = listener.accept().await?;
-        tokio::spawn(answer(connection, routing.clone()));
-    }
-}
-
-async fn answer(
-    mut connection: TcpStream,
-    routing: watch::Receiver<Routing>,
-) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        if connection.read_buf(&mut request).await? == 0 {
-            return Ok(());
-        }
-    }
-    let page: String = {
-        let routing = routing.borrow();
-        let lines = routing.iter().map(|(shard, owner)| {
-            let (worker, address, token) = (&owner.worker, &owner.address, owner.fencing_token);
-            format!("{shard} {worker} {address} {token}\n")
-        });
-        lines.collect()
-    };
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close";
-    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{page}", page.len());
-    connection.write_all(answer.as_bytes()).await
+/// The routing: a line for each shard with its owner.
+async fn page(State(routing): State<watch::Receiver<Routing>>) -> String {
+    let routing = routing.borrow();
+    let lines = routing.iter().map(|(shard, owner)| {
+        let (worker, address, token) = (&owner.worker, &owner.address, owner.fencing_token);
+        format!("{shard} {worker} {address} {token}\n")
+    });
+    lines.collect()
 }
