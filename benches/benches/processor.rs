@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use zookeeper_recipes_benches::{
-    Overhead, SESSION_TIMEOUT, Testbed, Work, connection_turns, measures, socket_turns, turn,
+    Overhead, SESSION_TIMEOUT, Testbed, Work, connection_turns, socket_turns, turn,
 };
 use zookeeper_recipes_connection::{Config, Connection, Host, Tcp, UnsupportedRequests};
 use zookeeper_recipes_lock::ExclusiveLock;
@@ -16,10 +16,6 @@ const ROUNDS: usize = 40;
 const TIMES: u64 = 250;
 
 fn main() {
-    let (warm_up, rounds, times) = match measures() {
-        true => (20 * TIMES, ROUNDS, TIMES),
-        false => (1, 1, 1),
-    };
     let testbed = Testbed::start();
     let address = testbed.server().connect_string();
     let mut socket = Raw::connect(&address).without_checks();
@@ -45,10 +41,8 @@ fn main() {
             workers.block_on(task).expect("no panic");
         }),
     ];
-    let costs = Overhead::measure(&mut works, warm_up, rounds, times);
-    if measures() {
-        println!("\n{}", Overhead::table(&costs).to_markdown());
-    }
+    let costs = Overhead::measure(&mut works, 20 * TIMES, ROUNDS, TIMES);
+    println!("\n{}", Overhead::table(&costs).to_markdown());
 }
 
 /// A new directory.

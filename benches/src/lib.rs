@@ -4,8 +4,7 @@
 //! |---|---|
 //! | `cargo xtask bench herd`, `peers`, `sessions`, `assignment` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
-//! | `cargo bench -p zookeeper-recipes-benches` | runs `overhead` and `processor` |
-//! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
+//! | `cargo bench -p zookeeper-recipes-benches` | measures what a turn costs the process of the client |
 //!
 //! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
 //! request waits for a disk or a network, so that the cost of the client itself shows. Only
@@ -14,7 +13,6 @@
 //! of one run as ratios to each other.
 
 mod bare;
-pub mod measure;
 pub mod member;
 #[cfg(unix)]
 pub mod open_files;
@@ -36,9 +34,3 @@ pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
 pub use threads::Threads;
 pub use uncontended::comparisons;
-
-/// Whether this is a bench that measures, and not a test of one.
-pub fn measures() -> bool {
-    // cargo bench passes this argument to its programs, and cargo test does not.
-    std::env::args().any(|argument| argument == "--bench")
-}

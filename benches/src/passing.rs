@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use futures_util::future::try_join_all;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{
-    Contender, FencingToken, Hold, InvalidInput, Recipe, Refusal, Session,
-};
+use zookeeper_recipes_core::{Contender, FencingToken, Hold, InvalidInput, Recipe, Refusal};
 use zookeeper_recipes_testkit::history::History;
 use zookeeper_recipes_testkit::meter::Counts;
 
 use crate::member::Member;
-use crate::way::{Wakes, Way};
+use crate::way::{Subject, Wakes, Way};
 
 /// How long one step may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -31,9 +29,6 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Each of them lists the whole queue, and the server keeps the lists in memory until they are
 /// read.
 const ENTERING: usize = 100;
-
-/// Makes the recipe of one contender: in this session, under this name, as a writer or as a reader.
-pub type MakeRecipe<'m> = &'m dyn Fn(&Session, &str, bool) -> Result<Box<dyn Recipe>, InvalidInput>;
 
 /// The contenders of one lock: some hold it, and the others wait.
 #[derive(Debug)]
@@ -90,11 +85,12 @@ impl Passing {
     /// If a recipe cannot be made, or the server does not answer.
     pub async fn begin(
         way: &Way,
-        make: MakeRecipe<'_>,
+        (subject, path): (Subject, &str),
         members: &[Member],
         observing: &Member,
         writes: Vec<bool>,
     ) -> anyhow::Result<Passing> {
+        let make = |session, name: &str, writes| way.recipe(subject, session, path, name, writes);
         let recipe = |(who, &writes): (usize, &bool)| {
             let session = &members[who % members.len()].session;
             let recipe = make(session, &format!("{who:05}"), writes)?;

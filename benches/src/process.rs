@@ -59,30 +59,3 @@ fn used(heap: &str) -> Option<u64> {
     let sum = kibibytes?.iter().sum::<u64>();
     (sum > 0).then_some(sum * 1024)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn processor_time_grows_with_work() {
-        let before = processor_time(std::process::id()).expect("Linux reports it");
-        let began = Instant::now();
-        let worked = || processor_time(std::process::id()).is_some_and(|after| after > before);
-        while !worked() {
-            assert!(began.elapsed() < Duration::from_secs(60), "it has worked");
-        }
-    }
-
-    #[test]
-    fn heap_is_the_sum_of_its_generations() {
-        let heap = "1234:\n def new generation   total 9792K, used 100K [0x1, 0x2, 0x3)\n  \
-            eden space 8704K, 1% used [0x1, 0x2, 0x3)\n tenured generation   total 21888K, used \
-            2000K [0x1, 0x2, 0x3)\n Metaspace       used 900K, committed 1000K\n";
-        assert_eq!(used(heap), Some(2100 * 1024));
-        assert_eq!(used("1234:\nno such command"), None);
-    }
-}

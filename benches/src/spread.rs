@@ -28,17 +28,3 @@ impl Spread {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn median_is_in_the_middle() {
-        let median = |values: &[f64]| Spread::of(values.iter().copied()).map(|of| of.median);
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0]), Some(3.0));
-        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
-    }
-}

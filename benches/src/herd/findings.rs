@@ -1,9 +1,10 @@
 //! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
-use zookeeper_recipes_benches::measure::{Cost, Costs, Row, Times};
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Way};
+
+use crate::measure::{Cost, Costs, Row, Times};
 
 const ABOUT: &str = "\
 Contenders queue for one lock, each with a session and a connection of its own; more than 1,000 share \

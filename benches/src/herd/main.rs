@@ -3,17 +3,18 @@
 //! `cargo xtask bench herd` installs what it needs and runs it.
 
 mod findings;
+mod measure;
 
 use std::time::Duration;
 
 use clap::Parser;
 use zookeeper_recipes_benches::Testbed;
-use zookeeper_recipes_benches::measure::{Limits, Sweep};
 use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Way};
 
 use crate::findings::report;
+use crate::measure::{Limits, Sweep};
 
 /// How many sessions there are at most.
 const SESSIONS: usize = 1_000;

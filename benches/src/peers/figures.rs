@@ -37,24 +37,3 @@ impl Figures {
         Spread::of(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratios_are_taken_within_a_round() {
-        let mut figures = Figures::default();
-        for (ours, theirs) in [(2.0, 1.0), (30.0, 10.0), (400.0, 100.0)] {
-            figures.add(Row::Lock, Peer::Ours, ours);
-            figures.add(Row::Lock, Peer::Kazoo, theirs);
-        }
-        let expected = Spread {
-            least: 2.0,
-            median: 3.0,
-            most: 4.0,
-        };
-        assert_eq!(figures.ratio(Row::Lock, Peer::Kazoo), Some(expected));
-        assert_eq!(figures.ratio(Row::Lock, Peer::Curator), None);
-    }
-}

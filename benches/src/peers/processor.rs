@@ -54,36 +54,3 @@ impl AddAssign for Cost {
         self.each.extend(other.each);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentile_is_shown_if_a_turn_was_slower() {
-        let turns = |count: u32| Cost {
-            each: (1..=count).map(|number| number * 1000).collect(),
-            ..Cost::default()
-        };
-        assert_eq!(turns(0).percentile(0.5), None);
-        assert_eq!(turns(4).percentile(0.5), Some(2.0));
-        assert_eq!(turns(99).percentile(0.99), None);
-        assert_eq!(turns(200).percentile(0.99), Some(198.0));
-    }
-
-    #[test]
-    fn costs_of_rounds_add_up() {
-        let mut costs = Cost::default();
-        assert_eq!(costs.of_a_turn(costs.client), None);
-        for (turns, client, server) in [(10, 1, 5), (30, 3, 3)] {
-            costs += Cost {
-                turns,
-                client: Duration::from_millis(client),
-                server: Duration::from_millis(server),
-                ..Cost::default()
-            };
-        }
-        assert_eq!(costs.of_a_turn(costs.client), Some(100.0));
-        assert_eq!(costs.of_a_turn(costs.server), Some(200.0));
-    }
-}

@@ -117,15 +117,3 @@ impl Row {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratio_above_one_is_the_better_one() {
-        assert_eq!(Row::Lock.ratio(2000.0, 1000.0), 2.0);
-        assert_eq!(Row::Readers.ratio(1.0, 2.0), 2.0);
-        assert_eq!(Row::Memory.ratio(1000.0, 500.0), 0.5);
-    }
-}

@@ -63,9 +63,6 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     );
     report.plot("ratios", &summary.ratios())?;
 
-    report.heading("Where ours loses");
-    report.paragraph(&summary.losses());
-
     report.heading("What is to be reached");
     report.table("targets", &summary.targets());
 
@@ -172,38 +169,6 @@ impl<'p> Summary<'p> {
             rows: rows.iter().map(|row| row.title()).collect(),
             series: series.collect(),
             ..Plot::default()
-        }
-    }
-
-    fn losses(&self) -> String {
-        let mut lines = String::new();
-        for &row in &self.plan.rows {
-            for peer in Peer::others() {
-                let ratio = self.figures.ratio(row, peer);
-                let Some(ratio) = ratio.filter(|ratio| ratio.median < 1.0) else {
-                    continue;
-                };
-                let median = |peer| {
-                    let median = self.figures.median(row, peer);
-                    median.map_or_else(String::new, shown)
-                };
-                let _ = writeln!(
-                    lines,
-                    "- **{}**: {} times {} ({} to {} in the rounds), {} against {} {}",
-                    row.title(),
-                    shown(ratio.median),
-                    peer.name(),
-                    shown(ratio.least),
-                    shown(ratio.most),
-                    median(Peer::Ours),
-                    median(peer),
-                    row.unit(),
-                );
-            }
-        }
-        match lines.is_empty() {
-            true => "In none of the rows measured.".to_owned(),
-            false => lines,
         }
     }
 

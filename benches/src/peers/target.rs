@@ -67,28 +67,3 @@ impl Target {
         Some((measured, measured.median >= self.ratio))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn target_is_reached_by_the_median() {
-        let target = Target {
-            row: Row::Lock,
-            peer: Peer::Curator,
-            ratio: 1.1,
-        };
-        let judged = |ratios: &[f64]| {
-            let mut figures = Figures::default();
-            for ratio in ratios {
-                figures.add(Row::Lock, Peer::Ours, *ratio);
-                figures.add(Row::Lock, Peer::Curator, 1.0);
-            }
-            target.judge(&figures).map(|(_, reached)| reached)
-        };
-        assert_eq!(judged(&[]), None);
-        assert_eq!(judged(&[1.0, 1.1, 1.2]), Some(true));
-        assert_eq!(judged(&[1.0, 1.09, 1.2]), Some(false));
-    }
-}

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::process::Command;
 use std::thread::available_parallelism;
 
 use zookeeper_recipes_testkit::{Error, FourLetterWord, Server};
@@ -115,66 +114,22 @@ fn value<'a>(lines: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn processor() -> String {
-    let of_linux = fs::read_to_string("/proc/cpuinfo").ok().and_then(|lines| {
-        let models = lines.lines().filter_map(|line| line.split_once(':'));
-        let mut models = models.filter(|(key, _)| key.trim() == "model name");
-        Some(models.next()?.1.trim().to_owned())
-    });
-    let of_macos = || {
-        let mut sysctl = Command::new("sysctl");
-        let output = sysctl.args(["-n", "machdep.cpu.brand_string"]).output();
-        let output = output.ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    of_linux
-        .or_else(of_macos)
-        .unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
-}
-
-#[cfg(unix)]
-fn kernel() -> String {
-    let kernel = rustix::system::uname();
-    let name = kernel.sysname().to_string_lossy();
-    let release = kernel.release().to_string_lossy();
-    format!("{name} {release}")
-}
-
-#[cfg(not(unix))]
-fn kernel() -> String {
-    std::env::consts::OS.to_owned()
+    let lines = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut pairs = lines.lines().filter_map(|line| line.split_once(':'));
+    let model = pairs.find(|(key, _)| key.trim() == "model name");
+    model.map_or_else(
+        || format!("{} processor", std::env::consts::ARCH),
+        |(_, model)| model.trim().to_owned(),
+    )
 }
 
 fn system() -> String {
-    let kernel = kernel();
-    let distribution = fs::read_to_string("/etc/os-release")
-        .ok()
-        .and_then(|lines| {
-            let name = value(&lines, "PRETTY_NAME")?;
-            Some(name.trim_matches('"').to_owned())
-        });
-    match distribution {
-        Some(distribution) => format!("{distribution}, {kernel}"),
+    let kernel = rustix::system::uname();
+    let name = kernel.sysname().to_string_lossy();
+    let kernel = format!("{name} {}", kernel.release().to_string_lossy());
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    match value(&release, "PRETTY_NAME") {
+        Some(distribution) => format!("{}, {kernel}", distribution.trim_matches('"')),
         None => kernel,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use zookeeper_recipes_testkit::ServerOptions;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn machine_says_what_it_runs_and_not_where() -> Result<(), Error> {
-        let server = Server::start(ServerOptions::new()).await?;
-        let machine = Machine::with(&server).await?;
-        let starts_with_a_digit = |text: &str| text.starts_with(|first: char| first.is_numeric());
-        assert!(starts_with_a_digit(&machine.zookeeper), "{machine:?}");
-        assert!(starts_with_a_digit(&machine.java), "{machine:?}");
-        assert!(!machine.processor.is_empty() && machine.cores > 0);
-        assert!(!machine.slug().contains(|character: char| {
-            !character.is_ascii_alphanumeric() && character != '-'
-        }));
-        Ok(())
     }
 }

@@ -5,10 +5,11 @@ use std::ops::Range;
 use anyhow::Context;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::RGBAColor;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::table::shown;
 
 const WIDTH: u32 = 960;
 
@@ -33,25 +34,6 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
 ];
 
-/// The marks of points: their corners, in halves of the size of a mark.
-const MARKS: [&[(i32, i32)]; 5] = [
-    // This is as round as a small mark can be.
-    &[
-        (-1, -2),
-        (1, -2),
-        (2, -1),
-        (2, 1),
-        (1, 2),
-        (-1, 2),
-        (-2, 1),
-        (-2, -1),
-    ],
-    &[(0, -2), (2, 2), (-2, 2)],
-    &[(-2, -2), (2, -2), (2, 2), (-2, 2)],
-    &[(0, -3), (3, 0), (0, 3), (-3, 0)],
-    &[(0, 2), (-2, -2), (2, -2)],
-];
-
 /// A picture of curves on logarithmic axes, of figures in rows, or of bands over time.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
@@ -67,7 +49,7 @@ pub struct Plot {
     /// True if the series are bands that lie on each other, the first one lowest. They have the same
     /// moments, each height lasts until the next moment, and the axes are linear.
     pub stacked: bool,
-    /// The series. Series of the same place have the same colour and mark in all pictures.
+    /// The series. Series of the same place have the same colour in all pictures.
     pub series: Vec<Series>,
 }
 
@@ -147,10 +129,10 @@ impl Plot {
             .map_err(failed)?;
         chart
             .configure_mesh()
-            .x_label_formatter(&|place| label(self.figure(*place)))
+            .x_label_formatter(&|place| shown(self.figure(*place)))
             .y_label_formatter(&|place| {
                 let row = self.rows.get(-place.round() as usize);
-                row.map_or_else(|| label(self.figure(*place)), String::clone)
+                row.map_or_else(|| shown(self.figure(*place)), String::clone)
             })
             .x_desc(&self.right)
             .y_desc(&self.up)
@@ -341,25 +323,6 @@ fn axis_in_decades(powers: impl Iterator<Item = f64>) -> Axis {
     }
 }
 
-/// A number on an axis.
-fn label(number: f64) -> String {
-    match number {
-        _ if number >= 999_999.5 => format!("{}M", rounded(number / 1e6)),
-        _ if number >= 9_999.5 => format!("{}k", rounded(number / 1e3)),
-        _ => rounded(number),
-    }
-}
-
-fn rounded(number: f64) -> String {
-    match number {
-        _ if number >= 1.0 => format!("{number:.0}"),
-        _ => {
-            let text = format!("{number:.6}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
-    }
-}
-
 /// After the last colour come paler ones.
 fn colour(place: usize) -> RGBAColor {
     let pale = place / COLOURS.len() % 2 == 1;
@@ -368,173 +331,12 @@ fn colour(place: usize) -> RGBAColor {
 
 /// Draws a line through points in pixels.
 fn draw_line(area: &Area<'_>, place: usize, points: Vec<(i32, i32)>) -> Result<(), String> {
-    let stroke = colour(place).stroke_width(3);
-    // Each second curve has gaps, which show the curve beneath it.
-    let drawn = match place > 0 && place % 2 == 0 {
-        true => area.draw(&DashedPathElement::new(points, 14, 10, stroke)),
-        false => area.draw(&PathElement::new(points, stroke)),
-    };
-    drawn.map_err(failed)
+    let line = PathElement::new(points, colour(place).stroke_width(3));
+    area.draw(&line).map_err(failed)
 }
 
 /// Draws the mark of a point, of this many pixels to each side.
-fn draw_marker(
-    area: &Area<'_>,
-    place: usize,
-    size: i32,
-    (across, down): (i32, i32),
-) -> Result<(), String> {
-    let corners = MARKS[place % MARKS.len()].iter();
-    let mut outline: Vec<(i32, i32)> = corners
-        .map(|(right, below)| (across + right * size / 2, down + below * size / 2))
-        .collect();
-    area.draw(&Polygon::new(outline.clone(), colour(place).filled()))
-        .map_err(failed)?;
-    outline.extend(outline.first().copied());
-    area.draw(&PathElement::new(outline, WHITE.stroke_width(1)))
-        .map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plot() -> Plot {
-        let series = |name: &str, points: &[(f64, f64)]| Series {
-            name: name.to_owned(),
-            points: points.to_vec(),
-        };
-        Plot {
-            title: "Notifications per release".to_owned(),
-            right: "contenders".to_owned(),
-            up: "notifications per release".to_owned(),
-            series: vec![
-                series("parent", &[(2.0, 2.0), (10.0, 10.0), (1000.0, 1000.0)]),
-                series("poll", &[(2.0, 0.0), (10.0, 0.0)]),
-                series("not measured", &[]),
-                series("predecessor", &[(2.0, 1.0), (10.0, 1.0), (1000.0, 1.0)]),
-            ],
-            ..Plot::default()
-        }
-    }
-
-    #[test]
-    fn picture_names_its_axes_their_values_and_its_curves() -> anyhow::Result<()> {
-        let svg = plot().to_svg()?;
-        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
-        assert!(!svg.contains("not measured"), "{svg}");
-        for text in [
-            "Notifications per release",
-            "contenders",
-            "notifications per release",
-            "parent",
-            "poll (none)",
-            "predecessor",
-            "2",
-            "10",
-            "1000",
-        ] {
-            assert!(texts.contains(&text), "{text:?} in {svg}");
-        }
-        let lines = |place| {
-            let RGBColor(red, green, blue) = COLOURS[place];
-            let stroke = format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"");
-            svg.matches(&stroke).count()
-        };
-        assert_eq!(
-            [0, 1, 2, 3].map(lines),
-            [2, 1, 0, 2],
-            "a curve and its sample: {svg}"
-        );
-        Ok(())
-    }
-
-    #[test]
-    fn picture_of_rows_names_them_and_has_a_mark_for_each_figure() -> anyhow::Result<()> {
-        let rows = ["lock", "failed try"].map(str::to_owned).to_vec();
-        let plot = Plot { rows, ..plot() };
-        let with = |points: &[(f64, f64)]| {
-            let points = points.to_vec();
-            let name = "Curator".to_owned();
-            let series = vec![Series { name, points }];
-            Plot {
-                series,
-                ..plot.clone()
-            }
-            .to_svg()
-        };
-        let svg = with(&[(0.5, 0.0), (250.0, 1.0)])?;
-        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
-        for text in ["lock", "failed try", "Curator", "0.1", "1", "1000"] {
-            assert!(texts.contains(&text), "{text:?} in {svg}");
-        }
-        let marks = |svg: &str| svg.matches("<polygon").count();
-        assert_eq!(marks(&svg), marks(&with(&[(0.5, 0.0)])?) + 1);
-        Ok(())
-    }
-
-    #[test]
-    fn bands_lie_on_each_other_and_are_named() -> anyhow::Result<()> {
-        let band = |name: &str, heights: [f64; 2]| Series {
-            name: name.to_owned(),
-            points: vec![(0.0, heights[0]), (1.0, heights[1])],
-        };
-        let bands = Plot {
-            stacked: true,
-            series: vec![band("worker 0", [3.0, 0.0]), band("worker 1", [3.0, 6.0])],
-            ..plot()
-        };
-        assert_eq!(bands.tops(), [[3.0, 0.0], [6.0, 6.0]]);
-        let edge = [(0.0, 3.0), (1.0, 3.0), (1.0, 0.0), (1.0, 0.0)];
-        assert_eq!(bands.bands()[0][..4], edge);
-        let svg = bands.to_svg()?;
-        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
-        for text in ["worker 0", "worker 1", "0", "2", "6"] {
-            assert!(texts.contains(&text), "{text:?} in {svg}");
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn picture_without_a_point_can_be_drawn() -> anyhow::Result<()> {
-        for stacked in [false, true] {
-            let series = Vec::new();
-            let nothing = Plot {
-                series,
-                stacked,
-                ..plot()
-            };
-            assert!(nothing.to_svg()?.contains("</svg>"));
-        }
-        Ok(())
-    }
-
-    /// A library that has no turn in a round makes a ratio without an end. Its decades would take
-    /// all memory.
-    #[test]
-    fn picture_of_an_infinite_figure_can_be_drawn() -> anyhow::Result<()> {
-        for number in [f64::INFINITY, f64::NAN] {
-            let points = vec![(2.0, 1.0), (number, 1.0), (10.0, number)];
-            let name = "Curator".to_owned();
-            let series = vec![Series { name, points }];
-            let infinite = Plot { series, ..plot() };
-            assert!(infinite.to_svg()?.contains("</svg>"));
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn labels_are_the_numbers_on_the_axis() {
-        for (number, text) in [
-            (0.0, "0"),
-            (0.01, "0.01"),
-            (2.0, "2"),
-            (500.0, "500"),
-            (1000.0, "1000"),
-            (100_000.0, "100k"),
-            (1e7, "10M"),
-        ] {
-            assert_eq!(label(number), text);
-        }
-    }
+fn draw_marker(area: &Area<'_>, place: usize, size: i32, at: (i32, i32)) -> Result<(), String> {
+    let mark = Circle::new(at, size, colour(place).filled());
+    area.draw(&mark).map_err(failed)
 }

@@ -59,7 +59,7 @@ pub(crate) async fn measure(
     }
     let addresses: Vec<String> = proxies.iter().map(Proxy::connect_string).collect();
     let mut party = library.open(&addresses.join(","), plan).await?;
-    sleep(BEFORE).await;
+    sleep(BEFORE.min(10 * plan.time)).await;
     let held_before = party.held().await?;
     let bereft = proxies[follower].connections();
     proxies[follower].refuse_connections();

@@ -48,7 +48,7 @@ struct Arguments {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
 
-    /// Only to see that it works: 40 sessions with 2 locks each, one second.
+    /// Only to see that it works: 40 sessions with 2 locks each, 0.3 seconds.
     #[arg(long, conflicts_with_all = ["sessions", "locks", "seconds"])]
     quick: bool,
 
@@ -62,7 +62,7 @@ impl Arguments {
             true => Plan {
                 sessions: 40,
                 locks: 2,
-                time: Duration::from_secs(1),
+                time: Duration::from_millis(300),
             },
             false => Plan {
                 sessions: usize::from(self.sessions),

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hdrhistogram::Histogram;
-use zookeeper_recipes_core::Session;
 
-use crate::Testbed;
-use crate::member::Member;
-use crate::passing::Passing;
-use crate::progress::Progress;
-use crate::way::{POLL_INTERVAL, Subject, Wakes, Way};
-use crate::wire::{Reading, Traffic, Wire};
+use zookeeper_recipes_benches::Testbed;
+use zookeeper_recipes_benches::member::Member;
+use zookeeper_recipes_benches::passing::Passing;
+use zookeeper_recipes_benches::progress::Progress;
+use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Wakes, Way};
+use zookeeper_recipes_benches::wire::{Reading, Traffic, Wire};
 
 /// How long a server is kept busy, until its compiler has done most of its work.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -22,87 +21,80 @@ const LISTS: usize = 50;
 
 /// The measurements of one run.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// The numbers of contenders.
-    pub sizes: Vec<usize>,
+    pub(crate) sizes: Vec<usize>,
     /// The kinds of locks and the ways to wait.
-    pub pairs: Vec<(Subject, Way)>,
+    pub(crate) pairs: Vec<(Subject, Way)>,
     /// If there are more contenders than this, they share sessions, and only the exclusive lock is
     /// measured, by the ways that wake one waiter.
-    pub most_sessions: usize,
+    pub(crate) most_sessions: usize,
     /// Whether the server is kept busy before anything is measured.
-    pub warms_up: bool,
+    pub(crate) warms_up: bool,
     /// How many times each pair is timed.
-    pub timing: Limits,
+    pub(crate) timing: Limits,
     /// How many times the costs of each pair are counted.
-    pub counting: Limits,
+    pub(crate) counting: Limits,
 }
 
 /// What was measured for one kind of lock, one way to wait and one number of contenders.
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// The kind of the lock.
-    pub subject: Subject,
+    pub(crate) subject: Subject,
     /// How the contenders wait.
-    pub way: Way,
+    pub(crate) way: Way,
     /// The number of contenders.
-    pub contenders: usize,
+    pub(crate) contenders: usize,
     /// The times, taken without a proxy.
-    pub times: Times,
+    pub(crate) times: Times,
     /// The costs, counted by a proxy in a run of their own.
-    pub costs: Costs,
+    pub(crate) costs: Costs,
 }
 
-/// A lock, and the contenders that it passes among.
-#[derive(Clone, Copy, Debug)]
-struct Setting<'a> {
-    way: Way,
-    subject: Subject,
-    contenders: usize,
-    /// The sessions. The contenders share them if there are more contenders than sessions.
-    members: &'a [Member],
-}
+/// A kind of lock, a way to wait for it, and the number of contenders.
+type Setting = (Subject, Way, usize);
 
 /// Measured times, in nanoseconds.
 #[derive(Clone, Debug)]
-pub struct Times {
+pub(crate) struct Times {
     /// From a call of release until the next contender holds.
-    pub handoffs: Histogram<u64>,
+    pub(crate) handoffs: Histogram<u64>,
     /// From a call of acquire until the contender waits behind all others.
-    pub joins: Histogram<u64>,
+    pub(crate) joins: Histogram<u64>,
     /// A list of the queue alone.
-    pub lists: Histogram<u64>,
+    pub(crate) lists: Histogram<u64>,
 }
 
 /// The costs of releases, and of coming back into the queue after each of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Costs {
+pub(crate) struct Costs {
     /// The number of releases, which is also the number of joins.
-    pub releases: u64,
+    pub(crate) releases: u64,
     /// The cost of all releases.
-    pub of_releases: Cost,
+    pub(crate) of_releases: Cost,
     /// The cost of coming back.
-    pub of_joins: Cost,
+    pub(crate) of_joins: Cost,
 }
 
 /// The cost of some steps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// The traffic on the wire.
-    pub traffic: Traffic,
+    pub(crate) traffic: Traffic,
     /// The notifications of something that another session did.
-    pub notified: u64,
+    pub(crate) notified: u64,
 }
 
 /// How many times something is measured for one figure.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The least number of times.
-    pub least: usize,
+    pub(crate) least: usize,
     /// The greatest number of times.
-    pub most: usize,
+    pub(crate) most: usize,
     /// After this time, nothing is measured beyond the least number.
-    pub time: Duration,
+    pub(crate) time: Duration,
 }
 
 impl Limits {
@@ -113,11 +105,7 @@ impl Limits {
 
 impl Sweep {
     /// Measures each pair with each number of contenders.
-    ///
-    /// # Errors
-    ///
-    /// If a session cannot be opened, or a step of [`Passing`] fails.
-    pub async fn run(&self, testbed: &Testbed) -> anyhow::Result<Vec<Row>> {
+    pub(crate) async fn run(&self, testbed: &Testbed) -> anyhow::Result<Vec<Row>> {
         let direct = testbed.server().connect_string();
         let wire = Wire::to(testbed.server()).await?;
         let steps = self.sizes.iter().map(|size| self.pairs_of(*size).count());
@@ -142,8 +130,11 @@ impl Sweep {
                 progress.step(format!(
                     "{subject}, {way:?}, {contenders} contenders, timed"
                 ));
-                let setting = Setting::new(way, subject, contenders, &members);
-                times.push(field.time(setting, self.timing).await?);
+                times.push(
+                    field
+                        .time((subject, way, contenders), &members, self.timing)
+                        .await?,
+                );
             }
             Member::close(members).await;
 
@@ -152,8 +143,7 @@ impl Sweep {
                 progress.step(format!(
                     "{subject}, {way:?}, {contenders} contenders, counted"
                 ));
-                let setting = Setting::new(way, subject, contenders, &members);
-                let costs = field.count(setting, &wire, self.counting);
+                let costs = field.count((subject, way, contenders), &members, &wire, self.counting);
                 rows.push(Row {
                     subject,
                     way,
@@ -178,17 +168,6 @@ impl Sweep {
     }
 }
 
-impl Setting<'_> {
-    fn new(way: Way, subject: Subject, contenders: usize, members: &[Member]) -> Setting<'_> {
-        Setting {
-            way,
-            subject,
-            contenders,
-            members,
-        }
-    }
-}
-
 /// The server, and the sessions on it, that the measurements use.
 struct Field<'a> {
     testbed: &'a Testbed,
@@ -207,27 +186,33 @@ impl Field<'_> {
             time: WARM_UP / Way::ALL.len() as u32,
         };
         for way in Way::ALL {
-            let setting = Setting::new(way, Subject::Lock, members.len(), &members);
-            self.time(setting, limits).await?;
+            let setting = (Subject::Lock, way, members.len());
+            self.time(setting, &members, limits).await?;
         }
         Member::close(members).await;
         Ok(())
     }
 
     /// Times handoffs, joins and lists.
-    async fn time(&mut self, setting: Setting<'_>, limits: Limits) -> anyhow::Result<Times> {
-        let mut passing = self.begin(setting).await?;
+    async fn time(
+        &mut self,
+        setting: Setting,
+        members: &[Member],
+        limits: Limits,
+    ) -> anyhow::Result<Times> {
+        let way = setting.1;
+        let mut passing = self.begin(setting, members).await?;
         let mut times = Times::none()?;
         let (began, mut handoffs) = (Instant::now(), 0);
         while limits.allow(handoffs, began) {
-            let who = self.next_to_release(setting.way, &passing).await?;
+            let who = self.next_to_release(way, &passing).await?;
             let (called, entrants) = passing.release(who).await?;
             for entrant in entrants {
                 record(&mut times.handoffs, entrant.at - called)?;
                 handoffs += 1;
             }
             record(&mut times.joins, passing.join(who).await?)?;
-            if setting.way.wakes == Wakes::Everybody {
+            if way.wakes == Wakes::Everybody {
                 passing.settle().await?;
             }
         }
@@ -243,15 +228,17 @@ impl Field<'_> {
     /// Counts the cost of releases, with members that are connected through this wire.
     async fn count(
         &mut self,
-        setting: Setting<'_>,
+        setting: Setting,
+        members: &[Member],
         wire: &Wire,
         limits: Limits,
     ) -> anyhow::Result<Costs> {
-        let mut passing = self.begin(setting).await?;
+        let way = setting.1;
+        let mut passing = self.begin(setting, members).await?;
         let mut costs = Costs::default();
         let began = Instant::now();
         while limits.allow(costs.releases as usize, began) {
-            let who = self.next_to_release(setting.way, &passing).await?;
+            let who = self.next_to_release(way, &passing).await?;
             let before = Standing::of(wire, &passing);
             passing.release(who).await?;
             passing.settle().await?;
@@ -267,10 +254,13 @@ impl Field<'_> {
         Ok(costs)
     }
 
-    async fn begin(&mut self, setting: Setting<'_>) -> anyhow::Result<Passing> {
+    async fn begin(
+        &mut self,
+        (subject, way, number): Setting,
+        members: &[Member],
+    ) -> anyhow::Result<Passing> {
         let path = self.testbed.directory();
-        let number = setting.contenders;
-        let writes = match setting.subject {
+        let writes = match subject {
             Subject::Lock => vec![true; number],
             Subject::RwLock => {
                 // One in ten, and at least one.
@@ -280,15 +270,11 @@ impl Field<'_> {
                 writes
             }
         };
-        let make = |session: &Session, name: &str, writes| {
-            let Setting { way, subject, .. } = setting;
-            way.recipe(subject, session, &path, name, writes)
-        };
-        let (way, members) = (&setting.way, setting.members);
-        let mut passing = Passing::begin(way, &make, members, self.observing, writes).await?;
+        let (place, observing) = ((subject, &*path), self.observing);
+        let mut passing = Passing::begin(&way, place, members, observing, writes).await?;
         passing.enter(number).await?;
         // A holder that has not waited may release in another way than later ones: not measured.
-        let first = self.next_to_release(setting.way, &passing).await?;
+        let first = self.next_to_release(way, &passing).await?;
         passing.release(first).await?;
         passing.settle().await?;
         passing.join(first).await?;
