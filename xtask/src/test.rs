@@ -28,10 +28,9 @@ const AT_NIGHT: &str = "at_night::";
 /// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
-/// The packages whose tests need the programs that [`install::run_peers`] installs. They take
-/// longest.
-const NEED_MORE: [&str; 4] = [
-    "zookeeper-recipes-cli",
+/// The packages whose tests need the programs that [`install::run_peers`] installs. They and those of
+/// the command line take longest.
+const NEED_MORE: [&str; 3] = [
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     "zookeeper-recipes-benches",
@@ -59,8 +58,8 @@ pub(crate) struct Arguments {
 /// Installs the missing programs and runs the tests. Not every machine can run all suites. The
 /// report says which suites ran.
 ///
-/// Without arguments it runs all tests, several programs at a time, and each bench once without
-/// measuring. With arguments it is `cargo test`.
+/// Without arguments it runs all tests, several programs at a time. With arguments it is
+/// `cargo test`.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.cargo.is_empty() && arguments.tests.is_empty() {
         return run_all(build()?, arguments.all_servers);
@@ -71,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Builds all tests.
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
-    programs::build(&NEED_MORE)
+    programs::build(&[&NEED_MORE[..], &["zookeeper-recipes-cli"]].concat())
 }
 
 /// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.

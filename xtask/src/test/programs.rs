@@ -48,18 +48,14 @@ pub(crate) struct Program {
     takes_filters: bool,
 }
 
-/// Builds all tests, all examples, and the benches, each of which is a test that runs it once.
+/// Builds all tests and all examples.
 ///
 /// The programs come in the order in which they are to begin: first the programs of the `long`
 /// packages, which take longest.
 pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
-    let mut artifacts = Vec::new();
-    // Only a bench that is named is built as a test.
-    for targets in [[].as_slice(), &["--bench", "*"]] {
-        let mut command = cargo(&["test", "--workspace", "--locked", "--no-run"]);
-        command.args(["--message-format", "json-render-diagnostics"]);
-        artifacts.extend(built_by(command.args(targets))?);
-    }
+    let mut command = cargo(&["test", "--workspace", "--locked", "--no-run"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    let mut artifacts = built_by(&mut command)?;
     let is_long = |artifact: &Artifact| long.iter().any(|it| artifact.package_id.contains(it));
     artifacts.sort_by_key(|artifact| !is_long(artifact));
     let mut programs: Vec<Program> = artifacts.into_iter().filter_map(program).collect();
