@@ -482,6 +482,11 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
     let doctor = run(&server.connect_string(), &["doctor"]).await;
     let limit = "maxClientCnxns accepts 5 connections from one address";
     assert!(doctor.stdout.contains(limit), "{doctor:?}");
+    // The question itself is a connection.
+    eventually("nobody else is connected", async || {
+        server.monitor().await.is_ok_and(|it| it.connections <= 1)
+    })
+    .await;
     let mut others = Vec::new();
     for _ in 0..5 {
         let other = TcpStream::connect(("127.0.0.1", server.port())).await;
