@@ -23,13 +23,13 @@ async fn locks_of_all_libraries_take_turns_in_order(server: TestServer) {
         locks(Language::Curator),
         (Language::Kazoo, [("renamed", 6)].as_slice()),
     ];
-    share(&server, "locks of all libraries", &groups, 50).await;
+    share(&server, "locks of all libraries", &groups, 30).await;
 }
 
 async fn kazoo_told_of_our_names_and_ours_take_turns_in_order(server: TestServer) {
     let locks = |language| (language, [("lock", 10)].as_slice());
     let groups = [Language::Ours, Language::Kazoo].map(locks);
-    share(&server, "lock with kazoo", &groups, 50).await;
+    share(&server, "lock with kazoo", &groups, 30).await;
 }
 
 async fn leaders_over_both_connections_and_of_curator_take_turns_and_see_each_other(
@@ -37,7 +37,7 @@ async fn leaders_over_both_connections_and_of_curator_take_turns_and_see_each_ot
 ) {
     let latches = |language| (language, [("latch", 4)].as_slice());
     let groups = [Language::Ours, Language::Adapter, Language::Curator].map(latches);
-    share(&server, "leaders", &groups, 40).await;
+    share(&server, "leaders", &groups, 30).await;
 }
 
 /// Pairs that must never share a path hold together. The referee finds what no pair above may do.
