@@ -82,15 +82,15 @@ async fn main() -> anyhow::Result<()> {
     for (way, outcome) in WAYS.iter().zip(&outcomes) {
         let places = (1..).zip(&outcome.held);
         let out_of_turn = places.filter(|(place, who)| place != *who).count();
-        let promise = if way.has_queue() {
-            "kept"
-        } else {
-            "not promised"
-        };
-        println!(
-            "Order {promise}, {}: {out_of_turn} of {contenders} held out of turn.",
-            way.name
-        );
+        let name = way.name;
+        match way.has_queue() {
+            true => {
+                println!("Order kept, {name}: all {contenders} held in the order of the queue.")
+            }
+            false => println!(
+                "Order not promised, {name}: {out_of_turn} of {contenders} held out of turn."
+            ),
+        }
     }
     Ok(())
 }

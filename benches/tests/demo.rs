@@ -14,9 +14,9 @@ fn demo_shows_four_ways_and_that_the_default_wakes_one() {
         "| single node |",
         "| poll        |",
         "| parent      |",
-        "predecessor    3/3 contender 3 holds",
+        "predecessor    3/3 contender",
         "Never two at once: 12 holds",
-        "Order kept, predecessor: 0 of 3",
+        "Order kept, predecessor: all 3",
     ] {
         assert!(printed.contains(part), "{part:?} is not in\n{printed}");
     }
