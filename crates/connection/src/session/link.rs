@@ -10,7 +10,7 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::host::Obstacle;
 use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, Refusal, State, To};
-use crate::session::unsupported::may_be_unknown;
+use crate::session::unsupported::{is_replaced, may_be_unknown};
 
 /// What the machine does once a time has come. The connection is given up in the last four.
 #[derive(Clone, Copy)]
@@ -275,8 +275,11 @@ impl<R, W> Machine<R, W> {
             }
             Link::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
             Link::Up => {
-                let asked = self.requests.oldest_sent();
-                asked.map(|asked| (asked.opcode, asked.sent_at))
+                // A server reads on before it has answered the requests before.
+                let mut sent = self.requests.sent();
+                let suspect = sent.find(|asked| is_replaced(asked.opcode));
+                let suspect = suspect.or(self.requests.oldest_sent());
+                suspect.map(|asked| (asked.opcode, asked.sent_at))
             }
             _ => None,
         };

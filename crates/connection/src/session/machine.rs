@@ -436,7 +436,7 @@ impl<R, W> Machine<R, W> {
         let refusal = match self.link {
             Link::Ended(end) => Some(RequestError::Ended(end)),
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
-            _ if self.config.unsupported.contains(opcode, now) => {
+            _ if self.config.unsupported.refuses(opcode, now) => {
                 Some(RequestError::Unsupported(opcode))
             }
             _ => None,

@@ -84,6 +84,11 @@ impl<R> Requests<R> {
         self.asked.front().filter(|_| self.sent > 0)
     }
 
+    /// All requests that were sent and have no reply, the oldest first.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Asked<R>> {
+        self.asked.range(..self.sent)
+    }
+
     /// Appends the frames of all requests that are not sent. They count as sent from now on.
     pub(crate) fn send(&mut self, now: Duration, to: &mut Vec<u8>) {
         for asked in self.asked.iter_mut().skip(self.sent) {

@@ -11,6 +11,9 @@ use crate::sync::{Mutex, lock};
 /// The first pause. Each further break at the request doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MAX_DOUBLINGS: u32 = 10;
+/// How many breaks in a row show that a kind of request is not supported.
+const MOST_BREAKS: u32 = 8;
+const MOST_BREAKS_IF_REPLACED: u32 = 3;
 
 /// What is known of the servers of one ensemble: which kinds of requests they do not support.
 ///
@@ -18,10 +21,10 @@ const MAX_DOUBLINGS: u32 = 10;
 /// with a new session. So share this between the sessions of an ensemble, one after the other: a
 /// clone shares what is known.
 ///
-/// Connections break for other reasons, too. So a kind counts as unsupported after three such breaks
-/// in a row, or eight if nothing replaces the request. It is tried again after ten minutes, and
-/// then after pauses that double. Once a server has answered a request, its kind is supported for
-/// good.
+/// Connections break for other reasons, too. So a kind that something replaces counts as unsupported
+/// after three such breaks in a row. It is tried again after ten minutes, and then after pauses that
+/// double. A request that nothing replaces is refused once after eight breaks in a row, and the next
+/// one is sent. Once a server has answered a request, its kind is supported for good.
 #[derive(Clone, Debug, Default)]
 pub struct UnsupportedRequests(Arc<Mutex<BTreeMap<i32, Support>>>);
 
@@ -32,20 +35,30 @@ enum Support {
 }
 
 impl UnsupportedRequests {
-    /// True if a request of this kind must not be sent now.
-    pub(crate) fn contains(&self, opcode: OpCode, now: Duration) -> bool {
+    /// True if this request is not to be sent.
+    ///
+    /// If nothing replaces the request, its breaks are counted anew from here on.
+    pub(crate) fn refuses(&self, opcode: OpCode, now: Duration) -> bool {
         if !may_be_unknown(opcode) {
             return false;
         }
-        let Some(Support::Broke { times, last }) = lock(&self.0).get(&i32::from(opcode)).copied()
-        else {
+        let mut known = lock(&self.0);
+        let Some(Support::Broke { times, last }) = known.get(&i32::from(opcode)).copied() else {
             return false;
         };
-        let doublings = times.saturating_sub(breaks_of(opcode)).min(MAX_DOUBLINGS);
-        times >= breaks_of(opcode) && now < last + FIRST_PAUSE * 2_u32.pow(doublings)
+        if !is_replaced(opcode) {
+            let is_refused = times >= MOST_BREAKS;
+            if is_refused {
+                known.remove(&i32::from(opcode));
+            }
+            return is_refused;
+        }
+        let doublings = times.saturating_sub(MOST_BREAKS_IF_REPLACED);
+        let pause = FIRST_PAUSE * 2_u32.pow(doublings.min(MAX_DOUBLINGS));
+        times >= MOST_BREAKS_IF_REPLACED && now < last + pause
     }
 
-    /// The server closed the connection while such a request was the oldest without a reply.
+    /// The server closed the connection, perhaps because of such a request.
     pub(crate) fn closed(&self, opcode: OpCode, now: Duration) {
         let mut known = lock(&self.0);
         let support = known.entry(i32::from(opcode)).or_insert(Support::Broke {
@@ -66,13 +79,11 @@ impl UnsupportedRequests {
     }
 }
 
-/// How many breaks in a row show that a kind of request is not supported.
-fn breaks_of(opcode: OpCode) -> u32 {
-    match opcode {
-        // A persistent znode replaces a container, and a watch can stay until it fires.
-        OpCode::CreateContainer | OpCode::RemoveWatches => 3,
-        _ => 8,
-    }
+/// True if callers go on without such a request.
+///
+/// A persistent znode replaces a container, and a watch can stay until it fires.
+pub(crate) fn is_replaced(opcode: OpCode) -> bool {
+    matches!(opcode, OpCode::CreateContainer | OpCode::RemoveWatches)
 }
 
 /// True if some servers close the connection because they do not know the request.
