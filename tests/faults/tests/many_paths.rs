@@ -54,12 +54,14 @@ fn tasks() -> usize {
 }
 
 /// Acquires and releases at each of these paths once, by a recipe of its own each time, and by the
-/// lock of the path's name. An attempt before that is dropped after one to four polls.
-async fn use_paths(session: &Session, locks: &Locks, paths: std::ops::Range<u64>) {
+/// lock of the path's name. An attempt before that is dropped after one to four polls, and an attempt
+/// of another session that waits behind it after four to eleven.
+async fn use_paths(session: &Session, other: &Session, locks: &Locks, paths: std::ops::Range<u64>) {
     let next = Arc::new(AtomicU64::new(paths.start));
     let mut workers = JoinSet::new();
     for _ in 0..AT_A_TIME {
-        let (session, locks) = (session.clone(), locks.clone());
+        let (session, other) = (session.clone(), other.clone());
+        let locks = locks.clone();
         let (next, end) = (next.clone(), paths.end);
         workers.spawn(async move {
             loop {
@@ -75,6 +77,9 @@ async fn use_paths(session: &Session, locks: &Locks, paths: std::ops::Range<u64>
                     let polls = Some(1 + number as usize % 4);
                     drop(dropped_after(polls, recipe.acquire(), &mut 0).await);
                     let hold = recipe.acquire().await.expect("it is free");
+                    let rival = kind.rival_on(&other, &name);
+                    let polls = Some(4 + number as usize % 8);
+                    drop(dropped_after(polls, rival.acquire(), &mut 0).await);
                     let other = lock.acquire().await.expect("it is free");
                     hold.release().await.expect("it is released");
                     other.release().await.expect("it is released");
@@ -132,15 +137,16 @@ async fn session_keeps_no_memory_for_paths_that_it_has_used_and_attempts_that_we
         // The default is a limit on how many go in a minute.
         .system_property("znode.container.maxPerMinute", "100000000");
     let server = server_with(options).await;
+    let other = session(&server, SESSION).await;
     let session = session(&server, SESSION).await;
     let nodes = znodes(&server).await;
     let own_tasks = tasks();
     let locks = Locks::new(&session, "/names").expect("a good path");
 
-    use_paths(&session, &locks, 0..FIRST).await;
+    use_paths(&session, &other, &locks, 0..FIRST).await;
     let before = settled(own_tasks, 0).await;
     let began = Instant::now();
-    use_paths(&session, &locks, FIRST..FIRST + paths).await;
+    use_paths(&session, &other, &locks, FIRST..FIRST + paths).await;
     let took = began.elapsed();
     let after = settled(own_tasks, before + TOLERANCE).await;
     println!("{paths} paths in {took:?}: {before} bytes before, {after} bytes after");

@@ -1,5 +1,6 @@
 //! A server that answers with every error code it has.
 
+use std::slice;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -24,6 +25,10 @@ const CODES: &[i32] = &[
     0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -12, -13, -14, -100, -101, -102, -103, -108, -110,
     -111, -112, -113, -114, -115, -118, -119, -120, -121, -122, -123, -124, -125, -127, 77,
 ];
+
+const MARSHALLING_ERROR: i32 = -5;
+const NO_NODE: i32 = -101;
+const NODE_EXISTS: i32 = -110;
 
 const OPERATIONS: &[Operation] = &[
     Operation::Create,
@@ -154,6 +159,22 @@ async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else(se
             victim.live_through_refusals(&rival, &cases).await;
         })
         .await;
+    // One case after the other, so that a recipe that asks again at once has the time to do so.
+    let asked_again = [
+        (Operation::Create, MARSHALLING_ERROR),
+        (Operation::Create, NODE_EXISTS),
+        (Operation::GetData, MARSHALLING_ERROR),
+        (Operation::GetData, NO_NODE),
+    ];
+    let asked_again = asked_again.map(async |(operation, code)| {
+        for case in &cases {
+            let victim = Victim::new(&server, operation, code).await;
+            victim
+                .live_through_refusals(&rival, slice::from_ref(case))
+                .await;
+        }
+    });
+    join_all(asked_again).await;
 }
 
 /// Apache's server alone requires SASL.

@@ -45,10 +45,14 @@ fn path(subject: Subject) -> String {
 }
 
 /// The contender of this number, which its znode says.
-fn contender((recipe, weight): Subject, session: &Session, number: usize) -> Box<dyn Recipe> {
+fn contender(
+    (recipe, weight): Subject,
+    path: &str,
+    session: &Session,
+    number: usize,
+) -> Box<dyn Recipe> {
     let options = RecipeOptions::new().data(number.to_string());
-    let path = path((recipe, weight));
-    let made = recipe.make(session, &path, weight(number), options);
+    let made = recipe.make(session, path, weight(number), options);
     made.expect("a good path")
 }
 
@@ -69,7 +73,9 @@ impl Place {
         let mut server = Server::start(options).await.expect("a server starts");
         let before = session(&server, LONG).await;
         for subject in SUBJECTS {
-            let hold = contender(subject, &before, 0).acquire().await;
+            let hold = contender(subject, &path(subject), &before, 0)
+                .acquire()
+                .await;
             let released = hold.expect("nobody is there").release().await;
             released.expect("it is released");
         }
@@ -108,9 +114,8 @@ impl Place {
 
     /// Has all of them contend at once, and judges each grant. The call returns the numbers that the
     /// server gave.
-    async fn contend(&self, subject: Subject) -> Vec<i32> {
+    async fn contend(&self, subject: Subject, path: &str) -> Vec<i32> {
         let (recipe, weight) = subject;
-        let path = &path(subject);
         let judge = Arc::new(Judge::of_order(recipe));
         let turn = async |number: usize, hold: Hold| {
             let view = hold.view();
@@ -119,11 +124,11 @@ impl Place {
                 .await;
             hold.release().await.expect("it is released");
         };
-        let first = contender(subject, &self.sessions[0], 0);
+        let first = contender(subject, path, &self.sessions[0], 0);
         let hold = first.acquire().await.expect("it is free");
         let (all_here, go) = watch::channel(());
         let contenders = (1..=CONTENDERS).map(|number| {
-            let recipe = contender(subject, &self.sessions[number % SESSIONS], number);
+            let recipe = contender(subject, path, &self.sessions[number % SESSIONS], number);
             let (turn, mut go) = (&turn, go.clone());
             async move {
                 let hold = in_time("its turn", recipe.acquire()).await;
@@ -163,9 +168,15 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
     }
     let place = Place::new().await;
     for subject in SUBJECTS {
-        for below in [NEXT..i32::MAX, 0..0] {
+        let path = path(subject);
+        let fresh = format!("{path}-fresh");
+        for (path, below) in [
+            (&fresh, 0..CONTENDERS as i32 + 1),
+            (&path, NEXT..i32::MAX),
+            (&path, 0..0),
+        ] {
             let before = place.proxy.counters();
-            let sequences = place.contend(subject).await;
+            let sequences = place.contend(subject, path).await;
             let ordinary = below.len();
             assert!(sequences.iter().copied().take(ordinary).eq(below));
             assert!(
@@ -177,13 +188,12 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
             let sent = place.proxy.counters().since(&before);
             let [reads, lists] = [Operation::MultiRead, Operation::GetChildren]
                 .map(|operation| sent.of(operation).requests);
-            assert!(reads > 0 && reads <= lists, "{subject:?}: {sent:?}");
+            let is_fresh = *path == fresh;
+            assert_eq!(reads == 0, is_fresh, "{path}: {sent:?}");
+            let most = 3 * (CONTENDERS as u64 + 1);
+            assert!(reads <= lists && lists <= most, "{path}: {sent:?}");
         }
-        assert!(
-            children(&place.administrator, &path(subject))
-                .await
-                .is_empty()
-        );
+        assert!(children(&place.administrator, &path).await.is_empty());
     }
     assert_no_watch_left(&place.server).await;
 }

@@ -7,7 +7,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use zookeeper_recipes_connection::Break;
+use tokio_rustls::rustls::version::TLS13;
+use tokio_rustls::server::TlsStream;
+use zookeeper_recipes_connection::{Break, RequestError};
+use zookeeper_recipes_protocol::{
+    ConnectRequest, ConnectResponse, ReadRequest, Reply, ReplyBody, Request, RequestBody,
+};
 use zookeeper_recipes_suite::eventually;
 use zookeeper_recipes_suite::tls::{After, Authority, Issued, Tap, trusting};
 
@@ -76,6 +81,73 @@ async fn start(server: Server) -> (u16, Arc<AtomicUsize>) {
         }
     });
     (port, shaken)
+}
+
+/// The next frame of a client.
+async fn frame(stream: &mut TlsStream<TcpStream>) -> std::io::Result<Vec<u8>> {
+    let mut frame = vec![0; stream.read_u32().await? as usize];
+    stream.read_exact(&mut frame).await?;
+    Ok(frame)
+}
+
+/// Somebody puts a reply into an established connection as it is. The connection breaks with the cause,
+/// and the session continues over the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forged_in_a_session_breaks_its_connection_alone() {
+    const SESSION: i64 = 77;
+    let authority = Authority::new("root");
+    let shown = authority.issue(&["localhost"]).server_of(&[&TLS13], None);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let connection = session("localhost", port, trusting(&authority));
+    // The session that each connection asks for.
+    let grant = async || {
+        let (stream, _) = listener.accept().await?;
+        let mut stream = TlsAcceptor::from(shown.clone()).accept(stream).await?;
+        let request = frame(&mut stream).await?;
+        let request = ConnectRequest::decode(&request).expect("a handshake");
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout: request.timeout,
+            session_id: SESSION,
+            password: vec![1; 16],
+            read_only: Some(false),
+        };
+        let mut bytes = Vec::new();
+        response.encode_frame(&mut bytes);
+        stream.write_all(&bytes).await?;
+        stream.flush().await?;
+        std::io::Result::Ok((request.session_id, stream))
+    };
+    let served = async {
+        let (asked, mut stream) = grant().await?;
+        assert_eq!(asked, 0);
+        let forged = loop {
+            let request = Request::decode(&frame(&mut stream).await?).expect("a request");
+            let mut reply = Vec::new();
+            Reply::new(request.xid, 1, ReplyBody::Empty).encode_frame(&mut reply);
+            if matches!(request.body, RequestBody::Exists(_)) {
+                break reply;
+            }
+            stream.write_all(&reply).await?;
+            stream.flush().await?;
+        };
+        stream.get_mut().0.write_all(&forged).await?;
+        let (asked, _stream) = grant().await?;
+        assert_eq!(asked, SESSION);
+        std::io::Result::Ok(())
+    };
+    let read = RequestBody::Exists(ReadRequest {
+        path: "/a".to_owned(),
+        watch: false,
+    });
+    let (served, read) = tokio::join!(served, connection.request(read));
+    served.expect("a good client");
+    let Err(RequestError::Broken(broken)) = read else {
+        panic!("{read:?}");
+    };
+    let cause = "TLS: what came is not the server's";
+    assert!(broken.to_string().starts_with(cause), "{broken}");
 }
 
 /// A server under a name, and what the cause says.

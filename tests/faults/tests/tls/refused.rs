@@ -4,9 +4,31 @@ use std::time::Duration;
 
 use zookeeper_recipes_connection::{Host, Network, Tcp};
 use zookeeper_recipes_simulation::EmbeddedServer;
-use zookeeper_recipes_suite::tls::{After, Authority, Tap, trusting};
+use zookeeper_recipes_suite::tls::{After, Authority, Front, Issued, Tap, trusting};
 
 use crate::{options, refusal};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_without_a_good_certificate_gets_the_reason() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let shown = authority.issue(&["localhost"]).server(Some(&clients));
+    let front = Front::new(server.port(), shown).await;
+    let showing = |own: Issued| {
+        trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes())
+    };
+    let stranger = Authority::new("strangers").issue(&["service"]);
+    let unaccepted = "does not accept the client's certificate";
+    for (tls, problem) in [
+        (trusting(&authority), "requires a client certificate"),
+        (showing(clients.issue_expired(&["service"])), unaccepted),
+        (showing(stranger), unaccepted),
+    ] {
+        let text = refusal(&front.at("localhost"), options(tls)).await;
+        assert!(text.contains("TLS: ") && text.contains(problem), "{text}");
+    }
+    assert_eq!(server.administrator().sessions(), []);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
