@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::Locks;
 use zookeeper_recipes_suite::{
@@ -55,7 +55,7 @@ fn tasks() -> usize {
 
 /// Acquires and releases at each of these paths once, by a recipe of its own each time, and by the
 /// lock of the path's name. An attempt before that is dropped after one to four polls, and an attempt
-/// of another session that waits behind it after four to eleven.
+/// of another session that waits behind it after four to eleven milliseconds.
 async fn use_paths(session: &Session, other: &Session, locks: &Locks, paths: std::ops::Range<u64>) {
     let next = Arc::new(AtomicU64::new(paths.start));
     let mut workers = JoinSet::new();
@@ -78,8 +78,8 @@ async fn use_paths(session: &Session, other: &Session, locks: &Locks, paths: std
                     drop(dropped_after(polls, recipe.acquire(), &mut 0).await);
                     let hold = recipe.acquire().await.expect("it is free");
                     let rival = kind.rival_on(&other, &name);
-                    let polls = Some(4 + number as usize % 8);
-                    drop(dropped_after(polls, rival.acquire(), &mut 0).await);
+                    let patience = Duration::from_millis(4 + number % 8);
+                    drop(timeout(patience, rival.acquire()).await);
                     let other = lock.acquire().await.expect("it is free");
                     hold.release().await.expect("it is released");
                     other.release().await.expect("it is released");
