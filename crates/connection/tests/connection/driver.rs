@@ -1,7 +1,6 @@
 //! The driver: over streams in memory, of which the test has the other ends, and over TCP.
 
 use std::future::Future;
-use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
