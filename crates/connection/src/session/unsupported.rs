@@ -12,7 +12,7 @@ use crate::sync::{Mutex, lock};
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MAX_DOUBLINGS: u32 = 10;
 /// How many breaks in a row show that a kind of request is not supported.
-const MOST_BREAKS: u32 = 8;
+const MOST_BREAKS: u32 = 20;
 const MOST_BREAKS_IF_REPLACED: u32 = 3;
 
 /// What is known of the servers of one ensemble: which kinds of requests they do not support.
@@ -23,7 +23,7 @@ const MOST_BREAKS_IF_REPLACED: u32 = 3;
 ///
 /// Connections break for other reasons, too. So a kind that something replaces counts as unsupported
 /// after three such breaks in a row. It is tried again after ten minutes, and then after pauses that
-/// double. A request that nothing replaces is refused once after eight breaks in a row, and the next
+/// double. A request that nothing replaces is refused once after twenty breaks in a row, and the next
 /// one is sent. Once a server has answered a request, its kind is supported for good.
 #[derive(Clone, Debug, Default)]
 pub struct UnsupportedRequests(Arc<Mutex<BTreeMap<i32, Support>>>);

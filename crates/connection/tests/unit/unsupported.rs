@@ -29,10 +29,10 @@ fn request_that_something_replaces_is_tried_again_after_pauses_that_grow_until_i
 
 /// The connections may have broken for other reasons, and no caller goes on without it.
 #[test]
-fn request_that_nothing_replaces_is_refused_once_after_eight_breaks() {
+fn request_that_nothing_replaces_is_refused_once_after_twenty_breaks() {
     let unsupported = UnsupportedRequests::default();
     for _ in 0..3 {
-        for _ in 0..8 {
+        for _ in 0..20 {
             assert!(!unsupported.refuses(OpCode::Create2, SECOND));
             unsupported.closed(OpCode::Create2, SECOND);
         }

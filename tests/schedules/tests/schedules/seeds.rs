@@ -15,11 +15,17 @@ const ONCE_BROKEN: [u64; 14] = [
     14, 26, 38, 39, 60, 74, 83, 105, 235, 611, 1723, 20013, 50014, 50036,
 ];
 
+/// Further seeds with faults that heal: at 30981 and 71363 connections broke at the first creates, and
+/// a server was taken for one that does not know them; at 70050 the servers lost the directories of
+/// an assignment before its partitions were recorded.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [u64; 3] = [30981, 70050, 71363];
+
 /// Runs the seeds of a subject. `happened` has the figures that must not be zero.
 fn promises_are_kept(name: &str, happened: impl Fn(&Figures) -> Vec<u64>) {
     let subject = Subject::named(name).expect("a subject of that name");
     let mut figures = Figures::default();
-    let healing = (0..SEEDS).map(|seed| (seed, false));
+    let healing = (0..SEEDS).chain(ONCE_BROKEN_THOUGH_ALL_HEALS);
+    let healing = healing.map(|seed| (seed, false));
     let lasting = (0..NEVER_HEALING).chain(ONCE_BROKEN);
     for (seed, never_heals) in healing.chain(lasting.map(|seed| (seed, true))) {
         let report = subject.run(seed, 0, &Variant { never_heals });
