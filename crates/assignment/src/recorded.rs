@@ -13,6 +13,7 @@ use zookeeper_recipes_core::{
     Session,
 };
 
+use crate::layout::create_directory;
 use crate::partitions::Partitions;
 use crate::pieces::{Record, Unreadable, head, split_head};
 use crate::retry::repeat;
@@ -172,8 +173,14 @@ pub(crate) async fn record(
 ) -> Result<Partitions, Error> {
     let generation = session.ensemble().identity().prefix();
     let write = async |server: Arc<dyn ServerSession>| {
-        let found = read(&*server, path, false).await;
-        let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+        let found = match read(&*server, path, false).await {
+            // It is new, or the servers have lost it.
+            Err(error) if error.is(Refusal::NoNode) => {
+                create_directory(session, path, acl).await?;
+                return Ok(None);
+            }
+            found => found.map_err(|error| Error::at(path.as_str(), server.id(), error))?,
+        };
         match found.recorded {
             Recorded::Unreadable(at, problem)
                 if !replaces || matches!(problem, Unreadable::Version(_)) =>

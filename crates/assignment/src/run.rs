@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, try_join};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, Refusal, SessionEnd};
+use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionEnd};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::Membership;
 
@@ -257,19 +257,8 @@ impl Assignment {
     /// the recorded ones.
     pub(crate) async fn begin(&self) -> Result<Partitions, Error> {
         let (session, layout, acl) = (&self.session, &self.layout, &self.options.acl);
-        let mut backoff = Backoff::default();
-        loop {
-            layout.create(session, acl).await?;
-            let path = &layout.partitions;
-            match recorded::record(session, path, &self.partitions, acl, false).await {
-                // The servers have lost the directories meanwhile.
-                Err(Error::Refused {
-                    refusal: Refusal::NoNode,
-                    ..
-                }) => backoff.wait().await,
-                recorded => return recorded,
-            }
-        }
+        layout.create(session, acl).await?;
+        recorded::record(session, &layout.partitions, &self.partitions, acl, false).await
     }
 
     /// Joins the group, until another try would not help.

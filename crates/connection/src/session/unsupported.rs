@@ -12,8 +12,10 @@ use crate::sync::{Mutex, lock};
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MAX_DOUBLINGS: u32 = 10;
 /// How many breaks in a row show that a kind of request is not supported.
-const MOST_BREAKS: u32 = 20;
+const MOST_BREAKS: u32 = 8;
 const MOST_BREAKS_IF_REPLACED: u32 = 3;
+/// The least time between the first and the last of them, if nothing replaces the request.
+const LEAST_TIME: Duration = Duration::from_secs(30);
 
 /// What is known of the servers of one ensemble: which kinds of requests they do not support.
 ///
@@ -23,15 +25,20 @@ const MOST_BREAKS_IF_REPLACED: u32 = 3;
 ///
 /// Connections break for other reasons, too. So a kind that something replaces counts as unsupported
 /// after three such breaks in a row. It is tried again after ten minutes, and then after pauses that
-/// double. A request that nothing replaces is refused once after twenty breaks in a row, and the next
-/// one is sent. Once a server has answered a request, its kind is supported for good.
+/// double. A request that nothing replaces is refused once after eight breaks in a row over half a
+/// minute or more, and the next one is sent. Once a server has answered a request, its kind is
+/// supported for good.
 #[derive(Clone, Debug, Default)]
 pub struct UnsupportedRequests(Arc<Mutex<BTreeMap<i32, Support>>>);
 
 #[derive(Clone, Copy, Debug)]
 enum Support {
     Supported,
-    Broke { times: u32, last: Duration },
+    Broke {
+        times: u32,
+        first: Duration,
+        last: Duration,
+    },
 }
 
 impl UnsupportedRequests {
@@ -43,11 +50,12 @@ impl UnsupportedRequests {
             return false;
         }
         let mut known = lock(&self.0);
-        let Some(Support::Broke { times, last }) = known.get(&i32::from(opcode)).copied() else {
+        let broke = known.get(&i32::from(opcode)).copied();
+        let Some(Support::Broke { times, first, last }) = broke else {
             return false;
         };
         if !is_replaced(opcode) {
-            let is_refused = times >= MOST_BREAKS;
+            let is_refused = times >= MOST_BREAKS && last >= first + LEAST_TIME;
             if is_refused {
                 known.remove(&i32::from(opcode));
             }
@@ -63,9 +71,10 @@ impl UnsupportedRequests {
         let mut known = lock(&self.0);
         let support = known.entry(i32::from(opcode)).or_insert(Support::Broke {
             times: 0,
+            first: now,
             last: now,
         });
-        if let Support::Broke { times, last } = support {
+        if let Support::Broke { times, last, .. } = support {
             *times = times.saturating_add(1);
             *last = now;
         }

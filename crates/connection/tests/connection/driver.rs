@@ -448,6 +448,8 @@ async fn host_that_cannot_be_reached_is_tried_with_pauses() {
 #[cfg(feature = "tls")]
 #[tokio::test]
 async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
+    use std::io::{self, Read, Write};
+
     use zookeeper_recipes_connection::TlsOptions;
 
     let root = rcgen::generate_simple_self_signed(["zk".to_owned()]).expect("a certificate");

@@ -29,15 +29,21 @@ fn request_that_something_replaces_is_tried_again_after_pauses_that_grow_until_i
 
 /// The connections may have broken for other reasons, and no caller goes on without it.
 #[test]
-fn request_that_nothing_replaces_is_refused_once_after_twenty_breaks() {
+fn request_that_nothing_replaces_is_refused_once_after_eight_breaks_over_half_a_minute() {
     let unsupported = UnsupportedRequests::default();
-    for _ in 0..3 {
-        for _ in 0..20 {
-            assert!(!unsupported.refuses(OpCode::Create2, SECOND));
-            unsupported.closed(OpCode::Create2, SECOND);
+    let mut now = Duration::ZERO;
+    let mut refused_after = |pause: Duration| {
+        for breaks in 0.. {
+            if unsupported.refuses(OpCode::Create2, now) {
+                return breaks;
+            }
+            now += pause;
+            unsupported.closed(OpCode::Create2, now);
         }
-        assert!(unsupported.refuses(OpCode::Create2, SECOND));
-    }
+        unreachable!("the range has no end")
+    };
+    assert_eq!(refused_after(10 * SECOND), 8);
+    assert_eq!(refused_after(SECOND), 31);
 }
 
 /// Connections break for other reasons, too.
