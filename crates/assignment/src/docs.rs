@@ -2,3 +2,9 @@
 
 #[doc = include_str!("docs/balance.md")]
 pub mod balance {}
+
+#[doc = include_str!("docs/limits.md")]
+pub mod limits {}
+
+#[doc = include_str!("docs/moves.md")]
+pub mod moves {}

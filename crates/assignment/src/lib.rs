@@ -55,36 +55,8 @@
 //! The plan follows from the state, and not from events. A thousand events within 100 ms lead to one
 //! plan, and a leader that begins needs no history.
 //!
-//! # A move
-//!
-//! A partition moves from worker A to worker B in these steps:
-//!
-//! | step | who | what |
-//! |---|---|---|
-//! | 1 | the leader | writes `own P` to the plan of B, and `give P` to the plan of A |
-//! | 2 | B | runs [`warm`](AssignmentOptions::warm), and queues for the lock behind A |
-//! | 3 | A | sees B in the queue. [`Partition::draining`] resolves; the work ends, or is dropped after [`drain_at_most`](AssignmentOptions::drain_at_most) |
-//! | 4 | A | releases the lock. B holds it after one notification |
-//! | 5 | B | publishes itself as the owner. The leader sees that the move is done |
-//!
-//! A serves until step 3, so the gap in service is that of the work that drains and of the handoff.
-//! How many partitions are in these steps at once follows the servers, up to
-//! [`max_moves`](AssignmentOptions::max_moves).
-//!
-//! A move that has made no progress within [`move_within`](AssignmentOptions::move_within) does not
-//! hold up others:
-//!
-//! | what the leader finds in the queue of the lock | what it does |
-//! |---|---|
-//! | B is not there, and A owns the partition | gives the partition back to A, which has kept it |
-//! | B is not there, and nobody owns the partition | gives the partition to another worker |
-//! | B is there, behind A | leaves B waiting |
-//!
-//! The worker that does not act is set aside: B in the first two cases, A in the last. It gets no
-//! further partitions and gives none, an event says so, and
-//! [`status`](AssignmentOperator::status) shows it. The leader lets B try one partition, which its
-//! owner keeps until B queues for it. Once B takes it, or A gives what it should, the leader counts on
-//! the worker again.
+//! [`docs::moves`] shows the steps of a move, and what happens to one that makes no progress.
+//! [`docs::limits`] has the limits and the costs.
 //!
 //! # What it promises
 //!
@@ -123,37 +95,6 @@
 //! * A worker does not watch the record of what it owns, because exclusion rests on the locks and
 //!   not on this record. If another program writes there, the leader plans by that, and may set a
 //!   healthy worker aside, until the worker writes the record again or reconnects.
-//!
-//! # Limits
-//!
-//! | | limit |
-//! |---|---|
-//! | partitions | 100,000. [`Partitions`] with more are refused |
-//! | names and ids | 200 bytes |
-//! | locks that a worker enters at once | 64, with a create and a list each. A worker that waits for a predecessor has entered |
-//! | partitions with an owner that move at once | [`max_moves`](AssignmentOptions::max_moves) |
-//! | partitions of one session | about 10,000. A worker that owns more opens further sessions by itself, with the options of its session. They count among the connections of its host |
-//!
-//! An ensemble of a client that you have connected has one session, and refuses the locks beyond
-//! [`Session::ephemeral_bytes_left`].
-//!
-//! The leader computes the plans of 2,000 partitions or more on a thread of its own. It then rests
-//! for four times as long as it has computed, at most 5 s, unless moves wait for their turn.
-//!
-//! # Costs
-//!
-//! | | requests | watches |
-//! |---|---|---|
-//! | a worker at rest: the group's member, the campaign, the plan, its record, and a lock for each partition | 0 | 5, and 1 for each partition |
-//! | the leader at rest | 0 more | about 9 more, 1 for each worker and each further 4 KiB of its record, 1 for each order |
-//! | a move: the plan, B's entry and watch, A's look, the release, the two records | about 12 | 3 more, until it is done |
-//!
-//! | memory, measured by `cargo xtask bench assignment` with 10,000 partitions | of each worker |
-//! |---|---|
-//! | the worker: its session, the group, the election | 85 KiB |
-//! | each partition that the worker owns: its task, its lock, its hold and its loss watch | 8 KiB |
-//! | each partition of the assignment, owned or not: its name, its weight and its zone | 0.01 KiB |
-//! | the same, of the leader | 0.17 KiB |
 //!
 //! Events and metrics: see [`common::docs::events`].
 

@@ -107,13 +107,9 @@ impl AssignmentOptions {
 
     /// The most partitions with an owner that may move at once. It must not be zero.
     ///
-    /// The leader moves fewer at once if the servers are slow. It begins with 32. Each move that ends
-    /// while others wait adds one, up to this limit, and up to 32 or a hundredth of the partitions,
-    /// whichever is more. A write of plans that takes longer than a twentieth of the session timeout
-    /// halves the number. Moves that are under way continue then.
-    ///
-    /// A partition without an owner gets one at once, and does not count. So a start of many workers
-    /// divides the partitions at once, as far as no worker has published that it owns them.
+    /// The leader moves fewer at once if the servers are slow: see
+    /// [`docs::moves`](crate::docs::moves). A partition without an owner gets one at once, and does
+    /// not count.
     pub fn max_moves(mut self, moves: usize) -> AssignmentOptions {
         self.max_moves = moves;
         self
@@ -148,15 +144,9 @@ impl AssignmentOptions {
 
     /// How long a move may take, from its plan until the next owner is known to own the partition.
     ///
-    /// After this time the leader looks into the queue of the partition's lock. If the next owner is
-    /// not in it, the partition goes back to its owner, which has kept it, or to another worker if it
-    /// has no owner. If the owner does not give it, the next owner waits on. Either way the move no
-    /// longer counts among the [moves at once](Self::max_moves), and the worker that does not act is
-    /// set aside: it gets no further partitions, and gives none, until it shows progress.
-    ///
-    /// A next owner that takes other partitions meanwhile, or that vanishes and comes back, has up to
-    /// five times as long. The time must be longer than [`drain_at_most`](Self::drain_at_most), unless
-    /// that is `Duration::MAX`.
+    /// After this time the move does not hold up others, and the worker that does not act is set
+    /// aside: see [`docs::moves`](crate::docs::moves). The time must be longer than
+    /// [`drain_at_most`](Self::drain_at_most), unless that is `Duration::MAX`.
     pub fn move_within(mut self, limit: Duration) -> AssignmentOptions {
         self.move_within = limit;
         self

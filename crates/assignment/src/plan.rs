@@ -57,23 +57,17 @@ pub type Plan = BTreeMap<String, String>;
 /// |---|---|
 /// | complete | each partition has a worker, if any worker is not drained |
 /// | sticky | the next plan of a plan is that plan |
-/// | balanced | no worker has more than the least loaded worker and the tolerance, if one of its partitions is taken away. The load is the weight in proportion to the capacity. With equal weights, equal capacities and no zones, the numbers of partitions differ by at most one |
+/// | balanced | no worker has more than the least loaded worker and a [tolerance](crate::docs::balance), if one of its partitions is taken away. The load is the weight in proportion to the capacity. With equal weights, equal capacities and no zones, the numbers of partitions differ by at most one |
 /// | fewest moves | in that case, no balanced plan moves fewer partitions |
 ///
-/// The tolerance is the load of half the heaviest partition on the largest worker, and at most an
-/// eighth of the mean load.
-///
 /// A partition goes to the worker that it names, if that worker is there and not drained. Otherwise
-/// it goes to a worker of the zone that it prefers, if any worker there is not drained. Each kind is
-/// balanced on top of the kinds before it: the partitions that name a worker, those of a zone among
-/// the workers of the zone, all others among all workers.
+/// it goes to a worker of the zone that it prefers, if any worker there is not drained.
 /// If all workers are drained, each keeps its partitions, and the others have no worker.
 /// Partitions of `present` that are not in `partitions` are left out. A capacity or a weight of 0
 /// counts as 1.
 ///
-/// It does not find the fewest moves, or the best balance, for unequal weights: that is a problem
-/// for which no quick method is known. [`docs::balance`](crate::docs::balance) says how many moves
-/// it makes.
+/// It does not find the fewest moves, or the best balance, for unequal weights: see
+/// [`docs::balance`](crate::docs::balance).
 ///
 /// A program that carries out a part of the moves, and then plans again, should begin with the
 /// heaviest partitions. The next plan then continues this one.

@@ -11,11 +11,8 @@ const PART: usize = 100;
 /// The servers are slow if a transaction takes longer than this part of the session timeout.
 const PART_OF_TIMEOUT: u32 = 20;
 
-/// The number of moves that may be under way, as the congestion window of TCP.
-///
-/// Each move that ends adds one, so the window doubles while the servers carry out all its moves. A
-/// slow answer halves it. So the load on the servers is at most twice the load at which they became
-/// slow.
+/// The number of moves that may be under way, as the congestion window of TCP. The load on the
+/// servers is at most twice the load at which they became slow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     size: usize,
