@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{InvalidInput, NodePath, Session};
+use zookeeper_recipes_core::{InvalidInput, Session};
 use zookeeper_recipes_group::{Group, GroupOptions};
 
-use crate::events::Reporter;
 use crate::layout::Layout;
 use crate::options::AssignmentOptions;
 use crate::partitions::Partitions;
@@ -43,7 +42,6 @@ pub struct Assignment {
     pub(crate) partitions: Partitions,
     pub(crate) id: Arc<str>,
     pub(crate) options: AssignmentOptions,
-    pub(crate) reporter: Reporter,
 }
 
 impl Assignment {
@@ -56,9 +54,9 @@ impl Assignment {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], there is a mistake in the
-    /// [partitions](Partitions), or the id is no segment of a path, has a `#`, or is longer than 200
-    /// bytes.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`](crate::NodePath), there is a mistake in
+    /// the [partitions](Partitions), or the id is no segment of a path, has a `#`, or is longer than
+    /// 200 bytes.
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
@@ -90,30 +88,13 @@ impl Assignment {
         options.check()?;
         session.check_znode(&member, &[], &options.acl, None)?;
         let group = GroupOptions::new().acl(options.acl.clone());
-        let id: Arc<str> = Arc::from(id);
-        let reporter = Reporter {
-            path: layout.base.clone(),
-            worker: id.clone(),
-            name: options.name.clone(),
-        };
         Ok(Assignment {
             group: Group::with_options(session, layout.workers.as_str(), group)?,
             session: session.clone(),
             layout,
             partitions,
-            id,
+            id: id.into(),
             options,
-            reporter,
         })
-    }
-
-    /// The id of this worker.
-    pub fn worker(&self) -> &str {
-        &self.id
-    }
-
-    /// The path of the assignment.
-    pub fn path(&self) -> &NodePath {
-        &self.layout.base
     }
 }

@@ -167,36 +167,29 @@ impl<'a> Balance<'a> {
         let mut total: u64 = takers.iter().map(|place| self.loads[*place as usize]).sum();
         let home = |(kind, number): &(Kind, u32)| {
             let at = self.target.places[*number as usize];
-            at.filter(|at| self.may_go(*at, *kind))
+            (*number, at.filter(|at| self.may_go(*at, *kind)))
         };
-        let homes: Vec<Option<Place>> = kind.iter().map(home).collect();
-        for ((_, number), home) in kind.iter().zip(&homes) {
-            let weight = u64::from(self.items[*number as usize].weight);
-            total += weight;
+        let placed: Vec<(u32, Option<Place>)> = kind.iter().map(home).collect();
+        let items = self.items;
+        let weight = |number: u32| items[number as usize].weight;
+        for (number, home) in &placed {
+            total += u64::from(weight(*number));
             if let Some(home) = home {
-                self.loads[*home as usize] += weight;
+                self.loads[*home as usize] += u64::from(weight(*number));
             }
         }
         let tolerance = self.tolerance(kind[0].1, &takers, total);
         let mut levels = Levels::new(self, &takers);
-        let mut rest = kind
-            .iter()
-            .zip(&homes)
-            .map(|((_, number), home)| (*number, *home));
-        let mut next = rest.next();
         let mut class: Vec<(Place, u32)> = Vec::new();
-        while let Some((first, _)) = next {
-            let weight = self.items[first as usize].weight;
+        for of_weight in placed.chunk_by(|left, right| weight(left.0) == weight(right.0)) {
             class.clear();
-            while let Some((number, home)) =
-                next.filter(|it| self.items[it.0 as usize].weight == weight)
-            {
+            for (number, home) in of_weight {
                 match home {
-                    Some(home) => class.push((home, number)),
-                    None => self.put_lowest(number, &mut levels),
+                    Some(home) => class.push((*home, *number)),
+                    None => self.put_lowest(*number, &mut levels),
                 }
-                next = rest.next();
             }
+            let weight = weight(of_weight[0].0);
             self.even_out_class(weight, &mut class, tolerance, &mut levels);
         }
     }

@@ -10,6 +10,7 @@ use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{NodePath, Refusal, ServerError};
 
 use crate::kept::Source;
+use crate::pieces::{self, PLAN, Piece};
 
 /// The data of each child, by its name.
 pub(crate) type Children = BTreeMap<String, Arc<[u8]>>;
@@ -33,8 +34,8 @@ pub(crate) async fn read_children(
 /// Children of a directory. Each change costs a read of what has changed.
 pub(crate) struct ChildrenOf {
     directory: NodePath,
-    /// True if the names are those that the server lists. Otherwise the reader says which they are.
-    lists: bool,
+    /// The worker whose plan these children are. `None` if they are all children.
+    worker: Option<Arc<str>>,
     /// `None` if the names must be read.
     names_changed: Option<Watch>,
     children: Children,
@@ -48,7 +49,7 @@ impl ChildrenOf {
     pub(crate) fn new(directory: &NodePath) -> ChildrenOf {
         ChildrenOf {
             directory: directory.clone(),
-            lists: true,
+            worker: None,
             names_changed: None,
             children: Children::new(),
             stale: BTreeSet::new(),
@@ -56,10 +57,10 @@ impl ChildrenOf {
         }
     }
 
-    /// The children that the reader [asks for](Self::read_these).
-    pub(crate) fn some(directory: &NodePath) -> ChildrenOf {
+    /// The pieces of the plan of a worker.
+    pub(crate) fn plan(directory: &NodePath, worker: &Arc<str>) -> ChildrenOf {
         ChildrenOf {
-            lists: false,
+            worker: Some(worker.clone()),
             ..ChildrenOf::new(directory)
         }
     }
@@ -89,17 +90,24 @@ impl ChildrenOf {
         }
     }
 
-    /// Reads and watches these children, as far as they are not known. One that is missing is
-    /// watched, too.
-    pub(crate) async fn read_these(
+    /// Reads the pieces of a plan. The first one says how many there are.
+    async fn read_plan(
         &mut self,
         server: &dyn ServerSession,
-        names: impl Iterator<Item = String>,
-    ) -> Result<&Children, ServerError> {
-        let unknown = names.filter(|name| !self.children.contains_key(name));
-        self.stale.extend(unknown.collect::<Vec<_>>());
-        self.read_stale(server).await?;
-        Ok(&self.children)
+        worker: &str,
+    ) -> Result<(), ServerError> {
+        let (mut known, mut of) = (0, 1);
+        while known < of {
+            let names = (known..of).map(|it| pieces::name(worker, it));
+            let unknown = names.filter(|name| !self.children.contains_key(name));
+            self.stale.extend(unknown);
+            self.read_stale(server).await?;
+            known = of;
+            let first = self.children.get(worker);
+            let first = first.and_then(|data| Piece::parse(PLAN, data).ok());
+            of = first.map_or(of, |piece| piece.of);
+        }
+        Ok(())
     }
 
     async fn read_stale(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
@@ -117,7 +125,7 @@ impl ChildrenOf {
                 }
                 Err(error) if error.is(Refusal::NoNode) => {
                     self.children.remove(&name);
-                    if self.lists {
+                    if self.worker.is_none() {
                         continue;
                     }
                     let (found, changed) = server.exists_and_watch(&path(&name)).await?;
@@ -143,13 +151,15 @@ impl Source for ChildrenOf {
 
     fn reset(&mut self) {
         *self = ChildrenOf {
-            lists: self.lists,
+            worker: self.worker.take(),
             ..ChildrenOf::new(&self.directory)
         };
     }
 
     async fn read(&mut self, server: &dyn ServerSession) -> Result<Children, ServerError> {
-        if self.names_changed.is_none() {
+        if let Some(worker) = self.worker.clone() {
+            self.read_plan(server, &worker).await?;
+        } else if self.names_changed.is_none() {
             self.read_names(server).await?;
         }
         self.read_stale(server).await?;
@@ -163,7 +173,7 @@ impl Source for ChildrenOf {
         let names_changed = async {
             match &mut self.names_changed {
                 Some(changed) => drop(changed.await),
-                None if self.lists => {}
+                None if self.worker.is_none() => {}
                 None => pending().await,
             }
         };
@@ -176,10 +186,7 @@ impl Source for ChildrenOf {
         while let Some(Some(name)) = self.watches.next().now_or_never() {
             self.stale.insert(name);
         }
-        if let Some(watch) = &mut self.names_changed {
-            if watch.now_or_never().is_some() {
-                self.names_changed = None;
-            }
-        }
+        self.names_changed
+            .take_if(|changed| changed.now_or_never().is_some());
     }
 }

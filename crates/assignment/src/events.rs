@@ -1,10 +1,8 @@
 //! Reports what happens to `tracing` and, with the feature `metrics`, to the `metrics` facade.
 
-use std::fmt;
-use std::sync::Arc;
+use zookeeper_recipes_core::{Error, LossReason};
 
-use zookeeper_recipes_core::{Error, FencingToken, LossReason, NodePath};
-
+use crate::assignment::Assignment;
 use crate::next_plans::Move;
 use crate::patience::Fault;
 use crate::retry::may_pass;
@@ -46,73 +44,62 @@ impl Release {
     }
 }
 
-/// What the events of one worker have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Reporter {
-    pub(crate) path: NodePath,
-    pub(crate) worker: Arc<str>,
-    /// The name that the user gives, or the empty text.
-    pub(crate) name: Arc<str>,
-}
-
 /// An event at this level, with the path of the assignment and the worker that reports it.
 macro_rules! report {
-    ($reporter:expr, $level:ident, $text:literal $(, $($fields:tt)*)?) => {{
-        let (path, by) = (&$reporter.path, &$reporter.worker);
+    ($assignment:expr, $level:ident, $text:literal $(, $($fields:tt)*)?) => {{
+        let (path, by) = (&$assignment.layout.base, &$assignment.id);
         tracing::$level!(target: $crate::events::TARGET, %path, worker = %by, $($($fields)*,)? $text);
     }};
 }
 pub(crate) use report;
 
-impl Reporter {
+impl Assignment {
     /// The leader has written plans by which these partitions move.
-    pub(crate) fn planned(&self, moves: &[Move], deferred: usize) {
-        let path = &self.path;
+    pub(crate) fn report_plans(&self, moves: &[Move], deferred: usize) {
+        let path = &self.layout.base;
         for each in moves {
             let (partition, to, reason) = (&each.partition, &each.to, each.reason);
             let from = each.from.as_deref().unwrap_or_default();
             tracing::info!(target: TARGET, %path, partition, from, to, reason, "partition moves");
-            count(MOVES, &self.name, reason);
+            count(MOVES, &self.options.name, reason);
         }
         tracing::debug!(target: TARGET, %path, moves = moves.len(), deferred, "planned");
-        gauge(DEFERRED, &self.name, deferred);
+        gauge(DEFERRED, &self.options.name, deferred);
     }
 
     /// A move makes no progress, and the leader gives this worker no more until it does.
-    pub(crate) fn set_aside(&self, worker: &str, partition: &str, fault: Fault) {
-        let (path, reason) = (&self.path, fault.word());
+    pub(crate) fn report_set_aside(&self, worker: &str, partition: &str, fault: Fault) {
+        let (path, reason) = (&self.layout.base, fault.word());
         tracing::warn!(target: TARGET, %path, worker, partition, reason, "worker set aside");
     }
 
     /// `owns` is the number of partitions that the worker owns now.
-    pub(crate) fn owned(&self, partition: &str, token: FencingToken, owns: usize) {
-        let token = token.get();
+    pub(crate) fn report_owned(&self, partition: &str, token: i64, owns: usize) {
         report!(self, debug, "partition owned", partition, token);
-        gauge(OWNED, &self.name, owns);
+        gauge(OWNED, &self.options.name, owns);
     }
 
-    pub(crate) fn draining(&self, partition: &str, why: Release) {
+    pub(crate) fn report_draining(&self, partition: &str, why: Release) {
         let reason = why.word();
         report!(self, debug, "partition draining", partition, reason);
     }
 
-    /// `owns` is the number of partitions that the worker owns now.
-    pub(crate) fn released(&self, partition: &str, token: FencingToken, why: Release, owns: usize) {
-        let (token, reason) = (token.get(), why.word());
+    pub(crate) fn report_released(&self, partition: &str, token: i64, why: Release, owns: usize) {
+        let reason = why.word();
         report!(self, debug, "partition released", partition, token, reason);
-        count(RELEASES, &self.name, reason);
-        gauge(OWNED, &self.name, owns);
+        count(RELEASES, &self.options.name, reason);
+        gauge(OWNED, &self.options.name, owns);
     }
 
     /// The work on a partition returned before the partition was to be released.
-    pub(crate) fn worked<E: fmt::Display>(&self, partition: &str, result: Result<(), E>) {
+    pub(crate) fn report_worked(&self, partition: &str, result: Result<(), String>) {
         match result {
             Ok(()) => report!(self, info, "work returned early", partition),
             Err(error) => report!(self, warn, "work failed", partition, %error),
         }
     }
 
-    pub(crate) fn not_acquired(&self, partition: &str, error: &Error) {
+    pub(crate) fn report_not_acquired(&self, partition: &str, error: &Error) {
         match may_pass(error) {
             true => report!(self, debug, "acquiring the partition again", partition, %error),
             false => report!(self, warn, "partition not acquired", partition, %error),
@@ -120,14 +107,14 @@ impl Reporter {
     }
 }
 
-fn count(metric: &'static str, name: &Arc<str>, reason: &'static str) {
+fn count(metric: &'static str, name: &str, reason: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(metric, "name" => name.to_string(), "reason" => reason).increment(1);
     #[cfg(not(feature = "metrics"))]
     let _ = (metric, name, reason);
 }
 
-fn gauge(metric: &'static str, name: &Arc<str>, value: usize) {
+fn gauge(metric: &'static str, name: &str, value: usize) {
     #[cfg(feature = "metrics")]
     metrics::gauge!(metric, "name" => name.to_string()).set(value as f64);
     #[cfg(not(feature = "metrics"))]

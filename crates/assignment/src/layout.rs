@@ -7,23 +7,16 @@ use zookeeper_recipes_core::{Acl, CreateMode, Error, InvalidInput, NodePath, Ref
 
 use crate::retry::repeat;
 
-/// The paths of an assignment.
+/// The paths of an assignment: see its [znodes](crate::Assignment#znodes).
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) base: NodePath,
-    /// The group of the workers.
     pub(crate) workers: NodePath,
-    /// The election of the worker that plans.
     pub(crate) leader: NodePath,
-    /// The plan of each worker.
     pub(crate) plan: NodePath,
-    /// What each worker owns.
     pub(crate) owned: NodePath,
-    /// The lock of each partition.
     pub(crate) locks: NodePath,
-    /// The recorded partitions.
     pub(crate) partitions: NodePath,
-    /// What operators ask for.
     pub(crate) orders: NodePath,
     /// The workers that should own nothing.
     pub(crate) drains: NodePath,

@@ -24,6 +24,7 @@ use crate::patience::Late;
 use crate::planner::Planner;
 use crate::plans::{self, Plans};
 use crate::recorded::Recorded;
+use crate::retry::refusal;
 use crate::state::StateOf;
 
 /// The least time between two plans. What happens meanwhile leads to one plan.
@@ -37,10 +38,7 @@ const MANY: usize = 2_000;
 const QUEUES: usize = 8;
 
 /// A look at the state is followed by a rest, which is so many times longer at least, unless moves
-/// wait for their turn.
-///
-/// A look at 100,000 partitions takes about a second of the processor. While workers acquire what
-/// they are planned with, each look finds a change.
+/// wait for their turn. A look at 100,000 partitions takes about a second of the processor.
 const REST: u32 = 4;
 
 /// The longest rest. If the process was paused during a look, the look has taken long, too.
@@ -83,13 +81,13 @@ impl Assignment {
             let (rest, ends) = match self.plan(&term, &mut desk).await {
                 Ok(wait) => wait,
                 Err(error) if may_plan_again(&error) => {
-                    report!(self.reporter, debug, "planning again", %error);
+                    report!(self, debug, "planning again", %error);
                     desk.plans = None;
                     backoff.wait().await;
                     continue;
                 }
                 Err(error) => {
-                    report!(self.reporter, warn, "not planned", %error);
+                    report!(self, warn, "not planned", %error);
                     return Ok(());
                 }
             };
@@ -124,7 +122,7 @@ impl Assignment {
         let window = &mut desk.planner.window;
         window.written(next.deferred, took, session_timeout);
         if has_written {
-            self.reporter.planned(&next.moves, next.deferred);
+            self.report_plans(&next.moves, next.deferred);
         }
         for worker in &next.back {
             let path = &self.layout.base;
@@ -150,7 +148,7 @@ impl Assignment {
             };
             has_blamed = true;
             if let Some((worker, fault)) = planner.patience.blame(late, &queue) {
-                self.reporter.set_aside(&worker, &late.partition, fault);
+                self.report_set_aside(&worker, &late.partition, fault);
             }
         }
         has_blamed
@@ -208,7 +206,7 @@ impl Assignment {
         if let Recorded::Unreadable(znode, problem) = recorded {
             if desk.unreadable.replace(recorded.clone()).as_ref() != Some(recorded) {
                 let remedy = "set_partitions writes the record anew";
-                report!(self.reporter, warn, "partitions not read", znode, %problem, remedy);
+                report!(self, warn, "partitions not read", znode, %problem, remedy);
             }
         }
     }
@@ -229,12 +227,11 @@ impl Assignment {
 /// True if the leader reads the plans again after this error. Otherwise it resigns.
 fn may_plan_again(error: &Error) -> bool {
     use Refusal::{NoNode, NodeExists, ReadOnly, Throttled};
-    match error {
-        Error::Refused { refusal, .. } => {
-            matches!(refusal, NoNode | NodeExists | Throttled | ReadOnly)
-        }
-        error => matches!(error, Error::OutcomeUnknown { .. }),
-    }
+    let refused = matches!(
+        refusal(error),
+        Some(NoNode | NodeExists | Throttled | ReadOnly)
+    );
+    refused || matches!(error, Error::OutcomeUnknown { .. })
 }
 
 /// How long the leader rests before its next look.

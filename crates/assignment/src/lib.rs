@@ -115,7 +115,6 @@ mod next_plans;
 mod operator;
 mod options;
 mod orders;
-mod own_plan;
 mod owned;
 mod partition;
 mod partitions;

@@ -401,12 +401,12 @@ impl<'a> Look<'a> {
             // A worker that gives none is not asked for more.
             let begins = room > 0 && !self.is_aside(found.owner);
             let to = goal.target.places[number as usize].filter(|_| begins);
-            if to.is_none() {
-                next.deferred += 1;
-            }
-            if let Some(to) = to {
-                room -= 1;
-                next.moves.push(self.moved(name, found, to));
+            match to {
+                Some(to) => {
+                    room -= 1;
+                    next.moves.push(self.moved(name, found, to));
+                }
+                None => next.deferred += 1,
             }
             if let Some(to) = to.or(found.present) {
                 self.own(&mut next, name, found, to);

@@ -1,23 +1,28 @@
 //! What an operator asks of an assignment, and what an operator sees.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Acl, AuthId, Error, InvalidInput, NodePath, Permission, Session};
+use zookeeper_recipes_core::{Acl, AuthId, Error, InvalidInput, Permission, Session};
 
 use crate::children::ChildrenOf;
 use crate::kept::{keep, known};
 use crate::layout::{FREEZE, Layout, create_directory};
-use crate::orders;
 use crate::owned::{Routing, owners};
 use crate::partitions::Partitions;
 use crate::recorded;
-use crate::retry::repeat;
-use crate::status::{AssignmentStatus, read_status, watch_status};
 
 /// A program that sees and directs the workers of an assignment, and need not be one.
+///
+/// What follows holds for each method that asks the servers:
+///
+/// * Errors: [`Error::Refused`], for example without a permission, and [`Error::NoSession`]. Some
+///   methods name more.
+/// * Cancel safety: if the future of a read is dropped, it leaves nothing behind. If another one is
+///   dropped, the order is given or not, or all of the record is replaced or nothing. It does not
+///   happen after a later order, or after a later record.
+/// * Session loss: the call continues in the next session.
+/// * Costs: see [`docs::limits`](crate::docs::limits#costs).
 ///
 /// # Orders
 ///
@@ -30,25 +35,13 @@ use crate::status::{AssignmentStatus, read_status, watch_status};
 /// | [`pin`](Self::pin) | `move/<partition>` | moves the partition to the worker, and leaves it there while the worker is there and not drained |
 /// | [`freeze`](Self::freeze) | `freeze` | moves no partition of a worker that is there. The partitions of other workers get an owner |
 ///
-/// | | requests | round trips | watches |
-/// |---|---|---|---|
-/// | an order, or its end: a read, and a transaction that also writes the data of `orders` | 2 | 2 | 0 |
-/// | the same, if the directories of the order are missing: another read, and their creates | 4 or more | 4 or more | 0 |
-/// | the same, if another order is written between the two: both again | 4 or more | 4 or more | 0 |
-///
 /// The order that a call gives last counts. A call repeats a request that had no answer, and the
 /// servers refuse the first request once any order was written after its read. So an order that was
 /// taken back does not come back. An order that a person writes with a shell is not guarded, and
 /// none is if somebody deletes `orders`.
 ///
-/// What follows holds for each method that gives an order or takes one back:
-///
-/// * Errors: [`Error::InvalidInput`] if the name of the worker or the partition is no segment of a
-///   path, or no partitions are recorded at the path, so that it is no assignment.
-///   [`Error::Refused`], for example without the permission to write `orders`. [`Error::NoSession`].
-/// * Cancel safety: if the future is dropped, the order may be given or not. It is not given after
-///   a later order.
-/// * Session loss: the call continues in the next session.
+/// The error is [`Error::InvalidInput`] if the name of the worker or the partition is no segment of
+/// a path, or no partitions are recorded at the path, so that it is no assignment.
 ///
 /// # Example
 ///
@@ -73,9 +66,9 @@ use crate::status::{AssignmentStatus, read_status, watch_status};
 /// ```
 #[derive(Clone, Debug)]
 pub struct AssignmentOperator {
-    session: Session,
-    layout: Layout,
-    acl: Vec<Acl>,
+    pub(crate) session: Session,
+    pub(crate) layout: Layout,
+    pub(crate) acl: Vec<Acl>,
 }
 
 impl AssignmentOperator {
@@ -83,7 +76,7 @@ impl AssignmentOperator {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `path` is not a valid [`NodePath`].
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`](crate::NodePath).
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
@@ -108,13 +101,12 @@ impl AssignmentOperator {
     /// The worker need not be there. It keeps its partitions if all workers that are there are
     /// drained.
     pub async fn drain(&self, worker: &str) -> Result<(), Error> {
-        self.order(&self.layout.drains.join(worker)?, Some(b""))
-            .await
+        self.order(&self.layout.drains, worker, Some(b"")).await
     }
 
     /// Takes [`drain`](Self::drain) back: an [order](Self#orders).
     pub async fn undrain(&self, worker: &str) -> Result<(), Error> {
-        self.order(&self.layout.drains.join(worker)?, None).await
+        self.order(&self.layout.drains, worker, None).await
     }
 
     /// Moves a partition to a worker, and leaves it there: an [order](Self#orders).
@@ -123,15 +115,15 @@ impl AssignmentOperator {
     /// there.
     pub async fn pin(&self, partition: &str, worker: &str) -> Result<(), Error> {
         self.layout.workers.join(worker)?;
-        let path = self.layout.pins.join(partition)?;
-        self.order(&path, Some(worker.as_bytes())).await
+        let pin = Some(worker.as_bytes());
+        self.order(&self.layout.pins, partition, pin).await
     }
 
     /// Takes [`pin`](Self::pin) back: an [order](Self#orders).
     ///
     /// The partition stays where it is, as long as that is balanced.
     pub async fn unpin(&self, partition: &str) -> Result<(), Error> {
-        self.order(&self.layout.pins.join(partition)?, None).await
+        self.order(&self.layout.pins, partition, None).await
     }
 
     /// Moves no partition of a worker that is there, until [`thaw`](Self::thaw): an
@@ -140,13 +132,12 @@ impl AssignmentOperator {
     /// A partition whose worker leaves or dies gets another one all the same. A move that has begun
     /// comes to its end.
     pub async fn freeze(&self) -> Result<(), Error> {
-        self.order(&self.layout.orders.join(FREEZE)?, Some(b""))
-            .await
+        self.order(&self.layout.orders, FREEZE, Some(b"")).await
     }
 
     /// Takes [`freeze`](Self::freeze) back: an [order](Self#orders).
     pub async fn thaw(&self) -> Result<(), Error> {
-        self.order(&self.layout.orders.join(FREEZE)?, None).await
+        self.order(&self.layout.orders, FREEZE, None).await
     }
 
     /// Records partitions, also in place of others. The workers need not run.
@@ -155,23 +146,10 @@ impl AssignmentOperator {
     /// recorded any more. A partition that remains stays with its owner, unless the balance asks for
     /// a move.
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | a read and a transaction | 2 | 2 | 0 |
-    /// | a record longer than 32 KiB: its parts, and the deletion of the earlier ones | 2 more for each 32 KiB | 2 more | 0 |
-    ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if there is a mistake in the partitions, or the record is of another
-    /// version. [`Error::Refused`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, all of the record is replaced, or nothing.
-    ///
-    /// # Session loss
-    ///
-    /// The call continues in the next session.
+    /// Also [`Error::InvalidInput`] if there is a mistake in the partitions, or the record is of
+    /// another version.
     pub async fn set_partitions(&self, partitions: Partitions) -> Result<(), Error> {
         partitions.check()?;
         let path = &self.layout.partitions;
@@ -185,24 +163,6 @@ impl AssignmentOperator {
     /// Returns when a server has answered. A task keeps the value up to date, until the last receiver
     /// is dropped or the session is closed. If no server answers, the value stays as it was.
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the first value: a `sync`, the names, what each worker owns | 2, and 1 for each worker | 3 | 1, and 1 for each worker |
-    /// | a worker comes or goes: the names | 1 more | 1 more | 0 |
-    /// | a worker owns other partitions: a read for each 4 KiB that changed | 1 or more | 1 more | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The task continues in the next session.
-    ///
     /// # Panics
     ///
     /// Outside a tokio runtime.
@@ -211,49 +171,5 @@ impl AssignmentOperator {
         let published = ChildrenOf::new(directory);
         let kept = keep(session, published, Duration::ZERO, |it| owners(&it));
         known(session, directory, kept).await
-    }
-
-    /// Reads who owns what, what moves, and what is ordered.
-    ///
-    /// The parts are read one after the other, so they may show different moments.
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | names and data of the workers, the plans, what is owned, the orders; the partitions | 13 at most, or more if the record of the partitions is long | 13 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidInput`] if a record is of another version. [`Error::Refused`],
-    /// [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call reads again in the next session.
-    pub async fn status(&self) -> Result<AssignmentStatus, Error> {
-        let read = async |server: Arc<dyn ServerSession>| {
-            read_status(&*server, &self.layout).await.map(Some)
-        };
-        repeat(&self.session, &self.layout.base, read).await
-    }
-
-    /// Watches what [`status`](Self::status) reads, as [`routing`](Self::routing) does.
-    ///
-    /// A record that cannot be read counts as missing. Errors, cancel safety, session loss and panics
-    /// are those of [`routing`](Self::routing).
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the first value: a `sync`, the names of six directories, the partitions, and the data of each child | 8, and 1 for each child | 4 | 7, and 1 for each child |
-    /// | a change: the names, or the data of a child | 1 | 1 | 0 |
-    pub async fn watch_status(&self) -> Result<watch::Receiver<AssignmentStatus>, Error> {
-        watch_status(&self.session, &self.layout).await
-    }
-
-    async fn order(&self, path: &NodePath, data: Option<&[u8]>) -> Result<(), Error> {
-        orders::write(&self.session, &self.layout, &self.acl, path, data).await
     }
 }

@@ -6,10 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zookeeper_recipes_core::FencingToken;
 
 use crate::children::Children;
-use crate::pieces::{Piece, parse_name};
-
-/// The kind of record that a worker publishes.
-pub(crate) const OWNED: &str = "owned";
+use crate::pieces::{OWNED, Piece, parse_name};
 
 /// The owner of a partition, as it has published itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

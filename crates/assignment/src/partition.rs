@@ -6,27 +6,8 @@ use tokio::sync::watch;
 use zookeeper_recipes_core::{FencingToken, HoldView};
 
 /// A partition that this worker owns, for the work on it. Cheap to clone.
-///
-/// ```
-/// use zookeeper_recipes_assignment::Partition;
-///
-/// # async fn next_batch(_: &Partition) {}
-/// async fn consume(owned: Partition) -> std::io::Result<()> {
-///     loop {
-///         tokio::select! {
-///             biased;
-///             // Another worker takes over: finish what was begun.
-///             () = owned.draining() => return Ok(()),
-///             () = next_batch(&owned) => {}
-///         }
-///     }
-/// }
-/// ```
 #[derive(Clone, Debug)]
-pub struct Partition(pub(crate) Arc<Owned>);
-
-#[derive(Debug)]
-pub(crate) struct Owned {
+pub struct Partition {
     pub(crate) id: Arc<str>,
     pub(crate) hold: HoldView,
     pub(crate) draining: watch::Receiver<bool>,
@@ -35,29 +16,29 @@ pub(crate) struct Owned {
 impl Partition {
     /// The name of the partition.
     pub fn id(&self) -> &str {
-        &self.0.id
+        &self.id
     }
 
     /// The token by which a store distinguishes this owner from an older one.
     pub fn fencing_token(&self) -> FencingToken {
-        self.0.hold.fencing_token()
+        self.hold.fencing_token()
     }
 
     /// True if this worker certainly still owns the partition: see [`HoldView::is_held`]. The call
     /// sends nothing.
     pub fn is_held(&self) -> bool {
-        self.0.hold.is_held()
+        self.hold.is_held()
     }
 
     /// The view of the hold of the partition's lock: for its end, and for
     /// [guarded writes](HoldView::transaction).
     pub fn view(&self) -> HoldView {
-        self.0.hold.clone()
+        self.hold.clone()
     }
 
     /// True once the worker should give the partition away, or ends.
     pub fn is_draining(&self) -> bool {
-        *self.0.draining.borrow()
+        *self.draining.borrow()
     }
 
     /// Resolves when the work should end, because the worker gives the partition away, or ends.
@@ -69,7 +50,7 @@ impl Partition {
     ///
     /// The future may be dropped, and the method called again.
     pub async fn draining(&self) {
-        let mut draining = self.0.draining.clone();
+        let mut draining = self.draining.clone();
         // An error means that the work has been dropped.
         let _ = draining.wait_for(|draining| *draining).await;
     }

@@ -16,6 +16,11 @@ const FULL: usize = 4 * 1024;
 const VERSION: &str = "1";
 const PROGRAM: &str = "zookeeper-recipes";
 
+/// The kind of record that a plan is.
+pub(crate) const PLAN: &str = "plan";
+/// The kind of record of what a worker owns.
+pub(crate) const OWNED: &str = "owned";
+
 /// A word for each partition.
 pub(crate) type Lines = BTreeMap<String, String>;
 

@@ -9,8 +9,7 @@ use zookeeper_recipes_election::Term;
 
 use crate::children::Children;
 use crate::next_plans::WorkerPlan;
-use crate::own_plan::PLAN;
-use crate::pieces::{self, Piece, Unreadable, arrange, complete, parse_name};
+use crate::pieces::{self, Lines, PLAN, Piece, Record, Unreadable, arrange, complete, parse_name};
 use crate::recorded::unreadable;
 
 /// A transaction has at most so many bytes of data, and so many operations.
@@ -100,6 +99,24 @@ impl Plans {
     }
 }
 
+/// The plan of one worker, by its pieces.
+pub(crate) fn own_plan(directory: &NodePath, worker: &str, found: &Children) -> Record<Lines> {
+    let mut pieces = Vec::new();
+    for (name, data) in found {
+        match Piece::parse(PLAN, data) {
+            Ok(piece) => pieces.push((name.clone(), piece)),
+            Err(problem) => return Record::Unreadable(format!("{directory}/{name}"), problem),
+        }
+    }
+    complete(pieces)
+        .remove(worker)
+        .map_or(Record::Missing, |pieces| {
+            let of = pieces[0].of.max(1);
+            let lines = pieces.into_iter().take(of).flat_map(|it| it.lines);
+            Record::Found(lines.collect())
+        })
+}
+
 /// Writes changes of the plans, under the leader's hold.
 ///
 /// After an error the plans must be read again.
@@ -108,17 +125,13 @@ impl Plans {
 pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<Duration, Error> {
     let mut longest = Duration::ZERO;
     let mut operations = operations.into_iter().peekable();
-    while operations.peek().is_some() {
-        let (mut transaction, mut bytes, mut number) = (term.transaction(), 0, 0);
-        while let Some(next) = operations.peek() {
-            bytes += size(next);
-            number += 1;
-            if number > 1 && (bytes > MOST_BYTES || number > MOST_OPERATIONS) {
-                break;
-            }
-            if let Some(next) = operations.next() {
-                transaction = transaction.operation(next);
-            }
+    while let Some(first) = operations.next() {
+        let (mut bytes, mut number) = (size(&first), 1);
+        let mut transaction = term.transaction().operation(first);
+        let has_room = |bytes, number| bytes <= MOST_BYTES && number <= MOST_OPERATIONS;
+        while let Some(next) = operations.next_if(|it| has_room(bytes + size(it), number + 1)) {
+            (bytes, number) = (bytes + size(&next), number + 1);
+            transaction = transaction.operation(next);
         }
         let began = Instant::now();
         transaction.commit().await?;

@@ -8,17 +8,17 @@ use std::time::Duration;
 use futures_util::stream::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
+use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
-    Backoff, Directories, Error, InvalidInput, NamedZnode, NodePath, Refusal, ServerError, Session,
-    SessionEnd, SessionId, SessionState, Stat,
+    Backoff, Directories, Error, InvalidInput, NamedZnode, NodePath, Refusal, SessionEnd,
+    SessionId, SessionState, Stat,
 };
 
 use crate::assignment::Assignment;
 use crate::events::TARGET;
 use crate::layout::is_persistent;
-use crate::owned::OWNED;
-use crate::pieces::{self, Lines, Piece, arrange};
+use crate::pieces::{self, Lines, OWNED, Piece, arrange};
+use crate::retry::refusal;
 
 /// What changes within this time after a write is published by one more.
 ///
@@ -36,25 +36,23 @@ struct Published {
     is_known: bool,
 }
 
-/// Publishes what the worker owns, in ephemeral znodes.
-pub(crate) struct Publisher<'a>(pub(crate) &'a Assignment);
-
-impl Publisher<'_> {
-    /// Keeps the znodes up to date. Returns if the session is closed, or there is a persistent znode
-    /// at the name of one.
-    pub(crate) async fn run(&self, mut owns: watch::Receiver<Lines>) -> Error {
-        let directory = &self.0.layout.owned;
+impl Assignment {
+    /// Publishes what the worker owns, in ephemeral znodes. Returns if the session is closed, or
+    /// there is a persistent znode at the name of one.
+    pub(crate) async fn publish(&self, mut owns: watch::Receiver<Lines>) -> Error {
+        let directory = &self.layout.owned;
         let mut backoff = Backoff::default();
         let mut published = Vec::new();
-        let mut states = self.0.session.states();
+        let mut states = self.session.states();
         // The first one is the state now.
         let _ = states.next().await;
         loop {
-            let publish = self.publish(&mut owns, &mut states, &mut published, &mut backoff);
+            let publish =
+                self.publish_changes(&mut owns, &mut states, &mut published, &mut backoff);
             let Err(error) = publish.await;
             tracing::debug!(
                 target: TARGET,
-                path = %directory, worker = %self.0.id, %error, "publishing again"
+                path = %directory, worker = %self.id, %error, "publishing again"
             );
             match error {
                 Error::NoSession { .. } | Error::InvalidInput(_) => return error,
@@ -67,7 +65,7 @@ impl Publisher<'_> {
     }
 
     /// Publishes until an error.
-    async fn publish(
+    async fn publish_changes(
         &self,
         owns: &mut watch::Receiver<Lines>,
         states: &mut (impl Stream<Item = SessionState> + Unpin),
@@ -77,13 +75,13 @@ impl Publisher<'_> {
         loop {
             let owned = owns.borrow_and_update().clone();
             let old = published.iter().map(|it| &it.piece);
-            let pieces = arrange(old, &self.0.options.address, owned);
+            let pieces = arrange(old, &self.options.address, owned);
             let mut has_written = false;
             for (index, piece) in pieces.into_iter().enumerate() {
                 match published.get_mut(index) {
                     Some(known) if known.is_known && known.piece == piece => continue,
-                    Some(known) => self.write(known, index, piece).await?,
-                    None => published.push(self.create(index, piece).await?),
+                    Some(known) => self.write_piece(known, index, piece).await?,
+                    None => published.push(self.create_piece(index, piece).await?),
                 }
                 has_written = true;
             }
@@ -97,20 +95,29 @@ impl Publisher<'_> {
                 _ = owns.changed() => {}
                 state = states.next() => match state {
                     Some(SessionState::Suspended(_)) => {}
-                    _ => self.compare(published).await?,
+                    _ => self.compare_pieces(published).await?,
                 },
             }
         }
     }
 
+    /// The server of the session that has created the znode.
+    async fn server_of(&self, known: &Published) -> Result<Arc<dyn ServerSession>, Error> {
+        let server = self.session.server(&known.path).await?;
+        match server.id() == known.session {
+            true => Ok(server),
+            false => Err(Error::SessionOver {
+                path: known.path.to_string(),
+                session: known.session,
+                reason: SessionEnd::Expired,
+            }),
+        }
+    }
+
     /// Notes each piece that is another one at the server: a backup was restored, or somebody has
     /// written there.
-    async fn compare(&self, published: &mut [Published]) -> Result<(), Error> {
-        let (directory, session) = (&self.0.layout.owned, published[0].session);
-        let server = self.0.session.server(directory).await?;
-        if server.id() != session {
-            return Err(session_over(directory, session));
-        }
+    async fn compare_pieces(&self, published: &mut [Published]) -> Result<(), Error> {
+        let server = self.server_of(&published[0]).await?;
         let paths: Vec<String> = published.iter().map(|it| it.path.to_string()).collect();
         let found = server.get_each(&paths).await;
         let found = found.map_err(|error| Error::at(&paths[0], server.id(), error))?;
@@ -121,24 +128,32 @@ impl Publisher<'_> {
     }
 
     /// Writes a piece. Creates its znode if somebody has deleted it.
-    async fn write(&self, known: &mut Published, index: usize, piece: Piece) -> Result<(), Error> {
-        known.is_known = false;
-        match known.set(&self.0.session, piece.text(OWNED)).await {
-            Ok(()) => (known.piece, known.is_known) = (piece, true),
-            Err(Error::Refused {
-                refusal: Refusal::NoNode,
-                ..
-            }) => *known = self.create(index, piece).await?,
-            Err(error) => return Err(error),
+    async fn write_piece(
+        &self,
+        known: &mut Published,
+        index: usize,
+        piece: Piece,
+    ) -> Result<(), Error> {
+        let (path, session) = (known.path.as_str(), known.session);
+        let server = self.server_of(known).await?;
+        let operation = [Operation::set_data(path, piece.text(OWNED))];
+        // If the write has no answer, the partitions stay where it may have put them.
+        (known.piece, known.is_known) = (piece, false);
+        match server.transact(&operation).await {
+            Ok(_) => known.is_known = true,
+            Err(failure) if failure.error.is(Refusal::NoNode) => {
+                *known = self.create_piece(index, known.piece.clone()).await?;
+            }
+            Err(failure) => return Err(Error::at_transaction(path, session, failure, &operation)),
         }
         Ok(())
     }
 
-    async fn create(&self, index: usize, piece: Piece) -> Result<Published, Error> {
+    async fn create_piece(&self, index: usize, piece: Piece) -> Result<Published, Error> {
         let data = piece.text(OWNED);
-        let path = self.0.layout.owned.join(&pieces::name(&self.0.id, index))?;
+        let path = self.layout.owned.join(&pieces::name(&self.id, index))?;
         // It would bar the record for good.
-        if is_persistent(&self.0.session, &path).await? {
+        if is_persistent(&self.session, &path).await? {
             let problem = "is a persistent znode, where the worker publishes what it owns";
             return Err(InvalidInput::new("path", path.as_str(), problem).into());
         }
@@ -148,17 +163,14 @@ impl Publisher<'_> {
             0 => true,
             created => stat.czxid == created,
         };
-        let znode = NamedZnode::begin(&self.0.session, &path, is_own).await?;
+        let znode = NamedZnode::begin(&self.session, &path, is_own).await?;
         let mut backoff = Backoff::default();
         let stat = loop {
             // An earlier session of this worker may not have expired yet.
-            let create = znode.create_or_wait(&data, &self.0.options.acl, Directories::Persistent);
+            let create = znode.create_or_wait(&data, &self.options.acl, Directories::Persistent);
             match create.await {
                 // If the znode were begun anew, the deletion of this one would meet its create.
-                Err(Error::Refused {
-                    refusal: Refusal::Throttled,
-                    ..
-                }) => backoff.wait().await,
+                Err(error) if refusal(&error) == Some(&Refusal::Throttled) => backoff.wait().await,
                 created => break created?,
             }
         };
@@ -170,39 +182,5 @@ impl Publisher<'_> {
             piece,
             is_known: true,
         })
-    }
-}
-
-impl Published {
-    async fn set(&self, session: &Session, data: Vec<u8>) -> Result<(), Error> {
-        let operation = [Operation::set_data(self.path.as_str(), &*data)];
-        let mut backoff = Backoff::default();
-        loop {
-            let server = session.server(&self.path).await?;
-            if server.id() != self.session {
-                return Err(session_over(&self.path, self.session));
-            }
-            match server.transact(&operation).await {
-                Ok(_) => return Ok(()),
-                Err(TransactionError {
-                    error: ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled),
-                    ..
-                }) => {}
-                Err(failure) => {
-                    let (path, id) = (self.path.as_str(), self.session);
-                    return Err(Error::at_transaction(path, id, failure, &operation));
-                }
-            }
-            drop(server);
-            backoff.wait().await;
-        }
-    }
-}
-
-fn session_over(path: &NodePath, session: SessionId) -> Error {
-    Error::SessionOver {
-        path: path.to_string(),
-        session,
-        reason: SessionEnd::Expired,
     }
 }

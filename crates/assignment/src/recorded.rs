@@ -16,7 +16,7 @@ use zookeeper_recipes_core::{
 use crate::layout::create_directory;
 use crate::partitions::Partitions;
 use crate::pieces::{Record, Unreadable, head, split_head};
-use crate::retry::repeat;
+use crate::retry::{refusal, repeat};
 
 const KIND: &str = "partitions";
 /// The most bytes of lines in a znode.
@@ -193,10 +193,11 @@ pub(crate) async fn record(
         }
         match write(&*server, path, &generation, found.version, partitions, acl).await {
             // Another process has replaced the record, and deleted a child.
-            Err(Error::Refused {
-                refusal: Refusal::BadVersion | Refusal::NoNode,
-                ..
-            }) => return Ok(None),
+            Err(error)
+                if matches!(refusal(&error), Some(Refusal::BadVersion | Refusal::NoNode)) =>
+            {
+                return Ok(None);
+            }
             written => written?,
         }
         // The earlier record is not read any more. A child that remains does no harm.

@@ -3,11 +3,19 @@
 use std::sync::Arc;
 
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Backoff, Error, NodePath, Session};
+use zookeeper_recipes_core::{Backoff, Error, NodePath, Refusal, Session};
 
 /// True if another attempt may succeed. If the session is closed, the next attempt fails for good.
 pub(crate) fn may_pass(error: &Error) -> bool {
     error.is_retryable() || matches!(error, Error::SessionOver { .. })
+}
+
+/// What the servers have refused, if that is the error.
+pub(crate) fn refusal(error: &Error) -> Option<&Refusal> {
+    match error {
+        Error::Refused { refusal, .. } => Some(refusal),
+        _ => None,
+    }
 }
 
 /// Repeats an attempt until it returns a value, or fails for good. `None` asks for another attempt.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, try_join};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Backoff, Error, FencingToken, InvalidInput, SessionEnd};
+use zookeeper_recipes_core::{Backoff, Error, InvalidInput, SessionEnd};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
-use zookeeper_recipes_group::Membership;
+use zookeeper_recipes_group::{Member, Membership};
 
 use crate::assignment::Assignment;
 use crate::children::ChildrenOf;
@@ -18,11 +18,10 @@ use crate::kept::{keep, known};
 use crate::layout::is_persistent;
 use crate::member;
 use crate::next_plans::{GIVE, OWN};
-use crate::own_plan::{OwnPlan, PlanOf};
 use crate::partition::Partition;
 use crate::partitions::Partitions;
-use crate::pieces::{Lines, Unreadable};
-use crate::publisher::Publisher;
+use crate::pieces::{Lines, Record, Unreadable};
+use crate::plans::own_plan;
 use crate::recorded;
 use crate::retry::may_pass;
 use crate::running::Running;
@@ -44,7 +43,7 @@ impl Assignment {
     ///
     /// The worker joins the group of the workers, campaigns for the plan, and follows its own plan.
     /// For each partition that the plan gives to it, it acquires the partition's lock, and then
-    /// calls `work`.
+    /// calls `work`. The [crate](crate) has an example.
     ///
     /// The future of `work` runs in a task of its own, in the runtime that polls `run`. All else runs
     /// in the background of the session: the campaign, the plans, the acquisitions and the record of
@@ -75,17 +74,7 @@ impl Assignment {
     /// thread. In a `current_thread` runtime it stops all, also the session that was opened there:
     /// see [`common::docs::runtimes`](crate::common::docs::runtimes).
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the start: the directories, the partitions, the member, its plan, what it owns | 12 or more | 12 or more | 2 |
-    /// | a campaign: those of [`LeaderElection::acquire`] | 2 or more | 1 or more | 0 or 3 |
-    /// | a partition: those of [`ExclusiveLock::acquire`](zookeeper_recipes_lock::ExclusiveLock::acquire) | 2 or more | 1 or more | 1 |
-    /// | some partitions come or go: a write for each 4 KiB of what the worker owns that changes | 1 or more | 1 or more | 0 |
-    /// | the plan changes: a read for each 4 KiB that changed | 1 or more | 1 | 1 or more |
-    /// | the plan has 8 or more new partitions: a read and a transaction for the directories of up to 128 locks | 2 | 2 | 0 |
-    /// | a reconnect: a read of what it has published | 1 | 1 | 0 |
-    ///
-    /// The leader also watches the group, the partitions, the orders, and what each worker owns.
+    /// Costs: see [`docs::limits`](crate::docs::limits#costs).
     ///
     /// # Errors
     ///
@@ -110,27 +99,6 @@ impl Assignment {
     /// # Session loss
     ///
     /// `run` continues in the next session.
-    ///
-    /// # Example
-    ///
-    /// That of the [crate](crate). Work that needs more than the partition captures it:
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use zookeeper_recipes_assignment::{Assignment, Partition};
-    /// # struct Service;
-    /// # impl Service {
-    /// #     async fn consume(&self, _: Partition) -> std::io::Result<()> { Ok(()) }
-    /// # }
-    /// # async fn shutdown() {}
-    /// # fn example(assignment: Assignment, service: Arc<Service>) {
-    /// let work = move |owned| {
-    ///     let service = service.clone();
-    ///     async move { service.consume(owned).await }
-    /// };
-    /// tokio::spawn(async move { assignment.run(shutdown(), work).await });
-    /// # }
-    /// ```
     pub async fn run<F, E>(
         &self,
         shutdown: impl Future<Output = ()>,
@@ -176,13 +144,12 @@ impl Assignment {
         let (owns, owned) = watch::channel(Lines::new());
         let worker = Arc::new(Worker {
             assignment: self.clone(),
-            sessions: Sessions::new(self.session.clone(), self.reporter.clone()),
+            sessions: Sessions::default(),
             owns,
             entries: Arc::new(Semaphore::new(ENTRIES)),
             works,
         });
-        let publisher = Publisher(&self);
-        let mut publish = publisher.run(owned).boxed();
+        let mut publish = self.publish(owned).boxed();
         let (stop, stopped) = watch::channel(false);
         let mut campaign = self.campaign(stopped).boxed();
         let mut slots = Slots::new(worker.clone());
@@ -223,15 +190,14 @@ impl Assignment {
     }
 
     /// Joins the group, and begins to read the plan.
-    async fn start(&self) -> Result<(Membership, watch::Receiver<OwnPlan>), Error> {
+    async fn start(&self) -> Result<(Membership, watch::Receiver<Record<Lines>>), Error> {
         let (session, layout) = (&self.session, &self.layout);
         let recorded = self.begin().await?;
         if recorded != self.partitions {
             let (recorded, given) = (recorded.len(), self.partitions.len());
             let remedy = "set_partitions replaces the recorded ones";
-            let reporter = &self.reporter;
             report!(
-                reporter,
+                self,
                 warn,
                 "other partitions are recorded",
                 recorded,
@@ -239,14 +205,14 @@ impl Assignment {
                 remedy
             );
         }
-        let plan = PlanOf {
-            worker: self.id.to_string(),
-            pieces: ChildrenOf::some(&layout.plan),
-        };
-        let plan = keep(session, plan, Duration::ZERO, |plan| plan);
+        let pieces = ChildrenOf::plan(&layout.plan, &self.id);
+        let (directory, worker) = (layout.plan.clone(), self.id.clone());
+        let plan = keep(session, pieces, Duration::ZERO, move |found| {
+            own_plan(&directory, &worker, &found)
+        });
         let mut plan = known(session, &layout.plan, plan).await?;
         // The leader writes over anything else.
-        if let OwnPlan::Unreadable(path, problem @ Unreadable::Version(_)) = &*plan.borrow() {
+        if let Record::Unreadable(path, problem @ Unreadable::Version(_)) = &*plan.borrow() {
             return Err(recorded::unreadable(path, problem));
         }
         plan.mark_changed();
@@ -293,7 +259,10 @@ impl Assignment {
                 return format!("is the name of a persistent znode below {workers}: delete it");
             }
             // While no server answers, no session expires. So each look waits for a server.
-            let other = self.other_member().await;
+            let members = self.group.members().await.unwrap_or_default();
+            let own = self.session.id();
+            let is_other = |it: &Member| it.name == *self.id && Some(it.session_id) != own;
+            let other = members.into_iter().find(is_other).map(|it| it.token);
             times = match other.is_some() && other == before {
                 true => times + 1,
                 false => 0,
@@ -308,15 +277,6 @@ impl Assignment {
             before = other;
             sleep(pause).await;
         }
-    }
-
-    /// The token of the member of another session that has the worker's id.
-    async fn other_member(&self) -> Option<FencingToken> {
-        let members = self.group.members().await.ok()?;
-        let own = self.session.id();
-        let mut members = members.into_iter();
-        let other = members.find(|it| it.name == *self.id && Some(it.session_id) != own);
-        other.map(|it| it.token)
     }
 
     /// Campaigns, and plans while this worker leads.
@@ -344,13 +304,13 @@ impl Assignment {
     }
 
     /// Follows the plan. One that is missing or cannot be read changes nothing.
-    fn follow(&self, plan: &OwnPlan, slots: &mut Slots) {
+    fn follow(&self, plan: &Record<Lines>, slots: &mut Slots) {
         let lines = match plan {
-            OwnPlan::Missing => return report!(self.reporter, debug, "no plan"),
-            OwnPlan::Unreadable(znode, problem) => {
-                return report!(self.reporter, warn, "plan not read", znode, %problem);
+            Record::Missing => return report!(self, debug, "no plan"),
+            Record::Unreadable(znode, problem) => {
+                return report!(self, warn, "plan not read", znode, %problem);
             }
-            OwnPlan::Found(lines) => lines,
+            Record::Found(lines) => lines,
         };
         let directive = |(partition, word): (&String, &String)| {
             let directive = match word.as_str() {

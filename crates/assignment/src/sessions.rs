@@ -7,49 +7,45 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zookeeper_recipes_core::{NodePath, Session, SessionState};
 
-use crate::events::{Reporter, report};
+use crate::assignment::Assignment;
+use crate::events::report;
 
 /// The bytes of a contender's name, and of its path in the list, beside the path of the lock.
 const NAME: usize = 80;
 
-/// The session of the worker, and further ones that were opened for its locks.
-pub(crate) struct Sessions {
-    first: Session,
-    further: Mutex<Vec<Session>>,
-    reporter: Reporter,
-}
+/// The sessions that were opened for the locks of a worker, beside its own.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<Vec<Session>>);
 
 impl Sessions {
-    pub(crate) fn new(first: Session, reporter: Reporter) -> Sessions {
-        Sessions {
-            first,
-            further: Mutex::default(),
-            reporter,
-        }
-    }
-
     /// A session that has room for this lock, and for as many others as are entered at once.
     ///
     /// Opens one if none has, and if the ensemble can open more than one.
-    pub(crate) fn with_room_for(&self, lock: &NodePath, at_once: usize) -> Session {
+    pub(crate) fn with_room_for(
+        &self,
+        assignment: &Assignment,
+        lock: &NodePath,
+        at_once: usize,
+    ) -> Session {
+        let first = &assignment.session;
         let bytes = (lock.as_str().len() + NAME) * (at_once + 1);
         let has_room = |session: &&Session| {
             let left = session.ephemeral_bytes_left();
             left.is_none_or(|left| left >= bytes)
         };
         let mut further = self.further();
-        let mut all = std::iter::once(&self.first).chain(&*further);
+        let mut all = std::iter::once(first).chain(&*further);
         if let Some(session) = all.find(has_room) {
             return session.clone();
         }
-        match self.first.another() {
+        match first.another() {
             Some(session) => {
                 further.push(session.clone());
                 let sessions = 1 + further.len();
-                report!(self.reporter, info, "further session", sessions);
+                report!(assignment, info, "further session", sessions);
                 session
             }
-            None => self.first.clone(),
+            None => first.clone(),
         }
     }
 
@@ -68,6 +64,6 @@ impl Sessions {
     }
 
     fn further(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.further.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

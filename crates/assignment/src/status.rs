@@ -1,27 +1,30 @@
 //! The state of an assignment at one moment, for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
+use zookeeper_recipes_core::{Error, NodePath, Refusal};
 
 use crate::children::{Children, read_children};
 use crate::kept::{keep, known};
 use crate::layout::{FREEZE, Layout};
 use crate::member;
 use crate::next_plans::OWN;
+use crate::operator::AssignmentOperator;
 use crate::owned::{Owner, owners};
 use crate::plan::PlannedPartition;
 use crate::plans::Plans;
 use crate::recorded::{self, Recorded, unreadable};
+use crate::retry::repeat;
 use crate::state::StateOf;
 
-/// What changes within this time leads to one new value of [`watch_status`].
+/// What changes within this time leads to one new value of a status that is watched.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The state of an assignment, as [`status`](crate::AssignmentOperator::status) reads it.
+/// The state of an assignment, as [`status`](AssignmentOperator::status) reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssignmentStatus {
@@ -29,7 +32,7 @@ pub struct AssignmentStatus {
     pub partitions: Vec<PartitionStatus>,
     /// The workers that are there, have a plan or an order, in the order of their ids.
     pub workers: Vec<WorkerStatus>,
-    /// True if no partition moves: see [`freeze`](crate::AssignmentOperator::freeze).
+    /// True if no partition moves: see [`freeze`](AssignmentOperator::freeze).
     pub frozen: bool,
 }
 
@@ -45,7 +48,7 @@ pub struct PartitionStatus {
     pub owner: Option<Owner>,
     /// The worker that should own it, by the plan.
     pub planned: Option<String>,
-    /// The worker that an operator has [pinned](crate::AssignmentOperator::pin) it to.
+    /// The worker that an operator has [pinned](AssignmentOperator::pin) it to.
     pub pinned: Option<String>,
 }
 
@@ -70,7 +73,7 @@ pub struct WorkerStatus {
     pub capacity: u32,
     /// The zone that it is in.
     pub zone: Option<String>,
-    /// True if an operator [drains](crate::AssignmentOperator::drain) it.
+    /// True if an operator [drains](AssignmentOperator::drain) it.
     pub drained: bool,
     /// True if the leader has set it aside, because a move made no progress: see
     /// [`move_within`](crate::AssignmentOptions::move_within).
@@ -93,42 +96,52 @@ fn directories(layout: &Layout) -> [&NodePath; 6] {
     ]
 }
 
-/// Reads the state.
-pub(crate) async fn read_status(
-    server: &dyn ServerSession,
-    layout: &Layout,
-) -> Result<AssignmentStatus, Error> {
-    let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
-    let mut children = Vec::new();
-    for directory in directories(layout) {
-        children.push(match read_children(server, directory).await {
-            Err(error) if error.is(Refusal::NoNode) => Children::new(),
-            read => read.map_err(failed)?,
-        });
+impl AssignmentOperator {
+    /// Reads who owns what, what moves, and what is ordered.
+    ///
+    /// The parts are read one after the other, so they may show different moments.
+    ///
+    /// # Errors
+    ///
+    /// Also [`Error::InvalidInput`] if a record is of another version, or has a line that cannot be
+    /// read.
+    pub async fn status(&self) -> Result<AssignmentStatus, Error> {
+        let layout = &self.layout;
+        let read = async |server: Arc<dyn ServerSession>| {
+            let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
+            let mut children = Vec::new();
+            for directory in directories(layout) {
+                children.push(match read_children(&*server, directory).await {
+                    Err(error) if error.is(Refusal::NoNode) => Children::new(),
+                    read => read.map_err(failed)?,
+                });
+            }
+            let recorded = match recorded::read(&*server, &layout.partitions, false).await {
+                Err(error) if error.is(Refusal::NoNode) => Recorded::Missing,
+                read => read.map_err(failed)?.recorded,
+            };
+            if let Recorded::Unreadable(path, problem) = &recorded {
+                return Err(unreadable(path, problem));
+            }
+            let plans = Plans::new(&layout.plan, &children[2])?;
+            Ok(Some(status(&children, &plans, &recorded)))
+        };
+        repeat(&self.session, &layout.base, read).await
     }
-    let recorded = match recorded::read(server, &layout.partitions, false).await {
-        Err(error) if error.is(Refusal::NoNode) => Recorded::Missing,
-        read => read.map_err(failed)?.recorded,
-    };
-    if let Recorded::Unreadable(path, problem) = &recorded {
-        return Err(unreadable(path, problem));
-    }
-    let plans = Plans::new(&layout.plan, &children[2])?;
-    Ok(status(&children, &plans, &recorded))
-}
 
-/// Watches the state, by a task that ends with the last receiver.
-pub(crate) async fn watch_status(
-    session: &Session,
-    layout: &Layout,
-) -> Result<watch::Receiver<AssignmentStatus>, Error> {
-    let state = StateOf::new(directories(layout), &layout.partitions);
-    let plan = layout.plan.clone();
-    let kept = keep(session, state, INTERVAL, move |(children, recorded)| {
-        let plans = Plans::new(&plan, &children[2]).unwrap_or_else(|_| Plans::none(&plan));
-        status(&children, &plans, &recorded)
-    });
-    known(session, &layout.base, kept).await
+    /// Watches what [`status`](Self::status) reads, as [`routing`](Self::routing) does.
+    ///
+    /// A record that cannot be read counts as missing. It panics outside a tokio runtime.
+    pub async fn watch_status(&self) -> Result<watch::Receiver<AssignmentStatus>, Error> {
+        let (session, layout) = (&self.session, &self.layout);
+        let state = StateOf::new(directories(layout), &layout.partitions);
+        let plan = layout.plan.clone();
+        let kept = keep(session, state, INTERVAL, move |(children, recorded)| {
+            let plans = Plans::new(&plan, &children[2]).unwrap_or_else(|_| Plans::none(&plan));
+            status(&children, &plans, &recorded)
+        });
+        known(session, &layout.base, kept).await
+    }
 }
 
 /// The status, by the children of the [`directories`].

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{Hold, LossReason};
 
-use crate::partition::{Owned, Partition};
+use crate::partition::Partition;
 use crate::task::Task;
 
 type Begin = dyn Fn(Partition) -> BoxFuture<'static, Result<(), String>> + Send + Sync;
@@ -64,11 +64,11 @@ impl Works {
     /// Begins the work on a partition, under its hold.
     pub(crate) fn begin(&self, id: Arc<str>, hold: Hold) -> Job {
         let (draining, is_draining) = watch::channel(false);
-        let partition = Partition(Arc::new(Owned {
+        let partition = Partition {
             id,
             hold: hold.view(),
             draining: is_draining,
-        }));
+        };
         let hold = Arc::new(hold);
         let (begin, of_work) = (self.begin.clone(), hold.clone());
         let task = self.spawn(async move {

@@ -63,16 +63,11 @@ impl Worker {
     ///
     /// Each lock would create its own by three more requests. It does if this fails.
     pub(crate) async fn prepare(self: Arc<Self>, ids: Vec<Arc<str>>) {
-        let Assignment {
-            session,
-            layout,
-            options,
-            ..
-        } = &self.assignment;
-        let Ok(server) = session.server(&layout.locks).await else {
+        let locks = &self.assignment.layout.locks;
+        let Ok(server) = self.assignment.session.server(locks).await else {
             return;
         };
-        let paths = ids.iter().map(|id| format!("{}/{id}", layout.locks));
+        let paths = ids.iter().map(|id| format!("{locks}/{id}"));
         let paths: Vec<String> = paths.collect();
         let Ok(found) = server.get_each(&paths).await else {
             return;
@@ -80,7 +75,7 @@ impl Worker {
         let missing = paths.into_iter().zip(found).filter(|it| it.1.is_none());
         let create = |(path, _)| {
             let mode = CreateMode::Container;
-            Operation::create(path, b"", mode, &*options.acl)
+            Operation::create(path, b"", mode, &*self.assignment.options.acl)
         };
         let creates: Vec<Operation> = missing.map(create).collect();
         if !creates.is_empty() {
@@ -133,40 +128,35 @@ impl Worker {
 
     /// Warms and acquires, until another try would not help. Then publishes, and begins the work.
     async fn begin(&self, id: &Arc<str>) -> Result<Job, Error> {
-        let Assignment {
-            session,
-            layout,
-            options,
-            reporter,
-            ..
-        } = &self.assignment;
+        let assignment = &self.assignment;
+        let options = &assignment.options;
         if let Some(Warm(warm)) = &options.warm {
             let (warm, partition) = (warm.clone(), id.to_string());
             // The hook may block its thread, in a task of its own.
             let mut warmed = self.works.spawn(async move { warm(partition).await });
             warmed.output().await;
         }
-        let path = layout.locks.join(id)?;
+        let path = assignment.layout.locks.join(id)?;
         let options = LockOptions::new()
             .name(options.name.clone())
-            .data(self.assignment.id.as_bytes())
+            .data(assignment.id.as_bytes())
             .acl(options.acl.clone())
             .entries(self.entries.clone())
             .after_session_loss(AfterSessionLoss::QueueAnew);
         let mut backoff = Backoff::default();
         let hold = loop {
-            let session_of_lock = self.sessions.with_room_for(&path, ENTRIES);
+            let session_of_lock = self.sessions.with_room_for(assignment, &path, ENTRIES);
             let options = options.clone();
             let lock = ExclusiveLock::with_options(&session_of_lock, path.as_str(), options)?;
             // If the session is closed, the acquisition returns the error.
             let _ = session_of_lock.wait_connected().await;
             match lock.acquire().await {
                 Ok(hold) => break hold,
-                Err(error) if matches!(session.state(), SessionState::Ended(_)) => {
+                Err(error) if matches!(assignment.session.state(), SessionState::Ended(_)) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    reporter.not_acquired(id, &error);
+                    assignment.report_not_acquired(id, &error);
                     self.sessions.forget_ended();
                     backoff.wait().await;
                 }
@@ -176,24 +166,24 @@ impl Worker {
         self.owns.send_modify(|owns| {
             owns.insert(id.to_string(), owned::word(token, SystemTime::now()));
         });
-        reporter.owned(id, token, self.owns.borrow().len());
+        assignment.report_owned(id, token.get(), self.owns.borrow().len());
         Ok(self.works.begin(id.clone(), hold))
     }
 
     /// Releases a partition whose work has ended.
     async fn end(&self, id: &str, job: Job, release: Release) {
-        let reporter = &self.assignment.reporter;
-        let token = job.hold.fencing_token();
+        let assignment = &self.assignment;
+        let token = job.hold.fencing_token().get();
         self.owns.send_modify(|owns| {
             owns.remove(id);
         });
         if let Some(hold) = job.into_hold().filter(Hold::is_held) {
             if let Err(error) = hold.release().await {
                 let partition = id;
-                report!(reporter, debug, "partition lost before its release", partition, %error);
+                report!(assignment, debug, "partition lost before its release", partition, %error);
             }
         }
-        reporter.released(id, token, release, self.owns.borrow().len());
+        assignment.report_released(id, token, release, self.owns.borrow().len());
     }
 
     /// Works until the work has ended: it has returned, its hold is lost, or it was drained.
@@ -208,7 +198,7 @@ impl Worker {
             release = self.until_drained(&job.hold, directive) => release,
             end = job.task.output() => return match end {
                 Some(Ok(result)) => {
-                    self.assignment.reporter.worked(id, result);
+                    self.assignment.report_worked(id, result);
                     Release::Worked
                 }
                 Some(Err(reason)) => Release::Lost(reason),
@@ -216,7 +206,7 @@ impl Worker {
             },
         };
         job.drain();
-        self.assignment.reporter.draining(id, release);
+        self.assignment.report_draining(id, release);
         match self.drain(id, job).await {
             Some(Err(reason)) => Release::Lost(reason),
             _ => release,
@@ -225,28 +215,23 @@ impl Worker {
 
     /// Waits for the work to end, for as long as the options say.
     async fn drain(&self, id: &str, job: &mut Job) -> Option<WorkEnd> {
-        let Assignment {
-            session,
-            options,
-            reporter,
-            ..
-        } = &self.assignment;
-        let limit = options.drain_at_most;
+        let by = &self.assignment;
+        let limit = by.options.drain_at_most;
         if limit < Duration::MAX {
             if let Ok(ended) = timeout(limit, job.task.output()).await {
                 return ended;
             }
-            report!(reporter, warn, "work dropped", partition = id, after = ?limit);
+            report!(by, warn, "work dropped", partition = id, after = ?limit);
             job.task.stop();
         }
-        let warn_after = session.timeout().unwrap_or(SHORT_WORK);
+        let warn_after = by.session.timeout().unwrap_or(SHORT_WORK);
         let began = Instant::now();
         loop {
             match timeout(warn_after, job.task.output()).await {
                 Ok(ended) => return ended,
                 Err(_) => {
                     let waited = began.elapsed();
-                    report!(reporter, warn, "work does not end", partition = id, ?waited);
+                    report!(by, warn, "work does not end", partition = id, ?waited);
                 }
             }
         }
@@ -291,12 +276,8 @@ impl Worker {
         // Somebody may keep other znodes there.
         let waits = |name: &String| name != own && Contender::parse(name, |_| true).is_some();
         // If the session ends, the hold is lost, and this future is dropped.
-        while let Ok(server) = self
-            .assignment
-            .session
-            .server(&self.assignment.layout.locks)
-            .await
-        {
+        let (session, locks) = (&self.assignment.session, &self.assignment.layout.locks);
+        while let Ok(server) = session.server(locks).await {
             let listed = server.list_and_watch(directory).await;
             drop(server);
             match listed {

@@ -27,7 +27,7 @@ async fn partition_that_is_planned_again_while_its_task_ends_is_owned_again() {
     };
     let (owns, mut owned) = watch::channel(Lines::new());
     let mut slots = Slots::new(Arc::new(Worker {
-        sessions: Sessions::new(session.clone(), assignment.reporter.clone()),
+        sessions: Sessions::default(),
         owns,
         entries: Arc::new(Semaphore::new(ENTRIES)),
         works: Works::new(session.ensemble().clone(), work),
