@@ -12,6 +12,8 @@ use crate::names::problem_of_partition;
 
 /// No piece is filled beyond this. A change of one partition writes one piece.
 const FULL: usize = 4 * 1024;
+/// A record has no more pieces. The longest names of all partitions need fewer.
+const MOST: usize = 10_000;
 /// The version of what this crate writes.
 const VERSION: &str = "1";
 const PROGRAM: &str = "zookeeper-recipes";
@@ -117,6 +119,11 @@ impl Piece {
     pub(crate) fn parse(kind: &str, data: &[u8]) -> Result<Piece, Unreadable> {
         let (first, rest) = split_head(kind, data)?;
         let (of, note) = first.split_once(' ').ok_or(Unreadable::Other)?;
+        let of = of.parse().map_err(|_| Unreadable::Other)?;
+        if of > MOST {
+            let problem = format!("names {of} pieces, which are more than {MOST}");
+            return Err(Unreadable::Line(1, problem));
+        }
         let line = |(number, line): (usize, &str)| {
             let bad = |problem: String| Unreadable::Line(number, problem);
             let words = line.split_once(' ');
@@ -128,7 +135,7 @@ impl Piece {
         };
         let lines: Result<Lines, Unreadable> = (2..).zip(rest.lines()).map(line).collect();
         Ok(Piece {
-            of: of.parse().map_err(|_| Unreadable::Other)?,
+            of,
             note: note.to_owned(),
             lines: lines?,
         })

@@ -65,6 +65,15 @@ fn line_with_a_name_that_no_znode_can_have_is_found() {
     assert!(matches!(found, Err(Unreadable::Line(3, _))), "{found:?}");
 }
 
+/// A reader would ask for each of them.
+#[test]
+fn record_that_names_more_pieces_than_there_can_be_is_found() {
+    let text = |of| format!("zookeeper-recipes plan 1 {of} note\n").into_bytes();
+    assert!(Piece::parse("plan", &text(MOST)).is_ok());
+    let found = Piece::parse("plan", &text(MOST + 1));
+    assert!(matches!(found, Err(Unreadable::Line(1, _))), "{found:?}");
+}
+
 #[test]
 fn another_version_is_named() {
     let found = Piece::parse("plan", b"zookeeper-recipes plan 2 of 1\nown a\n");
