@@ -265,14 +265,14 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
         .await
         .failed_with(75);
     assert_eq!(stage.contenders("/lock").len(), 3);
-    let evicted = evict(&["--if-holder", &token(0)]).await;
-    assert!(evicted.stdout.contains("payroll@"), "{evicted:?}");
     assert_eq!(evict(&[&token(1)]).await.code, Some(0));
     let waiter = zkrs.pop().expect("the last one");
     assert_eq!(evict(&["report"]).await.code, Some(0));
     let waiter = ended(waiter).await;
     let line = waiter.failed_with(81);
     assert!(line.contains("another client deleted"), "{line}");
+    let evicted = evict(&["--if-holder", &token(0)]).await;
+    assert!(evicted.stdout.contains("payroll@"), "{evicted:?}");
     // The user has seen it in the queue before it went.
     let name = who["contenders"][1]["node"].as_str().expect("a name");
     for gone in [&token(1), name] {
