@@ -67,8 +67,12 @@ fn at(time: Option<SystemTime>) -> String {
         .unwrap_or_default()
 }
 
-/// The time in UTC, as `2026-03-20T12:00:00Z`.
+/// The time in UTC, as `2026-03-20T12:00:00Z`. A time after 9999 is shown as the last one before.
 fn utc(time: SystemTime) -> String {
-    let time = Timestamp::from_millisecond(milliseconds(time)).unwrap_or_default();
+    let time = Timestamp::from_millisecond(milliseconds(time)).unwrap_or(Timestamp::MAX);
     time.to_string()
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/slot.rs"]
+mod tests;

@@ -476,6 +476,19 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
 
 /// A server closes one connection too many of an address before it reads a byte.
 #[tokio::test(flavor = "multi_thread")]
+async fn doctor_says_so_if_no_server_reports_the_znodes_of_sessions() {
+    let words = "srvr,stat,cons,conf,mntr,ruok,isro,wchs,wchp";
+    let options = ServerOptions::new().configuration("4lw.commands.whitelist", words);
+    let server = server_with(options).await;
+    let doctor = run(&server.connect_string(), &["doctor"]).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let note = "note  which session has the most ephemeral znodes is not known";
+    for text in [note, "4lw.commands.whitelist"] {
+        assert!(doctor.stdout.contains(text), "{text}: {doctor:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_reached() {
     let options = ServerOptions::new().configuration("maxClientCnxns", "5");
     let server = server_with(options).await;

@@ -496,7 +496,7 @@ async fn guarded_write_that_is_sent_before_its_session_is_closed_has_an_unknown_
 }
 
 #[tokio::test(start_paused = true)]
-async fn release_in_administratords_with_the_lease() {
+async fn release_in_an_outage_ends_with_the_lease() {
     let (simulation, session) = simulated().await;
     let held = hold(&queue(&session)).await;
     let lost = hold(&lock(&session, "/locks/b")).await;
