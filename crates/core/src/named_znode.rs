@@ -166,8 +166,7 @@ impl NamedZnode {
                     Ok((_, stat, watch)) => {
                         if stat.ephemeral_owner == self.open.live.id.0 {
                             let path = self.path.as_str();
-                            let granted = &self.open.granted;
-                            granted.warn_of_own_wait(path, |of_session| of_session == path);
+                            self.open.granted.warn_of_own_wait(path, path);
                         }
                         watch.await;
                         (gone, unanswered) = pauses();
@@ -221,7 +220,7 @@ impl NamedZnode {
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = |start| Some(HoldRecord::begin(Arc::new(source), &caller, start, waited));
         let mut grant = Grant::new(owner.znode.clone(), token, lapses, record);
-        grant.deadline = at_most.and_then(|limit| self.open.live.now().checked_add(limit));
+        grant.limit(at_most);
         Ok(Some(Hold::begin(grant, owner, &self.open.granted, None)))
     }
 

@@ -95,6 +95,11 @@ impl Grant {
         }
     }
 
+    /// Sets the time limit. `None` is no limit.
+    pub(crate) fn limit(&mut self, limit: Option<Duration>) {
+        self.deadline = limit.and_then(|limit| self.live().now().checked_add(limit));
+    }
+
     pub(crate) fn live(&self) -> &Arc<LiveSession> {
         self.znode.live()
     }
@@ -193,7 +198,7 @@ impl Grant {
         }
     }
 
-    /// Reports that the hold goes on as one of another recipe, and begins the record of that one.
+    /// Reports that a hold of another recipe replaces this one, and begins the record of that hold.
     pub(crate) fn report_replaced(
         &self,
         recipe: &'static str,

@@ -50,9 +50,9 @@ impl Granted {
         }
     }
 
-    /// Warns if the task that runs now has acquired one of these znodes, which its contender awaits.
-    pub(crate) fn warn_of_own_wait(&self, contender: &str, is_awaited: impl Fn(&str) -> bool) {
-        for grant in self.those(|grant| is_awaited(grant.znode.path())) {
+    /// Warns if the task that runs now holds by the znode that its contender waits for.
+    pub(crate) fn warn_of_own_wait(&self, contender: &str, awaited: &str) {
+        for grant in self.those(|grant| grant.znode.path() == awaited) {
             grant.warn_of_own_wait(contender);
         }
     }

@@ -68,8 +68,7 @@ impl Entered {
         let token = FencingToken::from(self.czxid);
         let mut grant = Grant::new(znode, token, lapses, |start| Some(attempt.acquired(start)));
         grant.rule = Some(queue.shared.rule.clone());
-        let limit = queue.shared.options.at_most;
-        grant.deadline = limit.and_then(|limit| queue.live.now().checked_add(limit));
+        grant.limit(queue.shared.options.at_most);
         Hold::begin(grant, self.owner, &queue.open.granted, loss_watch)
     }
 }

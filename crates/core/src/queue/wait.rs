@@ -195,9 +195,8 @@ impl Predecessors {
         // The session may hold a hundred thousand, so they are asked for contenders of it only.
         let awaited = self.contenders.iter().map(|awaited| awaited.name.as_str());
         for name in awaited.filter(|name| are_of_one_session(name, own_name)) {
-            let path = queue.child(name);
-            let granted = &queue.open.granted;
-            granted.warn_of_own_wait(own.path(), |of_session| of_session == path);
+            let awaited = queue.child(name);
+            queue.open.granted.warn_of_own_wait(own.path(), &awaited);
         }
     }
 }
