@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{Acl, AuthId, Error, InvalidInput, Permission, Sessi
 
 use crate::children::ChildrenOf;
 use crate::kept::{keep, known};
-use crate::layout::{FREEZE, Layout, create_directory};
+use crate::layout::{FREEZE, Layout};
 use crate::owned::{Routing, owners};
 use crate::partitions::Partitions;
 use crate::recorded;
@@ -153,7 +153,6 @@ impl AssignmentOperator {
     pub async fn set_partitions(&self, partitions: Partitions) -> Result<(), Error> {
         partitions.check()?;
         let path = &self.layout.partitions;
-        create_directory(&self.session, path, &self.acl).await?;
         let recorded = recorded::record(&self.session, path, &partitions, &self.acl, true);
         recorded.await.map(drop)
     }
