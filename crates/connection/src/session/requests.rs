@@ -81,7 +81,7 @@ impl<R> Requests<R> {
 
     /// The oldest request that was sent and has no reply.
     pub(crate) fn oldest_sent(&self) -> Option<&Asked<R>> {
-        self.asked.front().filter(|_| self.sent > 0)
+        self.sent().next()
     }
 
     /// All requests that were sent and have no reply, the oldest first.

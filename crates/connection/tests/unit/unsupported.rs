@@ -27,7 +27,7 @@ fn request_that_something_replaces_is_tried_again_after_pauses_that_grow_until_i
     assert!(!unsupported.refuses(opcode, now));
 }
 
-/// The connections may have broken for other reasons, and no caller goes on without it.
+/// Connections break for other reasons, too, and no caller can do without the request.
 #[test]
 fn request_that_nothing_replaces_is_refused_once_after_eight_breaks_over_half_a_minute() {
     let unsupported = UnsupportedRequests::default();

@@ -207,5 +207,5 @@ async fn candidate_that_gets_no_lease_lets_another_lead() {
         // The other campaigns again.
         sleep(TIMEOUT).await;
     }
-    assert!(!campaign.is_finished(), "it goes on trying");
+    assert!(!campaign.is_finished(), "it campaigns again");
 }

@@ -1,10 +1,7 @@
 //! Each request an acquisition and a release send × each fault × each await dropped.
 
 use zookeeper_recipes_schedules::exhaust;
-use zookeeper_recipes_suite::{
-    ELECTION, LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE,
-    TestedRecipe,
-};
+use zookeeper_recipes_suite::{ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe};
 
 fn nothing_breaks(recipe: TestedRecipe, one_in: u64) {
     let exhausted = exhaust(recipe, one_in);
@@ -52,15 +49,7 @@ mod at_night {
     #[test]
     fn no_pair_of_a_fault_and_a_dropped_await_breaks_a_recipe() {
         std::thread::scope(|scope| {
-            for recipe in [
-                LOCK,
-                LOCK_BY_PARENT,
-                LOCK_BY_POLLING,
-                LOCK_OF_ONE_ZNODE,
-                RWLOCK,
-                SEMAPHORE,
-                ELECTION,
-            ] {
+            for recipe in TestedRecipe::ALL {
                 scope.spawn(move || nothing_breaks(recipe, 1));
             }
         });

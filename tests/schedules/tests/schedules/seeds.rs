@@ -15,9 +15,9 @@ const ONCE_BROKEN: [u64; 14] = [
     14, 26, 38, 39, 60, 74, 83, 105, 235, 611, 1723, 20013, 50014, 50036,
 ];
 
-/// Further seeds with faults that heal: at 30981, 71363 and 80366 connections broke at the first creates, and
-/// a server was taken for one that does not know them; at 70050 and 80110 the servers lost the directories of
-/// an assignment before its partitions were recorded.
+/// Further seeds with faults that heal: at 30981, 71363 and 80366 connections broke at the first
+/// creates, and a server was taken for one that does not know them; at 70050 and 80110 the servers
+/// lost the directories of an assignment before its partitions were recorded.
 const ONCE_BROKEN_THOUGH_ALL_HEALS: [u64; 5] = [30981, 70050, 71363, 80110, 80366];
 
 /// Runs the seeds of a subject. `happened` has the figures that must not be zero.
