@@ -192,3 +192,7 @@ impl State {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/arena.rs"]
+mod tests;

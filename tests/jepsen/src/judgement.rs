@@ -41,3 +41,7 @@ fn failures_of(run: &Run) -> Vec<String> {
     let named = |reason: String| format!("{}: {reason}", run.library);
     reasons.into_iter().map(named).collect()
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/judgement.rs"]
+mod tests;

@@ -50,3 +50,43 @@ async fn leader_that_keeps_what_it_has_lost_is_unhealthy_after_the_grace() {
         "{healthy:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_resigns_is_healthy() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let election = candidate(&simulation.process("node-7")).await;
+    let leadership = election.acquire().await.expect("nobody leads");
+    let view = leadership.view();
+    leadership.release().await.expect("it leads");
+    sleep(60 * SECOND).await;
+    assert!(election.health(Duration::ZERO).is_healthy());
+    assert_eq!(view.kept_after_loss(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_reports_its_lease_and_the_last_answer() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let process = simulation.process("node-7");
+    let election = candidate(&process).await;
+    let session = election.session();
+    sleep(10 * SECOND).await;
+    let timeout = session.timeout().expect("it is open");
+    let well = session.health();
+    assert!(!well.lease_left.is_zero(), "{well:?}");
+    assert!(
+        well.last_answer.is_some_and(|ago| ago <= timeout / 10),
+        "{well:?}"
+    );
+
+    process.partition(3600 * SECOND);
+    sleep(timeout).await;
+    let silent = session.health();
+    assert!(
+        !session.is_connected() && silent.lease_left.is_zero(),
+        "{silent:?}"
+    );
+    assert!(
+        silent.last_answer.is_none_or(|ago| ago >= timeout - SECOND),
+        "{silent:?}"
+    );
+}

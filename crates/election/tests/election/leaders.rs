@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::NodePath;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
 use zookeeper_recipes_election::{
     ConnectOptions, Error, LeaderElection, LeaderState, Recipe, Session,
 };
@@ -99,6 +101,46 @@ async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() 
     assert_eq!(simulation.counters().watches(), 1);
     drop(last);
     until_nothing_is_watched(&simulation).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() {
+    const IDENTITY: &str = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
+    let simulation = simulation();
+    let administrator = simulation.administrator();
+    for path in ["/leader", "/leader/0", "/leader/config"] {
+        let created = administrator.create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let foreign = session(&simulation.process("foreign")).await;
+    let path = NodePath::new("/leader").expect("a good path");
+    let server = foreign.server(&path).await.expect("it is open");
+    let queue = async |prefix: &str, data: &[u8]| {
+        let mode = CreateMode::EphemeralSequential;
+        let path = format!("{IDENTITY}-{prefix}-");
+        let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+        let created = server.create(&path, data, mode, &acl).await;
+        created.expect("it queues").path
+    };
+    queue("seat", b"").await;
+    let watching = session(&simulation.process("watching")).await;
+    let election = election(&watching, "naïve");
+    assert_eq!(election.leader().await.expect("it may read"), None);
+    let mut watched = election.watch_leader();
+    until(&mut watched, None).await;
+
+    let latch = queue("latch", b"\xffnode").await;
+    until(&mut watched, Some("\u{fffd}node")).await;
+    let since = |watched: &watch::Receiver<LeaderState>| {
+        watched.borrow().leader().map(|leader| leader.since)
+    };
+    let before = since(&watched);
+    let renamed = administrator.set_data(&latch, b"renamed");
+    renamed.expect("it exists");
+    until(&mut watched, Some("renamed")).await;
+    assert_eq!(since(&watched), before, "the same one leads");
+    administrator.delete(&latch).expect("it exists");
+    until(&mut watched, None).await;
 }
 
 #[tokio::test(start_paused = true)]

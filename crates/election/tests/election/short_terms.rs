@@ -1,10 +1,12 @@
 //! Terms that end as soon as they began, on a simulated ensemble.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_election::{LeaderElection, Term};
+use zookeeper_recipes_election::{LeaderElection, StopWork, Term};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -43,6 +45,47 @@ async fn term_that_lasts_is_followed_by_the_next_at_once() {
     let ran = election.run(sleep(Duration::from_secs(20)), work).await;
     ran.expect("it was shut down");
     assert!(terms >= 19, "{terms} terms");
+}
+
+/// The break is shorter than the lease.
+#[tokio::test(start_paused = true)]
+async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "p").await;
+    let first_session = session.id();
+    let terms = async |path: &str, stop_work: StopWork| {
+        let election = LeaderElection::new(&session, path, "one").expect("a good path");
+        let tokens = RefCell::new(Vec::new());
+        let work = async |term: Term| {
+            tokens.borrow_mut().push(term.fencing_token());
+            std::future::pending::<Result<(), Infallible>>().await
+        };
+        let shutdown = async {
+            sleep(Duration::from_secs(60)).await;
+            let contenders = election.contenders().await.expect("an answer");
+            let listed = contenders.iter().map(|entry| entry.fencing_token);
+            let newest = tokens.borrow().last().copied();
+            assert!(listed.eq(newest), "{path}: {contenders:?}");
+        };
+        let stopping = election.clone().stop_work(stop_work);
+        stopping.run(shutdown, work).await.expect("nothing fails");
+        tokens.into_inner()
+    };
+    let interrupted = async {
+        sleep(Duration::from_secs(20)).await;
+        simulation.process("p").disconnect();
+    };
+    let (cautious, steady, ()) = tokio::join!(
+        terms("/cautious", StopWork::WhenSuspended),
+        terms("/steady", StopWork::WhenLost),
+        interrupted,
+    );
+    assert!(
+        matches!(*cautious, [first, second] if first < second),
+        "{cautious:?}"
+    );
+    assert_eq!(steady.len(), 1, "{steady:?}");
+    assert_eq!(session.id(), first_session);
 }
 
 /// The future of `run` is `Send`, whatever the closure captures.

@@ -154,6 +154,19 @@ async fn lost_hold_deletes_no_other_holders_znode() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (one, other) = two_locks(&simulation).await;
+    let hold = one.acquire().await.expect("free");
+    let next = replaced(&simulation, &other).await;
+    hold.lost().await;
+    let released = hold.release().await;
+    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
+    sleep(TIMEOUT).await;
+    assert!(next.is_held(), "{:?}", next.state());
+}
+
 /// The first deletion comes when the lease has run out, the second when the hold is dropped. The
 /// second learns late that the znode is its own.
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,10 @@
 //! The own close of a session is no loss: neither a warning nor a count says so.
 
 use insta::assert_snapshot;
+use zookeeper_recipes::election::RunError;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
-    ExclusiveLock, Group, Hold, HoldState, LeaderElection, LossReason, Session, SessionEnd,
+    Error, ExclusiveLock, Group, Hold, HoldState, LeaderElection, LossReason, Session, SessionEnd,
     SingleNodeLock,
 };
 use zookeeper_recipes_simulation::Simulation;
@@ -35,6 +36,15 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     let _leadership = election.acquire().await.expect("free");
     let group = Group::new(&session, "/group").expect("a good path");
     let member = group.join("one", b"").await.expect("nobody has the name");
+    let other = simulation.session("two").await.expect("it opens");
+    let leading = LeaderElection::new(&other, "/others", "two").expect("a good path");
+    let _others = leading.acquire().await.expect("free");
+    let waiting = LeaderElection::new(&session, "/others", "one").expect("a good path");
+    let campaign = tokio::spawn(async move {
+        let work = async |_| Ok::<_, std::convert::Infallible>(());
+        waiting.run(std::future::pending(), work).await
+    });
+    while leading.contenders().await.expect("an answer").len() < 2 {}
 
     let before = log.lines().len();
     session.close().await;
@@ -43,6 +53,17 @@ async fn close_of_the_session_ends_its_holds_without_a_warning() {
     let mut holds = member.holds();
     // An error means that the member has ended.
     while holds.changed().await.is_ok() {}
+    let ended = campaign.await.expect("no panic");
+    assert!(
+        matches!(
+            ended,
+            Err(RunError::Election(Error::NoSession {
+                reason: SessionEnd::Closed,
+                ..
+            }))
+        ),
+        "{ended:?}"
+    );
     let lines = since(&log, before);
     let ended = lines.iter().filter(|it| it.message.ends_with("by close"));
     assert_snapshot!(shown::events(ended), @"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Session,
+    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Semaphore, Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
@@ -65,6 +65,34 @@ async fn each_kind_of_a_read_write_lock_holds_by_its_own_rule_whoever_asks() {
     assert_eq!(holds(&listed), [true, true]);
     assert_eq!(listed[0].owner.as_deref(), Some(session.owner()));
     drop((reading, last));
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_are_held_by_the_recorded_number_whoever_asks() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = session(&simulation).await;
+    let semaphore = Semaphore::new(&session, "/s", 5).expect("a good path");
+    let first = semaphore.acquire_many(4).await.expect("free");
+    let wanting = semaphore.clone();
+    let heavy = tokio::spawn(async move { wanting.acquire_many(3).await });
+    settle().await;
+    let wanting = semaphore.clone();
+    let light = tokio::spawn(async move { wanting.acquire().await });
+    settle().await;
+    // One that was made with another number still learns who holds. The last contender wants the free
+    // permit, and waits behind one that wants three.
+    let mistaken = Semaphore::new(&session, "/s", 99).expect("a good path");
+    for asked in [&semaphore, &mistaken] {
+        let listed = asked.contenders().await.expect("it can be read");
+        assert_eq!(holds(&listed), [true, false, false]);
+    }
+    semaphore.resize(8).await.expect("it is allowed");
+    let heavy = heavy.await.expect("no panic").expect("there is room");
+    let light = light.await.expect("no panic").expect("there is room");
+    let mistaken = Semaphore::new(&session, "/s", 99).expect("a good path");
+    let listed = mistaken.contenders().await.expect("it can be read");
+    assert_eq!(holds(&listed), [true; 3]);
+    drop((first, heavy, light));
 }
 
 #[tokio::test(start_paused = true)]

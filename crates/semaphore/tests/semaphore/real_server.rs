@@ -138,7 +138,16 @@ async fn worker_that_opens_with_an_old_number_works_by_the_recorded_one() -> Fal
     let error = in_time("the one too heavy", waiter).await?.unwrap_err();
     assert!(error.to_string().contains("more than the 3"), "{error}");
     let strict = Semaphore::new(&session(&server, QUIET).await, PATH, 2)?;
-    assert!(strict.acquire().await.is_err());
+    let errors = [
+        strict.acquire().await.unwrap_err(),
+        strict.try_acquire().await.unwrap_err(),
+        strict.acquire_many(2).await.unwrap_err(),
+        strict.available_permits().await.unwrap_err(),
+    ];
+    for error in errors.map(|error| error.to_string()) {
+        let says = ["\"2\" is not the 3", PATH, "resize"];
+        assert!(says.iter().all(|it| error.contains(it)), "{error}");
+    }
     assert_eq!(strict.recorded().await?, Some(3));
     hold.release().await?;
     assert_nothing_left(&server).await;

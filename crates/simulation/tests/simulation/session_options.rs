@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
 use zookeeper_recipes_core::{ConnectOptions, NodePath, Refusal, ServerError, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
@@ -48,4 +49,19 @@ async fn credentials_of_the_session_are_shown_to_the_servers() {
     let server = two.server(&path).await.expect("it is open");
     let read = server.get("/own").await;
     assert!(read.is_err_and(|error| error.is(Refusal::NoAuth)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_after_an_expiry_has_the_same_options() {
+    let simulation = Simulation::default();
+    let options = ConnectOptions::new().session_timeout(SHORT);
+    let session = open(&simulation, options.auth("digest", "one:secret")).await;
+    let first = session.id().expect("it is open");
+    simulation.administrator().expire(first);
+    while session.id().is_none_or(|id| id == first) {
+        sleep(SHORT).await;
+    }
+    assert_eq!(session.timeout(), Some(SHORT));
+    let created = create_for_its_creator(&session, "/second").await;
+    created.expect("it shows its credentials");
 }

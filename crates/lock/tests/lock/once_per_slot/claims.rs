@@ -66,6 +66,30 @@ async fn claim_of_a_process_that_is_killed_takes_no_slot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
+    for kind in [
+        FaultKind::ReplyLost,
+        FaultKind::RequestLost,
+        FaultKind::OutcomeHidden,
+    ] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
+        let hold = job.lock().acquire().await.expect("free");
+        let faults = simulation.faults();
+        let inject = || faults.inject(Fault::new(kind).on(RequestKind::Transact).under(PATH));
+        inject();
+        let claim = job.claim(hold).await.expect("asked again");
+        inject();
+        let run = claim.own().expect("it is free").start().await;
+        inject();
+        run.expect("asked again").done().await.expect("asked again");
+        assert_eq!(faults.waiting(), 0);
+        assert_eq!(last_state(&job).await, Some(SlotState::Done));
+        assert!(!ran(&job).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn claim_whose_hold_is_lost_does_not_start() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (claim, next, clock) = claim_of_the_second_slot(&simulation).await;

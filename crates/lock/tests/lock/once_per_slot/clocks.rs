@@ -25,6 +25,15 @@ async fn clocks_that_differ_run_no_slot_twice() {
     assert!(!ran(&early).await);
     behind.set(2 * 3_600);
     assert!(ran(&late).await);
+    // A clock that is slots ahead costs the slots between.
+    ahead.set(7 * 3_600);
+    assert!(ran(&early).await);
+    for slot in 3..=7 {
+        behind.set(slot * 3_600);
+        assert!(!ran(&late).await, "slot {slot}");
+    }
+    behind.set(8 * 3_600);
+    assert!(ran(&late).await);
 }
 
 #[tokio::test(start_paused = true)]
