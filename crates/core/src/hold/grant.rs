@@ -173,15 +173,16 @@ impl Grant {
         if let Some((first, _)) = progress.end {
             return first;
         }
+        if let Ended::Lost(reason) = ended {
+            // Whoever sees the end may drop the hold at once. The next holder's znode may have the
+            // same path by then.
+            self.znode.note_lost(reason);
+        }
         progress.end = Some((ended, Instant::now()));
         drop(progress);
         self.changed.notify_waiters();
-        if let Ended::Lost(reason) = ended {
-            self.znode.set_held(false);
-            match reason {
-                LossReason::Deleted => self.znode.note_gone(),
-                _ => self.znode.pass_turn(),
-            }
+        if let Ended::Lost(_) = ended {
+            self.znode.pass_turn();
             self.report(ended);
         }
         ended

@@ -16,6 +16,7 @@ use crate::hold::ephemerals::Ephemerals;
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
+use crate::hold_state::LossReason;
 use crate::live::last_connection::LastConnection;
 use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::NodePath;
@@ -328,12 +329,24 @@ impl Znode {
 
     /// Notes that the znode does not exist. Its owner then need not delete it.
     pub(crate) fn note_gone(&self) {
+        self.note_absent();
+        self.pass_turn();
+    }
+
+    fn note_absent(&self) {
         if let Kind::Named(named) = &self.0.kind {
             named.note_gone();
         }
         self.0.may_exist.store(false, Ordering::Relaxed);
         self.0.uncount();
-        self.pass_turn();
+    }
+
+    /// Notes that the hold by this znode is lost. It wakes nobody.
+    pub(crate) fn note_lost(&self, reason: LossReason) {
+        self.set_held(false);
+        if reason == LossReason::Deleted {
+            self.note_absent();
+        }
     }
 
     pub(crate) fn set_czxid(&self, czxid: i64) {
