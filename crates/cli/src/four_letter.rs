@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use zookeeper_recipes_connection::{Break, Host, Network, Stream, Tcp};
+use zookeeper_recipes_connection::{DisconnectReason, Host, Network, Stream, Tcp};
 use zookeeper_recipes_core::{Session, SessionId};
 
 use crate::connecting::Connection;
@@ -36,7 +36,7 @@ pub(crate) struct Servers {
 /// A server, which is one address of a name.
 struct Server {
     host: Host,
-    address: Result<SocketAddr, Break>,
+    address: Result<SocketAddr, DisconnectReason>,
     /// True if the name has other addresses.
     is_one_of_many: bool,
 }
@@ -85,18 +85,22 @@ impl Servers {
     }
 
     /// Connects to the server at this place.
-    pub(crate) async fn connect(&self, place: usize) -> Result<Box<dyn Stream>, Break> {
+    pub(crate) async fn connect(&self, place: usize) -> Result<Box<dyn Stream>, DisconnectReason> {
         let server = self.list.get(place);
-        let server = server.ok_or(Break::NotConnected(Duration::ZERO))?;
+        let server = server.ok_or(DisconnectReason::NotConnected(Duration::ZERO))?;
         let connecting = self
             .network
             .connect(&server.host, server.address.clone()?, PATIENCE);
         let connected = timeout(PATIENCE, connecting).await;
-        connected.unwrap_or(Err(Break::NotConnected(PATIENCE)))
+        connected.unwrap_or(Err(DisconnectReason::NotConnected(PATIENCE)))
     }
 
     /// The answer of the server at this place to a word. `None` if it does not allow the word.
-    pub(crate) async fn ask(&self, place: usize, word: &str) -> Result<Option<String>, Break> {
+    pub(crate) async fn ask(
+        &self,
+        place: usize,
+        word: &str,
+    ) -> Result<Option<String>, DisconnectReason> {
         self.ask_for(PATIENCE, place, word).await
     }
 
@@ -105,7 +109,7 @@ impl Servers {
         patience: Duration,
         place: usize,
         word: &str,
-    ) -> Result<Option<String>, Break> {
+    ) -> Result<Option<String>, DisconnectReason> {
         let conversation = async {
             let mut stream = self.connect(place).await?;
             stream.write_all(word.as_bytes()).await?;
@@ -119,7 +123,7 @@ impl Servers {
             Ok(String::from_utf8_lossy(&answer).into_owned())
         };
         let answer = timeout(patience, conversation).await;
-        let answer: String = answer.unwrap_or(Err(Break::Silent(patience)))?;
+        let answer: String = answer.unwrap_or(Err(DisconnectReason::Silent(patience)))?;
         let is_refusal = answer.contains("is not in the whitelist") || answer.trim().is_empty();
         Ok((!is_refusal).then_some(answer))
     }
@@ -249,7 +253,7 @@ async fn servers(host: Host, network: &Tcp) -> Vec<Server> {
         Some(address) => Ok(vec![address]),
         None => {
             let found = timeout(LOOK_UP, network.look_up(&host)).await;
-            found.unwrap_or(Err(Break::NotLookedUp(LOOK_UP)))
+            found.unwrap_or(Err(DisconnectReason::NotLookedUp(LOOK_UP)))
         }
     };
     let addresses = match found {

@@ -38,7 +38,7 @@ pub enum End {
 /// Why a connection broke, or was never opened.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Break {
+pub enum DisconnectReason {
     /// The look-up of the name has failed, or has found no address.
     #[error(transparent)]
     NoAddress(Arc<io::Error>),
@@ -115,21 +115,21 @@ pub enum Break {
     NotAsked(i32),
 }
 
-impl From<FrameError> for Break {
-    fn from(error: FrameError) -> Break {
-        Break::Frame(error)
+impl From<FrameError> for DisconnectReason {
+    fn from(error: FrameError) -> DisconnectReason {
+        DisconnectReason::Frame(error)
     }
 }
 
-impl From<DecodeError> for Break {
-    fn from(error: DecodeError) -> Break {
-        Break::Reply(error)
+impl From<DecodeError> for DisconnectReason {
+    fn from(error: DecodeError) -> DisconnectReason {
+        DisconnectReason::Reply(error)
     }
 }
 
-impl From<io::Error> for Break {
-    fn from(error: io::Error) -> Break {
-        Break::Io(Arc::new(error))
+impl From<io::Error> for DisconnectReason {
+    fn from(error: io::Error) -> DisconnectReason {
+        DisconnectReason::Io(Arc::new(error))
     }
 }
 
@@ -167,5 +167,5 @@ pub enum RequestError {
     Unreadable(DecodeError),
     /// The connection broke after the request was sent. The server may or may not have applied it.
     #[error("no reply came: {0}")]
-    Broken(Break),
+    Broken(DisconnectReason),
 }

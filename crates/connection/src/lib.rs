@@ -10,7 +10,7 @@
 //! | a broken connection | [`RequestError::Broken`]: the request was sent, and its outcome is unknown. Requests that were not sent wait for the next connection. |
 //! | watches | Each fires, is set again after a reconnect, or is [`Unwatched`](Output::Unwatched). |
 //! | the end of a session | A server expires it, refuses it and opens others, refuses its credentials, or this process closes it: see [`End`]. It does not expire on this side while no server is reached. |
-//! | a server that breaks the protocol | The connection breaks with a [`Break`] that names why, and another host is tried. Any bytes; no panic. |
+//! | a server that breaks the protocol | The connection breaks with a [`DisconnectReason`] that names why, and another host is tried. Any bytes; no panic. |
 //! | a slow handshake | The time of a host grows, once T has passed without a server, until the handshake succeeds or the session has expired meanwhile. |
 //! | memory | A reply takes what was received of it, at most the limit in [`Config`]. Requests that wait for a connection or a reply are not limited: each is kept once, also if the server stops reading. A server that sends nothing is left after 2/5 of T. |
 //!
@@ -70,7 +70,7 @@ pub use driver::tcp::Tcp;
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
 pub use driver::watch::Watch;
-pub use error::{Break, End, RequestError};
+pub use error::{DisconnectReason, End, RequestError};
 pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;

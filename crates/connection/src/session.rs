@@ -3,10 +3,10 @@
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod incoming;
-pub(crate) mod link;
 pub(crate) mod machine;
 pub(crate) mod names;
 pub(crate) mod pauses;
+pub(crate) mod phase;
 pub(crate) mod refusal;
 pub(crate) mod request_limit;
 pub(crate) mod requests;

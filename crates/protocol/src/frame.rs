@@ -178,14 +178,14 @@ impl fmt::Debug for FrameDecoder {
 }
 
 /// The longest frame that the protocol can say.
-const LONGEST: usize = i32::MAX as usize;
+const MAX_FRAME: usize = i32::MAX as usize;
 
 /// Appends a frame with what `body` appends.
 ///
 /// # Panics
 /// If the frame would be longer than 2 GiB - 1 byte.
 pub(crate) fn encode(to: &mut Vec<u8>, form: Form, body: impl FnOnce(&mut Output<'_>)) {
-    let encoded = encode_within(LONGEST, to, form, body);
+    let encoded = encode_within(MAX_FRAME, to, form, body);
     encoded.expect("no message of ZooKeeper's protocol reaches 2 GiB");
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn encode_within(
     form: Form,
     body: impl FnOnce(&mut Output<'_>),
 ) -> Result<(), usize> {
-    let (start, limit) = (to.len(), limit.min(LONGEST));
+    let (start, limit) = (to.len(), limit.min(MAX_FRAME));
     to.extend([0; FRAME_HEADER]);
     let mut output = Output::new(to, form, limit);
     body(&mut output);

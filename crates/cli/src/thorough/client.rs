@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use zookeeper_recipes_connection::{Break, Stream};
+use zookeeper_recipes_connection::{DisconnectReason, Stream};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, AuthRequest, ConnectRequest, ConnectResponse, CreateMode, CreateRequest,
     DeleteRequest, ErrorCode, FrameDecoder, OpCode, PASSWORD_LENGTH, PathRequest, Permission,
@@ -23,7 +23,7 @@ const LONGEST_REPLY: usize = 16 << 20;
 /// Why a request has no reply, or another reply than the expected one.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    Unreachable(Break),
+    Unreachable(DisconnectReason),
     /// The server closed the connection, or was silent, in place of an answer to the handshake.
     NoAnswer,
     /// The server answered the handshake without a session.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
 
 /// A stream of bytes to and from a server.
@@ -19,10 +19,12 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A connection that is being opened.
-pub type Connecting = Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, Break>> + Send>>;
+pub type Connecting =
+    Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, DisconnectReason>> + Send>>;
 
 /// The addresses of a name that is being looked up.
-pub type LookingUp = Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Break>> + Send>>;
+pub type LookingUp =
+    Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, DisconnectReason>> + Send>>;
 
 /// Opens connections, looks names up, and reads the clock.
 ///
@@ -39,7 +41,7 @@ pub trait Network: fmt::Debug + Send + Sync {
     fn look_up(&self, host: &Host) -> LookingUp {
         let problem = format!("{} is not an address", host.name);
         let problem = io::Error::new(io::ErrorKind::Unsupported, problem);
-        Box::pin(ready(Err(Break::NoAddress(Arc::new(problem)))))
+        Box::pin(ready(Err(DisconnectReason::NoAddress(Arc::new(problem)))))
     }
 
     /// The addresses that a name had at its last look-up, if it is remembered.

@@ -10,11 +10,11 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use crate::driver::network::LookingUp;
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
 use crate::sync::{Mutex, lock};
 
-type Found = Result<Vec<SocketAddr>, Break>;
+type Found = Result<Vec<SocketAddr>, DisconnectReason>;
 
 /// Blocks until the addresses of a name are known.
 type LookUp = dyn Fn(&Host) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -108,8 +108,8 @@ impl Resolver {
     }
 }
 
-fn no_address(error: io::Error) -> Break {
-    Break::NoAddress(Arc::new(error))
+fn no_address(error: io::Error) -> DisconnectReason {
+    DisconnectReason::NoAddress(Arc::new(error))
 }
 
 impl fmt::Debug for Resolver {

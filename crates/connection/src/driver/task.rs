@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::driver::network::{Connecting, LookingUp, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
 use crate::session::machine::{Machine, Output, State};
 use crate::session::requests::KEPT;
@@ -29,7 +29,7 @@ const KEPT_BYTES: usize = 64 << 10;
 /// All that was asked before the driver runs goes out in one write.
 pub struct Driver {
     shared: Arc<Shared>,
-    link: Link,
+    transport: Transport,
     look_ups: Vec<(Host, LookingUp)>,
     read: Box<[u8]>,
     timer: Option<Timer>,
@@ -37,7 +37,7 @@ pub struct Driver {
     has_ended: bool,
 }
 
-enum Link {
+enum Transport {
     Down,
     Opening(Connecting),
     Up(Wire),
@@ -63,7 +63,7 @@ impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Driver {
         Driver {
             shared,
-            link: Link::Down,
+            transport: Transport::Down,
             look_ups: Vec::new(),
             read: vec![0; READ].into(),
             timer: None,
@@ -79,9 +79,9 @@ impl Driver {
         let now = self.shared.network.now();
         let deadline = {
             let mut inner = self.shared.lock();
-            let unwritten = match &mut self.link {
-                Link::Up(wire) => &mut wire.unwritten,
-                Link::Down | Link::Opening(_) => &mut Vec::new(),
+            let unwritten = match &mut self.transport {
+                Transport::Up(wire) => &mut wire.unwritten,
+                Transport::Down | Transport::Opening(_) => &mut Vec::new(),
             };
             if unwritten.is_empty() {
                 inner.machine.drop_unwanted(|to| !to.is_closed());
@@ -115,7 +115,7 @@ impl Driver {
                 within,
             } => {
                 let connecting = self.shared.network.connect(&host, address, within);
-                self.link = Link::Opening(connecting);
+                self.transport = Transport::Opening(connecting);
             }
             Output::Disconnect => self.disconnect(),
             Output::State(State::Ended(_)) => {
@@ -128,12 +128,12 @@ impl Driver {
 
     /// Drops the connection. What is left to say is written if that needs no waiting.
     fn disconnect(&mut self) {
-        if let Link::Up(wire) = &mut self.link {
+        if let Transport::Up(wire) = &mut self.transport {
             let mut context = Context::from_waker(std::task::Waker::noop());
             let rest = wire.unwritten.get(wire.written..).unwrap_or_default();
             let _ = Pin::new(&mut wire.stream).poll_write(&mut context, rest);
         }
-        self.link = Link::Down;
+        self.transport = Transport::Down;
     }
 
     /// Ends the session if it is open. From now on each caller takes what the machine yields.
@@ -150,8 +150,8 @@ impl Driver {
         act(&mut self.shared.lock().machine, now);
     }
 
-    fn broken(&mut self, cause: impl Into<Break>) {
-        self.link = Link::Down;
+    fn broken(&mut self, cause: impl Into<DisconnectReason>) {
+        self.transport = Transport::Down;
         self.input(|machine, now| machine.broken(now, cause));
     }
 
@@ -172,12 +172,12 @@ impl Driver {
 
     /// Opens, writes and reads as far as that needs no waiting. True if the machine got an input.
     fn progress(&mut self, context: &mut Context<'_>) -> bool {
-        match &mut self.link {
-            Link::Down => false,
-            Link::Opening(connecting) => match connecting.as_mut().poll(context) {
+        match &mut self.transport {
+            Transport::Down => false,
+            Transport::Opening(connecting) => match connecting.as_mut().poll(context) {
                 Poll::Pending => false,
                 Poll::Ready(Ok(stream)) => {
-                    self.link = Link::Up(Wire {
+                    self.transport = Transport::Up(Wire {
                         stream,
                         unwritten: Vec::new(),
                         written: 0,
@@ -191,7 +191,7 @@ impl Driver {
                     true
                 }
             },
-            Link::Up(wire) => match wire.write(context) {
+            Transport::Up(wire) => match wire.write(context) {
                 Err(error) => {
                     self.broken(cause(error));
                     true
@@ -203,7 +203,7 @@ impl Driver {
 
     /// Reads once. True if the machine got an input.
     fn read(&mut self, context: &mut Context<'_>) -> bool {
-        let Link::Up(wire) = &mut self.link else {
+        let Transport::Up(wire) = &mut self.transport else {
             return false;
         };
         let mut buffer = ReadBuf::new(&mut self.read);
@@ -212,7 +212,7 @@ impl Driver {
         match read {
             Poll::Pending => return false,
             Poll::Ready(Err(error)) => self.broken(cause(error)),
-            Poll::Ready(Ok(())) if number == 0 => self.broken(Break::Closed),
+            Poll::Ready(Ok(())) if number == 0 => self.broken(DisconnectReason::Closed),
             Poll::Ready(Ok(())) => {
                 let bytes = self.read.get(..number).unwrap_or_default();
                 self.input(|machine, now| machine.received(now, bytes));
@@ -285,10 +285,10 @@ impl Wire {
 }
 
 /// Why a connection broke.
-fn cause(error: io::Error) -> Break {
+fn cause(error: io::Error) -> DisconnectReason {
     // Of TLS: the server closed the connection without a word, as over TCP.
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        return Break::Closed;
+        return DisconnectReason::Closed;
     }
     #[cfg(feature = "tls")]
     return crate::driver::tls::cause(error);

@@ -13,7 +13,7 @@ use crate::driver::network::{Connecting, LookingUp, Network, Stream};
 use crate::driver::resolver::Resolver;
 #[cfg(feature = "tls")]
 use crate::driver::tls::{self, TlsOptions};
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
 
 /// Connections over TCP, on the clock of the machine. The system looks names up.
@@ -94,7 +94,7 @@ impl Network for Tcp {
 }
 
 /// Connects to this address.
-async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, Break> {
+async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, DisconnectReason> {
     let connected = timeout_at(until, TcpStream::connect(address)).await;
     let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     // Two small requests must not wait for the acknowledgement of the first.

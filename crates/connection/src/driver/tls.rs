@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, rustls};
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
 
 /// How connections are encrypted, and which certificates are trusted and shown.
@@ -208,9 +208,9 @@ fn server_name(host: &str) -> io::Result<ServerName<'static>> {
 pub(crate) async fn connect(
     options: TlsOptions,
     host: &str,
-    stream: impl Future<Output = Result<TcpStream, Break>>,
+    stream: impl Future<Output = Result<TcpStream, DisconnectReason>>,
     until: Instant,
-) -> Result<TlsStream<TcpStream>, Break> {
+) -> Result<TlsStream<TcpStream>, DisconnectReason> {
     let name = server_name(host).map_err(tls)?;
     // The files are read anew, on a thread that may block.
     let config = spawn_blocking(move || options.client_config()).await;
@@ -228,7 +228,7 @@ pub(crate) async fn connect(
 /// Why an established connection broke.
 ///
 /// A server may refuse the client's certificate after the handshake.
-pub(crate) fn cause(error: io::Error) -> Break {
+pub(crate) fn cause(error: io::Error) -> DisconnectReason {
     match rustls_error(&error) {
         Some(rustls::Error::AlertReceived(_)) => tls(explained(error)),
         Some(_) => tls(advised(
@@ -308,6 +308,6 @@ fn advised(advice: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{advice} ({error})"))
 }
 
-fn tls(error: io::Error) -> Break {
-    Break::Tls(Arc::new(error))
+fn tls(error: io::Error) -> DisconnectReason {
+    DisconnectReason::Tls(Arc::new(error))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 
 /// A server's name or address, and its port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,5 +41,5 @@ pub struct Obstacle {
     /// The address that was tried. `None` if the obstacle is the look-up of the name.
     pub address: Option<SocketAddr>,
     /// What stands in the way.
-    pub cause: Break,
+    pub cause: DisconnectReason,
 }

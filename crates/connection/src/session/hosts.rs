@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::{Host, Obstacle};
 
 /// An address of a host. Each address of each name is a place to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub(crate) host: Host,
     pub(crate) address: SocketAddr,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Place {
 pub(crate) struct Hosts {
     names: Vec<Name>,
     /// The places that the present round has not tried. The last one is the next.
-    untried: Vec<Place>,
+    untried: Vec<Endpoint>,
     /// The place of the present connection, or of the present try.
-    present: Option<Place>,
+    present: Option<Endpoint>,
     random: Rng,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct Hosts {
 struct Name {
     host: Host,
     /// Each with the reason why the last try has opened no session there.
-    addresses: Vec<(SocketAddr, Option<Break>)>,
+    addresses: Vec<(SocketAddr, Option<DisconnectReason>)>,
     /// Since when the name is being looked up.
     asked_at: Option<Duration>,
     /// Why the last look-up has found no address.
-    problem: Option<Break>,
+    problem: Option<DisconnectReason>,
 }
 
 impl Name {
@@ -115,7 +115,7 @@ impl Hosts {
             |Name {
                  host, addresses, ..
              }| {
-                addresses.iter().map(|(address, _)| Place {
+                addresses.iter().map(|(address, _)| Endpoint {
                     host: host.clone(),
                     address: *address,
                 })
@@ -143,7 +143,11 @@ impl Hosts {
     }
 
     /// Takes the addresses that a name has now. The others leave.
-    pub(crate) fn looked_up(&mut self, host: &Host, found: Result<Vec<SocketAddr>, Break>) {
+    pub(crate) fn looked_up(
+        &mut self,
+        host: &Host,
+        found: Result<Vec<SocketAddr>, DisconnectReason>,
+    ) {
         let Some(name) = self.name(host) else {
             return;
         };
@@ -151,7 +155,7 @@ impl Hosts {
         match found {
             Ok(found) if found.is_empty() => {
                 let none = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
-                name.problem = Some(Break::NoAddress(Arc::new(none)));
+                name.problem = Some(DisconnectReason::NoAddress(Arc::new(none)));
             }
             Ok(found) => {
                 name.problem = None;
@@ -173,7 +177,7 @@ impl Hosts {
             name.addresses.push((address, None));
             let host = host.clone();
             let place = self.random.usize(0..=self.untried.len());
-            self.untried.insert(place, Place { host, address });
+            self.untried.insert(place, Endpoint { host, address });
         }
     }
 
@@ -188,14 +192,14 @@ impl Hosts {
     }
 
     /// The next place of the round.
-    pub(crate) fn next(&mut self) -> Option<Place> {
+    pub(crate) fn next(&mut self) -> Option<Endpoint> {
         let next = self.untried.pop()?;
         self.present = Some(next.clone());
         Some(next)
     }
 
     /// The place of the last try, if its name still has the address.
-    pub(crate) fn again(&self) -> Option<Place> {
+    pub(crate) fn again(&self) -> Option<Endpoint> {
         let present = self.present.clone();
         present.filter(|place| has(&self.names, place))
     }
@@ -213,7 +217,7 @@ impl Hosts {
 
     /// True if the name of the present place is still one of the names, or its address is known.
     pub(crate) fn lists_present(&self) -> bool {
-        let Some(Place { host, address }) = &self.present else {
+        let Some(Endpoint { host, address }) = &self.present else {
             return true;
         };
         let mut names = self.names.iter();
@@ -221,8 +225,8 @@ impl Hosts {
     }
 
     /// Notes why there is no session at the present place. `None` if there is one.
-    pub(crate) fn note(&mut self, obstacle: Option<Break>) {
-        let Some(Place { host, address }) = self.present.clone() else {
+    pub(crate) fn note(&mut self, obstacle: Option<DisconnectReason>) {
+        let Some(Endpoint { host, address }) = self.present.clone() else {
             return;
         };
         let addresses = self.name(&host).into_iter();
@@ -233,11 +237,15 @@ impl Hosts {
     }
 
     /// What stands in the way at each host. `present` stands in the way of the present try.
-    pub(crate) fn obstacles(&self, now: Duration, present: Option<Break>) -> Vec<Obstacle> {
+    pub(crate) fn obstacles(
+        &self,
+        now: Duration,
+        present: Option<DisconnectReason>,
+    ) -> Vec<Obstacle> {
         let mut obstacles = Vec::new();
         for name in &self.names {
             let host = &name.host;
-            let mut add = |address, cause: Option<Break>| {
+            let mut add = |address, cause: Option<DisconnectReason>| {
                 let host = host.clone();
                 obstacles.extend(cause.map(|cause| Obstacle {
                     host,
@@ -246,7 +254,7 @@ impl Hosts {
                 }));
             };
             let asked_at = name.asked_at.filter(|_| name.addresses.is_empty());
-            let lasts = asked_at.map(|at| Break::NotLookedUp(now.saturating_sub(at)));
+            let lasts = asked_at.map(|at| DisconnectReason::NotLookedUp(now.saturating_sub(at)));
             add(None, name.problem.clone().or(lasts));
             for (address, obstacle) in &name.addresses {
                 let tried = self.present.as_ref();
@@ -260,7 +268,7 @@ impl Hosts {
 }
 
 /// True if the name of this place has its address.
-fn has(names: &[Name], place: &Place) -> bool {
+fn has(names: &[Name], place: &Endpoint) -> bool {
     let mut names = names.iter();
     names.any(|name| name.host == place.host && name.has(place.address))
 }

@@ -8,14 +8,14 @@ use zookeeper_recipes_protocol::{
     RequestBody, WatcherEvent, xid,
 };
 
-use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Answer, Link, Machine, Output, To, WatchedRead, only_reads};
+use crate::error::{DisconnectReason, End, RequestError};
+use crate::session::machine::{Answer, Machine, Output, Phase, Recipient, WatchedRead, only_reads};
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
-use crate::session::watches::Kind;
+use crate::session::watches::WatchKind;
 
 /// A session ends once its credentials were refused this often in a row, and once by each host.
-const MOST_REFUSALS: usize = 3;
+const MAX_REFUSALS: usize = 3;
 
 /// The number of bytes of a reply's header.
 const REPLY_HEADER: usize = 16;
@@ -27,7 +27,7 @@ impl<R, W> Machine<R, W> {
             return;
         }
         self.heard_at = now;
-        if matches!(self.link, Link::Up) {
+        if matches!(self.phase, Phase::Up) {
             self.served_at = Some(now);
         }
         let mut decoder = mem::replace(&mut self.decoder, FrameDecoder::new(0));
@@ -73,13 +73,13 @@ impl<R, W> Machine<R, W> {
 
     fn has_connection(&self) -> bool {
         matches!(
-            self.link,
-            Link::Greeting { .. } | Link::Restoring { .. } | Link::Up
+            self.phase,
+            Phase::Greeting { .. } | Phase::Restoring { .. } | Phase::Up
         )
     }
 
-    fn frame(&mut self, now: Duration, frame: &[u8]) -> Result<(), Break> {
-        if let Link::Greeting { .. } = self.link {
+    fn frame(&mut self, now: Duration, frame: &[u8]) -> Result<(), DisconnectReason> {
+        if let Phase::Greeting { .. } = self.phase {
             return self.greeted(now, ConnectResponse::decode(frame)?);
         }
         let header = ReplyHeader::peek(frame)?;
@@ -90,9 +90,11 @@ impl<R, W> Machine<R, W> {
         match header.xid {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
-                self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
-                match self.link {
-                    Link::Up => self.confirmed(now),
+                self.pinged_at
+                    .take()
+                    .ok_or(DisconnectReason::NotAsked(header.xid))?;
+                match self.phase {
+                    Phase::Up => self.confirmed(now),
                     _ => self.up_if_restored(now),
                 }
                 Ok(())
@@ -104,10 +106,14 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The answer to the request for the session.
-    fn greeted(&mut self, now: Duration, response: ConnectResponse) -> Result<(), Break> {
+    fn greeted(
+        &mut self,
+        now: Duration,
+        response: ConnectResponse,
+    ) -> Result<(), DisconnectReason> {
         // It has no quorum, so it neither grants a session nor knows that one has expired.
         if response.read_only == Some(true) {
-            return Err(Break::ReadOnly);
+            return Err(DisconnectReason::ReadOnly);
         }
         if self.session.is_some() && self.asked_session().is_none() {
             return self.tried(now, &response);
@@ -119,7 +125,7 @@ impl<R, W> Machine<R, W> {
                 self.end(End::Expired);
                 return Ok(());
             }
-            None if !is_granted => return Err(Break::NotGranted),
+            None if !is_granted => return Err(DisconnectReason::NotGranted),
             Some(session) if session.session_id != response.session_id => {
                 // Nobody knows the new session, so it must not stay open at the server.
                 self.send_own(1, RequestBody::CloseSession);
@@ -145,40 +151,43 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The answer to one of the credentials.
-    fn authenticated(&mut self, now: Duration, error: ErrorCode) -> Result<(), Break> {
-        let Link::Restoring { schemes, .. } = &mut self.link else {
-            return Err(Break::NotAsked(xid::AUTH));
+    fn authenticated(&mut self, now: Duration, error: ErrorCode) -> Result<(), DisconnectReason> {
+        let Phase::Restoring { schemes, .. } = &mut self.phase else {
+            return Err(DisconnectReason::NotAsked(xid::AUTH));
         };
-        let scheme = schemes.pop_front().ok_or(Break::NotAsked(xid::AUTH))?;
+        let scheme = schemes
+            .pop_front()
+            .ok_or(DisconnectReason::NotAsked(xid::AUTH))?;
         if error == ErrorCode::Ok {
             self.up_if_restored(now);
             return Ok(());
         }
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
-        if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
-            self.hosts.note(Some(Break::AuthenticationFailed(scheme)));
+        if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MAX_REFUSALS) {
+            self.hosts
+                .note(Some(DisconnectReason::AuthenticationFailed(scheme)));
             self.end(End::AuthenticationFailed);
             return Ok(());
         }
-        Err(Break::AuthenticationFailed(scheme))
+        Err(DisconnectReason::AuthenticationFailed(scheme))
     }
 
     /// The answer to some of the watches that were set again.
-    fn watches_set(&mut self, now: Duration, header: ReplyHeader) -> Result<(), Break> {
-        let watches = match &mut self.link {
-            Link::Restoring { watches, .. } if *watches > 0 => watches,
-            _ => return Err(Break::NotAsked(header.xid)),
+    fn watches_set(&mut self, now: Duration, header: ReplyHeader) -> Result<(), DisconnectReason> {
+        let watches = match &mut self.phase {
+            Phase::Restoring { watches, .. } if *watches > 0 => watches,
+            _ => return Err(DisconnectReason::NotAsked(header.xid)),
         };
         if header.error != ErrorCode::Ok {
-            return Err(Break::WatchesRefused(header.error));
+            return Err(DisconnectReason::WatchesRefused(header.error));
         }
         *watches -= 1;
         self.up_if_restored(now);
         Ok(())
     }
 
-    fn event(&mut self, frame: &[u8]) -> Result<(), Break> {
+    fn event(&mut self, frame: &[u8]) -> Result<(), DisconnectReason> {
         let reply = Reply::decode(frame, OpCode::Notification)?;
         let ReplyBody::Notification(WatcherEvent { kind, path, .. }) = reply.body else {
             return Ok(());
@@ -189,7 +198,12 @@ impl<R, W> Machine<R, W> {
         Ok(())
     }
 
-    fn reply(&mut self, now: Duration, header: ReplyHeader, frame: &[u8]) -> Result<(), Break> {
+    fn reply(
+        &mut self,
+        now: Duration,
+        header: ReplyHeader,
+        frame: &[u8],
+    ) -> Result<(), DisconnectReason> {
         let opcode = self.answered_opcode(header)?;
         let reply = match Reply::decode(frame, opcode) {
             Ok(reply) => reply,
@@ -215,7 +229,7 @@ impl<R, W> Machine<R, W> {
         header: Option<&[u8]>,
         length: usize,
         limit: usize,
-    ) -> Result<bool, Break> {
+    ) -> Result<bool, DisconnectReason> {
         let oldest = self.requests.oldest_sent();
         if !oldest.is_some_and(|oldest| only_reads(oldest.opcode)) {
             return Err(FrameError::TooLong { length, limit }.into());
@@ -230,11 +244,11 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The kind of the request that a reply with this header answers.
-    fn answered_opcode(&self, header: ReplyHeader) -> Result<OpCode, Break> {
+    fn answered_opcode(&self, header: ReplyHeader) -> Result<OpCode, DisconnectReason> {
         let oldest = self.requests.oldest_sent();
-        let oldest = oldest.ok_or(Break::NotAsked(header.xid))?;
+        let oldest = oldest.ok_or(DisconnectReason::NotAsked(header.xid))?;
         if oldest.xid != header.xid {
-            return Err(Break::OutOfOrder {
+            return Err(DisconnectReason::OutOfOrder {
                 expected: oldest.xid,
                 found: header.xid,
             });
@@ -253,7 +267,7 @@ impl<R, W> Machine<R, W> {
         let unsupported = &self.config.unsupported;
         unsupported.answered(asked.opcode, header.error);
         match asked.to {
-            To::Caller(caller, watch) => {
+            Recipient::Caller(caller, watch) => {
                 if let Some((path, id)) = watch {
                     match kind_set(asked.opcode, header.error) {
                         Some(kind) if !self.watches.set(&path, id, kind) => {
@@ -271,8 +285,8 @@ impl<R, W> Machine<R, W> {
                 });
                 self.yields(Output::Answered(caller, answer));
             }
-            To::Nobody => {}
-            To::Closing => self.end(End::Closed),
+            Recipient::Nobody => {}
+            Recipient::Closing => self.end(End::Closed),
         }
     }
 }
@@ -293,11 +307,11 @@ impl WatchedRead {
 }
 
 /// The watch that a read has set, by its operation and the error code of its reply.
-fn kind_set(opcode: OpCode, error: ErrorCode) -> Option<Kind> {
+fn kind_set(opcode: OpCode, error: ErrorCode) -> Option<WatchKind> {
     match (opcode, error) {
-        (OpCode::GetData | OpCode::Exists, ErrorCode::Ok) => Some(Kind::Data),
-        (OpCode::Exists, ErrorCode::NoNode) => Some(Kind::Absent),
-        (OpCode::GetChildren, ErrorCode::Ok) => Some(Kind::Children),
+        (OpCode::GetData | OpCode::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
+        (OpCode::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
+        (OpCode::GetChildren, ErrorCode::Ok) => Some(WatchKind::Children),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::{HandshakeLimit, Timing};
 use crate::session::unsupported::UnsupportedRequests;
-use crate::session::watches::{Kind, WatchId, Watches};
+use crate::session::watches::{WatchId, WatchKind, Watches};
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -128,7 +128,7 @@ pub enum Output<R, W> {
 }
 
 /// Where the reply of a request goes.
-pub(crate) enum To<R> {
+pub(crate) enum Recipient<R> {
     /// To a caller, whose read may set this watch of a path.
     Caller(R, Option<(String, WatchId)>),
     /// Nobody waits for the reply to the removal of a watch.
@@ -138,7 +138,7 @@ pub(crate) enum To<R> {
 
 /// The current connection.
 #[derive(Debug)]
-pub(crate) enum Link {
+pub(crate) enum Phase {
     /// There is none. The next address is tried at `until`.
     ///
     /// `idle` is true if the round is over: a new address is tried before.
@@ -198,14 +198,14 @@ pub struct Machine<R, W> {
     /// When the present connection was restored.
     pub(crate) up_at: Duration,
     pub(crate) pauses: Pauses,
-    pub(crate) link: Link,
+    pub(crate) phase: Phase,
     /// The number of the current or last connection.
     pub(crate) connection: u64,
     /// The number of the first connection over which a server has confirmed the session.
     pub(crate) opened_over: Option<u64>,
     /// How often in a row the credentials were refused.
     pub(crate) refusals: usize,
-    pub(crate) requests: Requests<To<R>>,
+    pub(crate) requests: Requests<Recipient<R>>,
     pub(crate) watches: Watches<W>,
     pub(crate) decoder: FrameDecoder,
     /// Frames of the machine itself: the handshake, credentials, watches, pings.
@@ -230,14 +230,14 @@ impl<R, W> fmt::Debug for Machine<R, W> {
             .field("session", &self.session)
             .field("timing", &self.timing)
             .field("hosts", &self.hosts)
-            .field("link", &self.link)
+            .field("phase", &self.phase)
             .finish_non_exhaustive()
     }
 }
 
 /// After this many connections in a row that the server closed when watches were set again, the
 /// next connection does without them.
-pub(crate) const MOST_BREAKS: u32 = 3;
+pub(crate) const MAX_WATCH_BREAKS: u32 = 3;
 
 impl<R, W> Machine<R, W> {
     /// A session that is not open yet. It yields the first [`Output::Connect`] or
@@ -257,7 +257,7 @@ impl<R, W> Machine<R, W> {
             last_zxid: 0,
             hosts,
             pauses: Pauses::new(config.seed.wrapping_add(1)),
-            link: Link::Down {
+            phase: Phase::Down {
                 until: now,
                 idle: true,
             },
@@ -297,7 +297,7 @@ impl<R, W> Machine<R, W> {
                 let refused = Err(RequestError::Reserved(body.opcode()));
                 self.yields(Output::Answered(caller, refused));
             }
-            false => self.ask(now, body, To::Caller(caller, None)),
+            false => self.ask(now, body, Recipient::Caller(caller, None)),
         }
     }
 
@@ -322,7 +322,11 @@ impl<R, W> Machine<R, W> {
             WatchedRead::Children => (WatcherType::Children, RequestBody::GetChildren(request)),
         };
         let id = self.watches.ask(path, table, watch);
-        self.ask(now, body, To::Caller(caller, Some((path.to_owned(), id))));
+        self.ask(
+            now,
+            body,
+            Recipient::Caller(caller, Some((path.to_owned(), id))),
+        );
         id
     }
 
@@ -352,7 +356,9 @@ impl<R, W> Machine<R, W> {
 
     pub(crate) fn ask_to_close(&mut self) {
         // A request without a path is never too long.
-        let _ = self.requests.ask(RequestBody::CloseSession, To::Closing);
+        let _ = self
+            .requests
+            .ask(RequestBody::CloseSession, Recipient::Closing);
     }
 
     /// Appends the bytes to send over the current connection.
@@ -376,18 +382,20 @@ impl<R, W> Machine<R, W> {
             return;
         }
         let unwanted = self.requests.take_unwanted(|asked| match &asked.to {
-            To::Caller(caller, _) => !serves_its_caller_only(asked.opcode) || is_wanted(caller),
-            To::Nobody | To::Closing => true,
+            Recipient::Caller(caller, _) => {
+                !serves_its_caller_only(asked.opcode) || is_wanted(caller)
+            }
+            Recipient::Nobody | Recipient::Closing => true,
         });
         for asked in unwanted {
-            if let To::Caller(_, Some((path, id))) = asked.to {
+            if let Recipient::Caller(_, Some((path, id))) = asked.to {
                 self.watches.forget(&path, id);
             }
         }
     }
 
     fn sends_requests(&self) -> bool {
-        matches!(self.link, Link::Up) && self.requests.has_unsent()
+        matches!(self.phase, Phase::Up) && self.requests.has_unsent()
     }
 
     /// True if [`transmit`](Self::transmit) has bytes to send.
@@ -424,17 +432,17 @@ impl<R, W> Machine<R, W> {
     }
 
     pub(crate) fn is_ended(&self) -> bool {
-        matches!(self.link, Link::Ended(_))
+        matches!(self.phase, Phase::Ended(_))
     }
 
     pub(crate) fn yields(&mut self, output: Output<R, W>) {
         self.outputs.push_back(output);
     }
 
-    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R>) {
+    fn ask(&mut self, now: Duration, body: RequestBody, to: Recipient<R>) {
         let opcode = body.opcode();
-        let refusal = match self.link {
-            Link::Ended(end) => Some(RequestError::Ended(end)),
+        let refusal = match self.phase {
+            Phase::Ended(end) => Some(RequestError::Ended(end)),
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
             _ if self.config.unsupported.refuses(opcode, now) => {
                 Some(RequestError::Unsupported(opcode))
@@ -451,8 +459,8 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Passes on that a request will have no reply.
-    pub(crate) fn unanswered(&mut self, to: To<R>, error: RequestError) {
-        let To::Caller(caller, watch) = to else {
+    pub(crate) fn unanswered(&mut self, to: Recipient<R>, error: RequestError) {
+        let Recipient::Caller(caller, watch) = to else {
             return;
         };
         if let Some((path, id)) = watch {
@@ -462,10 +470,10 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Has the server forget a watch for which a caller does not wait any more, unless others do.
-    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: Kind) {
+    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatchKind) {
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
-        let keeps = matches!(self.link, Link::Up | Link::Restoring { .. });
+        let keeps = matches!(self.phase, Phase::Up | Phase::Restoring { .. });
         let is_needed = self.watches.needs(path, kind.table());
         if !keeps || is_needed {
             return;
@@ -474,7 +482,7 @@ impl<R, W> Machine<R, W> {
             path: path.to_owned(),
             kind: kind.table(),
         };
-        self.ask(now, RequestBody::RemoveWatches(request), To::Nobody);
+        self.ask(now, RequestBody::RemoveWatches(request), Recipient::Nobody);
     }
 
     pub(crate) fn send_own(&mut self, xid: i32, body: RequestBody) {

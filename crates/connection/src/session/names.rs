@@ -6,9 +6,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 use crate::session::host::Host;
-use crate::session::machine::{Link, Machine, Output, Refusal};
+use crate::session::machine::{Machine, Output, Phase, Refusal};
 use crate::session::timing::Timing;
 
 /// How long the first name that is looked up waits for the others.
@@ -40,7 +40,7 @@ impl<R, W> Machine<R, W> {
         };
         let is_urgent = self.is_urgent(now);
         self.handshake_limit.begin(&self.timing, is_urgent);
-        self.link = Link::Opening { since: now };
+        self.phase = Phase::Opening { since: now };
         self.yields(Output::Connect {
             host: place.host,
             address: place.address,
@@ -54,7 +54,7 @@ impl<R, W> Machine<R, W> {
             true => WAITING,
             false => self.pauses.after_a_round(self.timing.session),
         };
-        self.link = Link::Down {
+        self.phase = Phase::Down {
             until: now + pause,
             idle: true,
         };
@@ -76,7 +76,7 @@ impl<R, W> Machine<R, W> {
         if !is_first && !self.hosts.has_untried() {
             pause = pause.max(self.pauses.after_a_round(session));
         }
-        self.link = Link::Down {
+        self.phase = Phase::Down {
             until: now + pause,
             idle: !self.hosts.has_untried(),
         };
@@ -92,14 +92,19 @@ impl<R, W> Machine<R, W> {
     ///
     /// New addresses are tried in the present round. Addresses that the name no longer has are not
     /// tried again. After an error the name keeps the addresses that it had.
-    pub fn looked_up(&mut self, now: Duration, host: &Host, found: Result<Vec<SocketAddr>, Break>) {
+    pub fn looked_up(
+        &mut self,
+        now: Duration,
+        host: &Host,
+        found: Result<Vec<SocketAddr>, DisconnectReason>,
+    ) {
         if self.is_ended() {
             return;
         }
         let is_found = found.is_ok();
         self.hosts.looked_up(host, found);
         self.addresses_have_changed(now);
-        if !is_found && matches!(self.link, Link::Down { .. }) {
+        if !is_found && matches!(self.phase, Phase::Down { .. }) {
             self.yields(Output::State(self.disconnected()));
         }
     }
@@ -124,24 +129,26 @@ impl<R, W> Machine<R, W> {
 
     fn addresses_have_changed(&mut self, now: Duration) {
         self.timing = Timing::of(self.timeout, self.hosts.number());
-        match self.link {
+        match self.phase {
             // Nobody answers at an address that the name has lost.
-            Link::Opening { .. } if self.hosts.again().is_none() => self.give_up(now, Break::Left),
-            Link::Greeting { .. } | Link::Restoring { .. } if !self.hosts.lists_present() => {
-                self.give_up(now, Break::Left);
+            Phase::Opening { .. } if self.hosts.again().is_none() => {
+                self.give_up(now, DisconnectReason::Left)
             }
-            Link::Up if !self.hosts.lists_present() && self.hosts.has_other() => {
-                self.give_up(now, Break::Left);
+            Phase::Greeting { .. } | Phase::Restoring { .. } if !self.hosts.lists_present() => {
+                self.give_up(now, DisconnectReason::Left);
             }
-            Link::Down { until, idle: true } if self.hosts.has_untried() => {
+            Phase::Up if !self.hosts.lists_present() && self.hosts.has_other() => {
+                self.give_up(now, DisconnectReason::Left);
+            }
+            Phase::Down { until, idle: true } if self.hosts.has_untried() => {
                 let wait = match self.hosts.are_looked_up() {
                     true => GATHERING,
                     false => Duration::ZERO,
                 };
                 let until = until.min(now + wait);
-                self.link = Link::Down { until, idle: true };
+                self.phase = Phase::Down { until, idle: true };
             }
-            Link::Down { .. } if !self.hosts.has_address() && !self.hosts.are_looked_up() => {
+            Phase::Down { .. } if !self.hosts.has_address() && !self.hosts.are_looked_up() => {
                 self.wait_for_names(now);
             }
             _ => {}

@@ -5,17 +5,17 @@ use std::time::Duration;
 use fastrand::Rng;
 
 /// The longest pause after the first round over the hosts that failed.
-const FIRST: Duration = Duration::from_millis(100);
+const MAX_FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two rounds.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause before a broken connection is replaced.
 ///
 /// A member that dies breaks the connections of many sessions at the same moment.
-const AFTER_A_BREAK: Duration = Duration::from_millis(50);
+const MAX_PAUSE_AFTER_BREAK: Duration = Duration::from_millis(50);
 
 /// The longest pause between two rounds, for this session timeout.
 pub(crate) fn longest_pause(session_timeout: Duration) -> Duration {
-    LONGEST.min(session_timeout / 6)
+    MAX_PAUSE.min(session_timeout / 6)
 }
 
 /// The pauses between the tries.
@@ -66,7 +66,7 @@ impl Pauses {
     /// Its limit doubles with each round. It is at most a sixth of the session timeout, so that no
     /// pause loses the session.
     pub(crate) fn after_a_round(&mut self, session_timeout: Duration) -> Duration {
-        let limit = FIRST.saturating_mul(1 << self.rounds.min(10));
+        let limit = MAX_FIRST_PAUSE.saturating_mul(1 << self.rounds.min(10));
         self.rounds = self.rounds.saturating_add(1);
         self.draw(limit.min(longest_pause(session_timeout)))
     }
@@ -74,7 +74,7 @@ impl Pauses {
     /// The pause after the break of a connection that was up.
     pub(crate) fn after_a_break(&mut self, session_timeout: Duration) -> Duration {
         self.has_failed = true;
-        self.draw(AFTER_A_BREAK.min(session_timeout / 20))
+        self.draw(MAX_PAUSE_AFTER_BREAK.min(session_timeout / 20))
     }
 
     /// A pause of up to this limit.

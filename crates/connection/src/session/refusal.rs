@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
 
-use crate::error::Break;
-use crate::session::machine::{Link, Machine, Refusal};
+use crate::error::DisconnectReason;
+use crate::session::machine::{Machine, Phase, Refusal};
 
 impl<R, W> Machine<R, W> {
     /// The session that the host of this try is asked for. `None` asks for a new one.
@@ -21,11 +21,15 @@ impl<R, W> Machine<R, W> {
     }
 
     /// A host that has refused the session has answered the request for a new one.
-    pub(crate) fn tried(&mut self, now: Duration, response: &ConnectResponse) -> Result<(), Break> {
+    pub(crate) fn tried(
+        &mut self,
+        now: Duration,
+        response: &ConnectResponse,
+    ) -> Result<(), DisconnectReason> {
         if response.timeout <= 0 || response.session_id == 0 {
-            return Err(Break::NotGranted);
+            return Err(DisconnectReason::NotGranted);
         }
-        self.give_up(now, Break::Left);
+        self.give_up(now, DisconnectReason::Left);
         self.refusal = Refusal::Shown;
         // The driver sends this before it drops the connection. Nobody knows the new session, so it
         // must not stay open at the server.
@@ -37,9 +41,9 @@ impl<R, W> Machine<R, W> {
     ///
     /// Nothing is left to protect once T has passed without a server. After another T with nothing
     /// but refusals, a refusal by a server that opens sessions is the end.
-    pub(crate) fn note_refusal(&mut self, now: Duration, cause: &Break) -> bool {
+    pub(crate) fn note_refusal(&mut self, now: Duration, cause: &DisconnectReason) -> bool {
         // A host that has confirmed the session does not refuse it.
-        let asked = matches!(self.link, Link::Greeting { .. });
+        let asked = matches!(self.phase, Phase::Greeting { .. });
         let in_vain = self.served_at.is_some_and(|at| {
             let twice = self.timing.session * 2;
             now >= at + twice && self.closing_until.is_none()
@@ -56,7 +60,10 @@ impl<R, W> Machine<R, W> {
 }
 
 /// True if the host has refused the session, and not only taken long or said that it has no quorum.
-fn refuses(cause: &Break) -> bool {
-    let is_late = matches!(cause, Break::NoSession(_) | Break::Silent(_));
-    !is_late && !matches!(cause, Break::ReadOnly)
+fn refuses(cause: &DisconnectReason) -> bool {
+    let is_late = matches!(
+        cause,
+        DisconnectReason::NoSession(_) | DisconnectReason::Silent(_)
+    );
+    !is_late && !matches!(cause, DisconnectReason::ReadOnly)
 }

@@ -13,7 +13,7 @@ use crate::error::RequestError;
 use crate::session::request_limit::append;
 
 /// A request without a reply.
-pub(crate) struct Asked<R> {
+pub(crate) struct InFlight<R> {
     pub(crate) xid: i32,
     pub(crate) opcode: OpCode,
     /// The bytes of its frame, until it is sent.
@@ -27,7 +27,7 @@ pub(crate) struct Asked<R> {
 /// The requests that wait for a connection, and those that wait for a reply.
 pub(crate) struct Requests<R> {
     /// All requests in the order of the calls. Those behind the first `sent` are not sent.
-    asked: VecDeque<Asked<R>>,
+    in_flight: VecDeque<InFlight<R>>,
     sent: usize,
     /// The frames of the requests that are not sent.
     frames: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct Requests<R> {
 impl<R> Requests<R> {
     pub(crate) fn new() -> Requests<R> {
         Requests {
-            asked: VecDeque::new(),
+            in_flight: VecDeque::new(),
             sent: 0,
             frames: Vec::new(),
             look_at: KEPT,
@@ -58,7 +58,7 @@ impl<R> Requests<R> {
         if let Err(error) = append(&request, self.limit, &mut self.frames) {
             return Err((to, error));
         }
-        self.asked.push_back(Asked {
+        self.in_flight.push_back(InFlight {
             xid,
             opcode: request.body.opcode(),
             length: self.frames.len() - before,
@@ -76,25 +76,25 @@ impl<R> Requests<R> {
 
     /// True if requests wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.sent < self.asked.len()
+        self.sent < self.in_flight.len()
     }
 
     /// The oldest request that was sent and has no reply.
-    pub(crate) fn oldest_sent(&self) -> Option<&Asked<R>> {
+    pub(crate) fn oldest_sent(&self) -> Option<&InFlight<R>> {
         self.sent().next()
     }
 
     /// All requests that were sent and have no reply, the oldest first.
-    pub(crate) fn sent(&self) -> impl Iterator<Item = &Asked<R>> {
-        self.asked.range(..self.sent)
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &InFlight<R>> {
+        self.in_flight.range(..self.sent)
     }
 
     /// Appends the frames of all requests that are not sent. They count as sent from now on.
     pub(crate) fn send(&mut self, now: Duration, to: &mut Vec<u8>) {
-        for asked in self.asked.iter_mut().skip(self.sent) {
+        for asked in self.in_flight.iter_mut().skip(self.sent) {
             asked.sent_at = Some(now);
         }
-        self.sent = self.asked.len();
+        self.sent = self.in_flight.len();
         match to.is_empty() {
             true => mem::swap(to, &mut self.frames),
             false => to.append(&mut self.frames),
@@ -104,14 +104,17 @@ impl<R> Requests<R> {
     /// True if the number of unsent requests has doubled since the last
     /// [`take_unwanted`](Self::take_unwanted).
     pub(crate) fn have_doubled(&self) -> bool {
-        self.asked.len() - self.sent >= self.look_at
+        self.in_flight.len() - self.sent >= self.look_at
     }
 
     /// Takes the requests that are not sent and that nobody wants.
-    pub(crate) fn take_unwanted(&mut self, is_wanted: impl Fn(&Asked<R>) -> bool) -> Vec<Asked<R>> {
+    pub(crate) fn take_unwanted(
+        &mut self,
+        is_wanted: impl Fn(&InFlight<R>) -> bool,
+    ) -> Vec<InFlight<R>> {
         let mut unwanted = Vec::new();
-        if !self.asked.range(self.sent..).all(&is_wanted) {
-            let unsent = self.asked.split_off(self.sent);
+        if !self.in_flight.range(self.sent..).all(&is_wanted) {
+            let unsent = self.in_flight.split_off(self.sent);
             let frames = mem::take(&mut self.frames);
             let mut rest = &frames[..];
             for asked in unsent {
@@ -120,34 +123,34 @@ impl<R> Requests<R> {
                 match is_wanted(&asked) {
                     true => {
                         self.frames.extend_from_slice(frame);
-                        self.asked.push_back(asked);
+                        self.in_flight.push_back(asked);
                     }
                     false => unwanted.push(asked),
                 }
             }
-            self.asked.shrink_to(KEPT);
+            self.in_flight.shrink_to(KEPT);
         }
-        self.look_at = KEPT.max(2 * (self.asked.len() - self.sent));
+        self.look_at = KEPT.max(2 * (self.in_flight.len() - self.sent));
         unwanted
     }
 
     /// Takes the oldest request that was sent: its reply has come.
-    pub(crate) fn answered(&mut self) -> Option<Asked<R>> {
+    pub(crate) fn answered(&mut self) -> Option<InFlight<R>> {
         self.sent = self.sent.checked_sub(1)?;
-        take_first(&mut self.asked)
+        take_first(&mut self.in_flight)
     }
 
     /// Takes all requests that were sent. Their connection has broken.
-    pub(crate) fn broken(&mut self) -> impl Iterator<Item = Asked<R>> + use<R> {
-        let unsent = self.asked.split_off(mem::take(&mut self.sent));
-        mem::replace(&mut self.asked, unsent).into_iter()
+    pub(crate) fn broken(&mut self) -> impl Iterator<Item = InFlight<R>> + use<R> {
+        let unsent = self.in_flight.split_off(mem::take(&mut self.sent));
+        mem::replace(&mut self.in_flight, unsent).into_iter()
     }
 
     /// Takes all requests. The session is over.
-    pub(crate) fn ended(&mut self) -> impl Iterator<Item = Asked<R>> + use<R> {
+    pub(crate) fn ended(&mut self) -> impl Iterator<Item = InFlight<R>> + use<R> {
         self.sent = 0;
         self.frames = Vec::new();
-        mem::take(&mut self.asked).into_iter()
+        mem::take(&mut self.in_flight).into_iter()
     }
 }
 

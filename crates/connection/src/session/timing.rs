@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use crate::error::Break;
+use crate::error::DisconnectReason;
 
 /// A host that does not confirm a session within this time is given up, however long T is.
 ///
 /// This holds until T has passed without a server.
-const MOST_HANDSHAKE: Duration = Duration::from_secs(10);
+const MAX_URGENT_HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A host has at least this time if nothing is urgent, however short T is.
 ///
 /// Nothing expires until there is a session, and the servers may grant more than is asked for.
-const LEAST_UNHURRIED: Duration = Duration::from_secs(1);
+const MIN_UNHURRIED_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// The limits follow from at most this many hosts, however many addresses the names have.
-const MOST_HOSTS: u32 = 9;
+const MAX_HOSTS: u32 = 9;
 
 /// The limits follow from at least this T, so that no T keeps the process busy with connects.
-const SHORTEST: Duration = Duration::from_millis(100);
+const MIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest T that the protocol has a number for.
-const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+const MAX_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// A host to which nothing is urgent may take this long to accept.
-const MOST_TO_ACCEPT: Duration = Duration::from_secs(4);
+const MAX_ACCEPT: Duration = Duration::from_secs(4);
 /// The longest handshake, unless two session timeouts are longer.
 ///
 /// It is the longest time by which one host that hangs delays the others in each round.
-const LONGEST_HANDSHAKE: Duration = Duration::from_secs(60);
+const MAX_HANDSHAKE: Duration = Duration::from_secs(60);
 
 /// The time limits for one session timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +53,19 @@ impl Timing {
     ///
     /// More than nine count as nine, so that each has a tenth of T.
     pub(crate) fn of(session: Duration, hosts: usize) -> Timing {
-        let session = session.clamp(SHORTEST, LONGEST);
-        let hosts = u32::try_from(hosts).unwrap_or(u32::MAX).min(MOST_HOSTS);
+        let session = session.clamp(MIN_TIMEOUT, MAX_TIMEOUT);
+        let hosts = u32::try_from(hosts).unwrap_or(u32::MAX).min(MAX_HOSTS);
         let silence = session * 2 / 5;
         // All hosts but one can be silent, and the last one is tried within T.
-        let handshake = (session / (hosts + 1)).min(silence).min(MOST_HANDSHAKE);
+        let handshake = (session / (hosts + 1))
+            .min(silence)
+            .min(MAX_URGENT_HANDSHAKE);
         Timing {
             session,
             ping_after: session * 3 / 20,
             silence,
             handshake,
-            unhurried: handshake.max(LEAST_UNHURRIED),
+            unhurried: handshake.max(MIN_UNHURRIED_HANDSHAKE),
         }
     }
 }
@@ -90,21 +92,21 @@ pub(crate) struct HandshakeLimit {
 impl HandshakeLimit {
     /// Begins a try.
     pub(crate) fn begin(&mut self, timing: &Timing, is_urgent: bool) {
-        let longest = LONGEST_HANDSHAKE.max(timing.session * 2);
+        let longest = MAX_HANDSHAKE.max(timing.session * 2);
         let doubled = 2_u32.saturating_pow(self.doublings);
         self.handshake = match is_urgent {
             true => timing.handshake,
             false => timing.unhurried.saturating_mul(doubled).min(longest),
         };
-        self.accept = self.handshake.min(MOST_TO_ACCEPT.max(timing.unhurried));
+        self.accept = self.handshake.min(MAX_ACCEPT.max(timing.unhurried));
     }
 
     /// Notes that the present try was not urgent and has failed.
-    pub(crate) fn failed(&mut self, cause: &Break) {
+    pub(crate) fn failed(&mut self, cause: &DisconnectReason) {
         self.has_timed_out |= match cause {
-            Break::NoSession(_) | Break::Silent(_) => true,
+            DisconnectReason::NoSession(_) | DisconnectReason::Silent(_) => true,
             // A longer limit would not give the host more time to accept.
-            Break::NotConnected(_) => self.handshake < MOST_TO_ACCEPT,
+            DisconnectReason::NotConnected(_) => self.handshake < MAX_ACCEPT,
             _ => false,
         };
     }

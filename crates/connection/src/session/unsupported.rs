@@ -12,10 +12,10 @@ use crate::sync::{Mutex, lock};
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MAX_DOUBLINGS: u32 = 10;
 /// How many breaks in a row show that a kind of request is not supported.
-const MOST_BREAKS: u32 = 8;
-const MOST_BREAKS_IF_REPLACED: u32 = 3;
+const MAX_BREAKS: u32 = 8;
+const MAX_BREAKS_IF_REPLACED: u32 = 3;
 /// The least time between the first and the last of them, if nothing replaces the request.
-const LEAST_TIME: Duration = Duration::from_secs(30);
+const MIN_TIME: Duration = Duration::from_secs(30);
 
 /// What is known of the servers of one ensemble: which kinds of requests they do not support.
 ///
@@ -55,15 +55,15 @@ impl UnsupportedRequests {
             return false;
         };
         if !is_replaced(opcode) {
-            let is_refused = times >= MOST_BREAKS && last >= first + LEAST_TIME;
+            let is_refused = times >= MAX_BREAKS && last >= first + MIN_TIME;
             if is_refused {
                 known.remove(&i32::from(opcode));
             }
             return is_refused;
         }
-        let doublings = times.saturating_sub(MOST_BREAKS_IF_REPLACED);
+        let doublings = times.saturating_sub(MAX_BREAKS_IF_REPLACED);
         let pause = FIRST_PAUSE * 2_u32.pow(doublings.min(MAX_DOUBLINGS));
-        times >= MOST_BREAKS_IF_REPLACED && now < last + pause
+        times >= MAX_BREAKS_IF_REPLACED && now < last + pause
     }
 
     /// The server closed the connection, perhaps because of such a request.

@@ -15,7 +15,7 @@ pub struct WatchId(pub(crate) u64);
 
 /// What a watch waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WatchKind {
     /// A change of the data, or the deletion, of a znode that was there.
     Data,
     /// The creation of a znode that was not there.
@@ -24,12 +24,12 @@ pub(crate) enum Kind {
     Children,
 }
 
-impl Kind {
+impl WatchKind {
     /// Where the server keeps the watch: among those of data or of children.
     pub(crate) fn table(self) -> WatcherType {
         match self {
-            Kind::Data | Kind::Absent => WatcherType::Data,
-            Kind::Children => WatcherType::Children,
+            WatchKind::Data | WatchKind::Absent => WatcherType::Data,
+            WatchKind::Children => WatcherType::Children,
         }
     }
 
@@ -37,8 +37,8 @@ impl Kind {
     fn fires_at(self, event: EventType) -> bool {
         match event {
             EventType::NodeDeleted => true,
-            EventType::NodeCreated | EventType::NodeDataChanged => self != Kind::Children,
-            EventType::NodeChildrenChanged => self == Kind::Children,
+            EventType::NodeCreated | EventType::NodeDataChanged => self != WatchKind::Children,
+            EventType::NodeChildrenChanged => self == WatchKind::Children,
             _ => false,
         }
     }
@@ -49,7 +49,7 @@ struct Watch<W> {
     id: WatchId,
     table: WatcherType,
     /// `None` until the read has its reply.
-    set: Option<Kind>,
+    set: Option<WatchKind>,
     to: W,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Watches<W> {
 /// How many bytes of paths go into one request that sets watches again.
 ///
 /// A server accepts `jute.maxbuffer` bytes, by default 1 MiB. Apache's client takes 128 KiB, too.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_PATH_BYTES: usize = 128 << 10;
 
 impl<W> Watches<W> {
     pub(crate) fn new() -> Watches<W> {
@@ -90,14 +90,14 @@ impl<W> Watches<W> {
     }
 
     /// Notes the reply to the read of a watch, which has set it. False if nobody waits for it now.
-    pub(crate) fn set(&mut self, path: &str, id: WatchId, kind: Kind) -> bool {
+    pub(crate) fn set(&mut self, path: &str, id: WatchId, kind: WatchKind) -> bool {
         let mut watches = self.paths.get_mut(path).into_iter().flatten();
         let watch = watches.find(|watch| watch.id == id);
         watch.map(|watch| watch.set = Some(kind)).is_some()
     }
 
     /// Forgets a watch, and returns its kind if it was set.
-    pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<Kind> {
+    pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<WatchKind> {
         self.take(path, |watch| watch.id == id).pop()?.set
     }
 
@@ -143,11 +143,11 @@ impl<W> Watches<W> {
         let mut requests = Vec::new();
         let mut bytes = 0;
         for (path, watches) in &self.paths {
-            for kind in [Kind::Data, Kind::Absent, Kind::Children] {
+            for kind in [WatchKind::Data, WatchKind::Absent, WatchKind::Children] {
                 if !watches.iter().any(|watch| watch.set == Some(kind)) {
                     continue;
                 }
-                if requests.is_empty() || bytes + path.len() > MOST_BYTES {
+                if requests.is_empty() || bytes + path.len() > MAX_PATH_BYTES {
                     bytes = 0;
                     requests.push(SetWatchesRequest {
                         relative_zxid: seen,
@@ -159,9 +159,9 @@ impl<W> Watches<W> {
                 bytes += path.len() + size_of::<i32>();
                 if let Some(request) = requests.last_mut() {
                     let paths = match kind {
-                        Kind::Data => &mut request.data_watches,
-                        Kind::Absent => &mut request.exist_watches,
-                        Kind::Children => &mut request.child_watches,
+                        WatchKind::Data => &mut request.data_watches,
+                        WatchKind::Absent => &mut request.exist_watches,
+                        WatchKind::Children => &mut request.child_watches,
                     };
                     paths.push(path.clone());
                 }

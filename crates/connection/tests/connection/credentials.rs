@@ -1,6 +1,6 @@
 //! Credentials that servers refuse.
 
-use zookeeper_recipes_connection::{Break, End};
+use zookeeper_recipes_connection::{DisconnectReason, End};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::world::{World, config_with_credentials};
@@ -42,8 +42,7 @@ fn refusal_when_the_session_is_opened_is_the_end() {
     assert_eq!(world.connects.len(), 1);
     let (_, host) = world.connects[0];
     let obstacle = world.obstacle(host);
-    let is_named =
-        matches!(&obstacle, Some(Break::AuthenticationFailed(scheme)) if scheme == "digest");
+    let is_named = matches!(&obstacle, Some(DisconnectReason::AuthenticationFailed(scheme)) if scheme == "digest");
     assert!(is_named, "{obstacle:?}");
 }
 
@@ -72,7 +71,7 @@ fn refusal_at_a_reconnect_that_passes_keeps_the_session() {
         let (_, host) = world.connects[before];
         let obstacle = world.obstacle(host);
         assert!(
-            matches!(obstacle, Some(Break::AuthenticationFailed(_))),
+            matches!(obstacle, Some(DisconnectReason::AuthenticationFailed(_))),
             "{obstacle:?}"
         );
         world.ensemble.conduct.refuses_auth = false;

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, timeout};
 use zookeeper_recipes_connection::{
-    Break, Config, Connecting, Connection, Driver, End, Host, LookingUp, Network, RequestError,
-    State, Stream, Tcp, WatchedRead,
+    Config, Connecting, Connection, DisconnectReason, Driver, End, Host, LookingUp, Network,
+    RequestError, State, Stream, Tcp, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, RequestBody};
 
@@ -394,7 +394,7 @@ impl Network for Counted {
 }
 
 /// The first host of this network cannot be used, and is tried with pauses.
-async fn assert_no_burn(host: Host, tcp: Tcp, cause: fn(&Break) -> bool) {
+async fn assert_no_burn(host: Host, tcp: Tcp, cause: fn(&DisconnectReason) -> bool) {
     const TRIES: usize = 25;
     let tries = watch::Sender::new(0);
     let mut tried = tries.subscribe();
@@ -428,15 +428,18 @@ fn listen() -> (TcpListener, Host) {
 async fn host_that_cannot_be_reached_is_tried_with_pauses() {
     let (_, closed) = listen();
     let mut checks = JoinSet::new();
-    type IsCause = fn(&Break) -> bool;
+    type IsCause = fn(&DisconnectReason) -> bool;
     let hosts: [(Host, IsCause); 3] = [
-        (closed, |it| matches!(it, Break::Io(_))),
+        (closed, |it| matches!(it, DisconnectReason::Io(_))),
         (named("no-such-name.invalid"), |it| {
-            matches!(it, Break::NoAddress(_))
+            matches!(it, DisconnectReason::NoAddress(_))
         }),
         // An address for documentation.
         (named("192.0.2.1"), |it| {
-            matches!(it, Break::Io(_) | Break::NotConnected(_))
+            matches!(
+                it,
+                DisconnectReason::Io(_) | DisconnectReason::NotConnected(_)
+            )
         }),
     ];
     for (host, cause) in hosts {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-use zookeeper_recipes_connection::{Break, RequestError};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError};
 use zookeeper_recipes_protocol::{DecodeError, FrameError};
 
 fn assert_says_each_cause_once(error: &dyn Error) {
@@ -19,11 +19,11 @@ fn assert_says_each_cause_once(error: &dyn Error) {
 fn no_error_repeats_its_source() {
     let io = || Arc::new(io::Error::other(io::Error::other("refused")));
     let breaks = [
-        Break::NoAddress(io()),
-        Break::Tls(io()),
-        Break::Io(io()),
-        Break::Frame(FrameError::NegativeLength(-1)),
-        Break::Reply(DecodeError::NegativeLength(-2)),
+        DisconnectReason::NoAddress(io()),
+        DisconnectReason::Tls(io()),
+        DisconnectReason::Io(io()),
+        DisconnectReason::Frame(FrameError::NegativeLength(-1)),
+        DisconnectReason::Reply(DecodeError::NegativeLength(-2)),
     ];
     for cause in breaks {
         let text = cause.to_string();

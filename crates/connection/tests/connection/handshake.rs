@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Break, Config, End, State};
+use zookeeper_recipes_connection::{Config, DisconnectReason, End, State};
 use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, xid};
 
 use crate::peer::{frame, ping_reply};
@@ -115,7 +115,10 @@ fn server_that_grants_no_session_is_left() {
     let host = world.connects[0].1;
     world.ways[1 - host] = Way::Member;
     respond(&mut world, 0, 0);
-    assert!(matches!(world.obstacle(host), Some(Break::NotGranted)));
+    assert!(matches!(
+        world.obstacle(host),
+        Some(DisconnectReason::NotGranted)
+    ));
     world.until(World::is_connected);
 }
 
@@ -145,7 +148,9 @@ fn server_that_is_behind_is_left_until_it_has_caught_up() {
     world.close_connection();
     world.pass(T);
     assert!(!world.is_connected() && world.end().is_none());
-    assert!((0..3).any(|host| matches!(world.obstacle(host), Some(Break::ClosedUnheard))));
+    assert!(
+        (0..3).any(|host| matches!(world.obstacle(host), Some(DisconnectReason::ClosedUnheard)))
+    );
     world.ensemble.zxid = seen;
     world.until(World::is_connected);
 }
@@ -216,7 +221,7 @@ fn answer_to_watches_that_were_not_set_again_breaks_the_connection() {
     world.inject(&frame(&Reply::new(xid::SET_WATCHES, 0, ReplyBody::Empty)));
     world.settle();
     let obstacle = world.obstacle(0);
-    let is_named = matches!(obstacle, Some(Break::NotAsked(xid::SET_WATCHES)));
+    let is_named = matches!(obstacle, Some(DisconnectReason::NotAsked(xid::SET_WATCHES)));
     assert!(is_named, "{obstacle:?}");
 }
 

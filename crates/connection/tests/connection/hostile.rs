@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zookeeper_recipes_connection::{Break, RequestError, State};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError, State};
 use zookeeper_recipes_protocol::{
     ErrorCode, EventType, OpCode, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody, xid,
 };
@@ -29,7 +29,7 @@ fn waiting_for(body: RequestBody) -> (World, usize) {
 }
 
 /// Why the connection broke at these bytes.
-fn break_at(bytes: &[u8]) -> Break {
+fn break_at(bytes: &[u8]) -> DisconnectReason {
     let (mut world, caller) = waiting_for(sync());
     world.inject(bytes);
     world.settle();
@@ -49,16 +49,22 @@ fn bytes_that_are_no_frame_or_no_reply_break_the_connection() {
     // Lengths: a negative one, one of 2 GiB before its bytes come, one above the limit.
     for length in [u32::MAX, i32::MAX as u32, limit + 1] {
         let cause = break_at(&length.to_be_bytes());
-        assert!(matches!(cause, Break::Frame(_)), "{length}: {cause}");
+        assert!(
+            matches!(cause, DisconnectReason::Frame(_)),
+            "{length}: {cause}"
+        );
     }
     // A frame without a header, and a reply of another kind.
     for bytes in [vec![0; 4], frame(&Reply::new(1, 1, ReplyBody::Empty))] {
         let cause = break_at(&bytes);
-        assert!(matches!(cause, Break::Reply(_)), "{bytes:?}: {cause}");
+        assert!(
+            matches!(cause, DisconnectReason::Reply(_)),
+            "{bytes:?}: {cause}"
+        );
     }
     let other = break_at(&frame(&Reply::new(77, 1, ReplyBody::Empty)));
     let (expected, found) = (1, 77);
-    let is_named = matches!(other, Break::OutOfOrder { expected: it, found: was }
+    let is_named = matches!(other, DisconnectReason::OutOfOrder { expected: it, found: was }
         if (it, was) == (expected, found));
     assert!(is_named, "{other}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Break, Config};
+use zookeeper_recipes_connection::{Config, DisconnectReason};
 
 use crate::world::{T, Way, World, config};
 
@@ -17,9 +17,15 @@ fn hosts_are_tried_in_turn_and_each_failure_is_kept() {
     for round in tried.chunks_exact(3) {
         assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 3, "{tried:?}");
     }
-    assert!(matches!(world.obstacle(0), Some(Break::Io(_))));
-    assert!(matches!(world.obstacle(1), Some(Break::NotConnected(_))));
-    assert!(matches!(world.obstacle(2), Some(Break::NoSession(_))));
+    assert!(matches!(world.obstacle(0), Some(DisconnectReason::Io(_))));
+    assert!(matches!(
+        world.obstacle(1),
+        Some(DisconnectReason::NotConnected(_))
+    ));
+    assert!(matches!(
+        world.obstacle(2),
+        Some(DisconnectReason::NoSession(_))
+    ));
 }
 
 /// The first try of a host is not over, and says for how long it has lasted.
@@ -31,8 +37,8 @@ fn host_that_is_being_tried_has_an_obstacle_already() {
         world.ways.fill(way);
         world.pass(moment);
         match (way, world.obstacle(0)) {
-            (Way::Lost, Some(Break::NotConnected(after))) => assert_eq!(after, moment),
-            (Way::Mute, Some(Break::NoSession(after))) => assert_eq!(after, moment),
+            (Way::Lost, Some(DisconnectReason::NotConnected(after))) => assert_eq!(after, moment),
+            (Way::Mute, Some(DisconnectReason::NoSession(after))) => assert_eq!(after, moment),
             (_, other) => panic!("{other:?}"),
         }
     }

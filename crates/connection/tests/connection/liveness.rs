@@ -1,6 +1,6 @@
 //! Pings, and connections over which nothing comes.
 
-use zookeeper_recipes_connection::{Break, RequestError};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError};
 use zookeeper_recipes_protocol::{OpCode, PathRequest, Reply, ReplyBody, RequestBody};
 
 use crate::peer::frame;
@@ -59,7 +59,10 @@ fn session_that_leaves_its_server_is_kept_at_the_next_one() {
     world.machine.leave_server(world.now);
     world.until(World::is_connected);
     let answers = &world.answers[&caller][..];
-    assert!(matches!(answers, [Err(RequestError::Broken(Break::Left))]));
+    assert!(matches!(
+        answers,
+        [Err(RequestError::Broken(DisconnectReason::Left))]
+    ));
     assert_eq!(world.connects.len(), 2);
     assert_ne!(world.connects[0].1, world.connects[1].1);
     assert_eq!(world.machine.session_id(), session);
@@ -83,7 +86,10 @@ fn busy_connection_that_is_dead_is_replaced_and_its_requests_have_an_unknown_out
     world.until(|world| world.connects.len() == 2);
     assert!(world.now - since <= T / 2);
     let outcome = world.outcome(caller);
-    let is_silent = matches!(outcome, Err(RequestError::Broken(Break::Silent(_))));
+    let is_silent = matches!(
+        outcome,
+        Err(RequestError::Broken(DisconnectReason::Silent(_)))
+    );
     assert!(is_silent, "{outcome:?}");
 }
 
@@ -96,7 +102,7 @@ fn request_that_is_never_answered_while_pings_are_breaks_the_connection() {
     world.until(|world| world.is_answered(caller));
     assert!((T..=2 * T).contains(&(world.now - since)));
     let outcome = world.outcome(caller);
-    let cause = RequestError::Broken(Break::Unanswered {
+    let cause = RequestError::Broken(DisconnectReason::Unanswered {
         opcode: OpCode::Create,
         after: T,
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Break, Config, Host};
+use zookeeper_recipes_connection::{Config, DisconnectReason, Host};
 
 use crate::world::{T, Way, World, address, config, named};
 
@@ -79,7 +79,9 @@ fn sessions_spread_over_names_that_are_looked_up_one_after_the_other() {
 fn session_is_opened_once_one_of_the_names_is_known() {
     let mut world = world(&["slow", "zk"], 1, 7);
     world.pass(3 * T);
-    assert!(matches!(world.obstacle_at(None), Some(Break::NotLookedUp(time)) if time >= T));
+    assert!(
+        matches!(world.obstacle_at(None), Some(DisconnectReason::NotLookedUp(time)) if time >= T)
+    );
     world.knows("zk", 0..1);
     let since = world.now;
     world.until(World::is_connected);
@@ -92,7 +94,10 @@ fn name_that_does_not_resolve_is_looked_up_until_it_does() {
     let mut world = world(&["zk"], 1, 7);
     world.names.insert("zk".to_owned(), None);
     world.pass(Duration::from_secs(60));
-    assert!(matches!(world.obstacle_at(None), Some(Break::NoAddress(_))));
+    assert!(matches!(
+        world.obstacle_at(None),
+        Some(DisconnectReason::NoAddress(_))
+    ));
     let number = world.look_ups.len();
     assert!(
         (30..=600).contains(&number),
@@ -100,7 +105,10 @@ fn name_that_does_not_resolve_is_looked_up_until_it_does() {
     );
     world.names.insert("zk".to_owned(), Some(Vec::new()));
     world.pass(Duration::from_secs(10));
-    assert!(matches!(world.obstacle_at(None), Some(Break::NoAddress(_))));
+    assert!(matches!(
+        world.obstacle_at(None),
+        Some(DisconnectReason::NoAddress(_))
+    ));
     world.knows("zk", 0..1);
     let since = world.now;
     world.until(World::is_connected);

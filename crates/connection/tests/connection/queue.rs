@@ -2,7 +2,7 @@
 
 use std::io;
 
-use zookeeper_recipes_connection::{Break, RequestError, WatchedRead};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError, WatchedRead};
 use zookeeper_recipes_protocol::{
     AddWatchMode, AddWatchRequest, EventType, OpCode, PathRequest, ReadRequest, RequestBody,
     WatcherType, WatchesRequest,
@@ -101,7 +101,7 @@ fn break_answers_what_was_sent_and_keeps_what_was_not() {
     let kept = world.create("/kept");
     assert!(matches!(
         world.outcome(sent),
-        Err(RequestError::Broken(Break::Closed))
+        Err(RequestError::Broken(DisconnectReason::Closed))
     ));
     world.ensemble.conduct.mute.clear();
     world.until(World::all_answered);
@@ -130,7 +130,9 @@ fn request_at_which_the_server_closes_or_resets_the_connection_is_named() {
         world.silence();
         let caller = world.request(RequestBody::WhoAmI);
         world.settle();
-        let cause = kind.map_or(Break::Closed, |kind| io::Error::from(kind).into());
+        let cause = kind.map_or(DisconnectReason::Closed, |kind| {
+            io::Error::from(kind).into()
+        });
         world.machine.broken(world.now, cause);
         world.settle();
         match world.outcome(caller) {
@@ -140,10 +142,13 @@ fn request_at_which_the_server_closes_or_resets_the_connection_is_named() {
     };
     for kind in [None, Some(io::ErrorKind::ConnectionReset)] {
         let cause = broken(kind);
-        assert!(matches!(cause, Break::ClosedAt(OpCode::WhoAmI)), "{cause}");
+        assert!(
+            matches!(cause, DisconnectReason::ClosedAt(OpCode::WhoAmI)),
+            "{cause}"
+        );
     }
     let lost = broken(Some(io::ErrorKind::TimedOut));
-    assert!(matches!(lost, Break::Io(_)), "{lost}");
+    assert!(matches!(lost, DisconnectReason::Io(_)), "{lost}");
 }
 
 #[test]
@@ -157,7 +162,10 @@ fn request_for_watches_at_which_a_server_closes_the_connection_is_named() {
     world.until(|world| world.obstacle(0).is_some());
     let obstacle = world.obstacle(0);
     assert!(
-        matches!(obstacle, Some(Break::ClosedAt(OpCode::SetWatches))),
+        matches!(
+            obstacle,
+            Some(DisconnectReason::ClosedAt(OpCode::SetWatches))
+        ),
         "{obstacle:?}"
     );
 }

@@ -12,8 +12,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The longest pause between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Once the holds are lost, a host has at least this time, and the time doubles up to the longest.
-const LEAST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const MIN_HANDSHAKE: Duration = Duration::from_secs(1);
+const MAX_HANDSHAKE: Duration = Duration::from_secs(60);
 
 /// A session with this timeout, whose servers are fast and expire it if they do not hear from it.
 fn connected(timeout: Duration, hosts: usize, seed: u64) -> World {
@@ -48,7 +48,7 @@ fn session_is_resumed_though_each_handshake_takes_longer_than_its_timeout_allows
         world.until(is_over);
         let took = world.now - since;
         assert!(world.is_connected(), "{timeout:?}: {:?}", world.end());
-        let round = hosts as u32 * 2 * delay.max(LEAST);
+        let round = hosts as u32 * 2 * delay.max(MIN_HANDSHAKE);
         assert!(took <= timeout + round + PAUSE, "{timeout:?}: {took:?}");
     }
 }
@@ -90,14 +90,14 @@ fn host_that_hangs_for_an_hour_delays_the_others_by_a_minute_at_most() {
     let gaps = world.connects.windows(2).map(|pair| pair[1].0 - pair[0].0);
     let longest = gaps.max().expect("it tries");
     assert!(
-        longest > LONGEST / 2 && longest <= LONGEST + PAUSE,
+        longest > MAX_HANDSHAKE / 2 && longest <= MAX_HANDSHAKE + PAUSE,
         "{longest:?}"
     );
     world.ways[0] = Way::Member;
     let since = world.now;
     world.until(is_over);
     let took = world.now - since;
-    assert!(took <= LONGEST + 2 * PAUSE, "{took:?}");
+    assert!(took <= MAX_HANDSHAKE + 2 * PAUSE, "{took:?}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn host_has_its_usual_time_again_once_the_session_has_lasted() {
     let before = world.limits.len();
     break_and_become(&mut world, vec![Way::Mute; 3]);
     world.pass(7 * SECOND);
-    assert_eq!(world.limits[before..][..6], [LEAST; 6]);
+    assert_eq!(world.limits[before..][..6], [MIN_HANDSHAKE; 6]);
 }
 
 /// How long after the break of its connection a session is back or over, at the latest, if each host
@@ -133,7 +133,7 @@ fn host_has_its_usual_time_again_once_the_session_has_lasted() {
 /// Until T has passed, the limits are short. Then each round takes twice as long as the one before.
 fn latest(timeout: Duration, hosts: u32, enough: Duration) -> Duration {
     let hurried = (timeout / (hosts + 1)).min(timeout * 2 / 5);
-    let least = LEAST.max(hurried.min(10 * SECOND));
+    let least = MIN_HANDSHAKE.max(hurried.min(10 * SECOND));
     let limits = (0..).map(|round| 2_u32.pow(round) * least);
     let rounds = 1 + limits.take_while(|limit| *limit <= enough).count() as u32;
     let tried = (2_u32.pow(rounds) - 1) * least;

@@ -57,7 +57,7 @@ impl Step {
 }
 
 /// After this many connections in a row that broke at its watches, a session does without.
-const MOST_BREAKS: u32 = 3;
+const MAX_WATCH_BREAKS: u32 = 3;
 
 const PATHS: [&str; 3] = ["/x", "/y", "/x/z"];
 
@@ -231,7 +231,7 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
             assert!(!world.seen.contains_key(&watch));
         } else if must_have_fired(&world, watch) {
             // A session gives up watches at which each connection breaks.
-            let may_be_unwatched = known.broken + 1 >= MOST_BREAKS;
+            let may_be_unwatched = known.broken + 1 >= MAX_WATCH_BREAKS;
             let seen = &world.seen[&watch];
             assert!(
                 matches!(seen[..], [Seen::Fired(_)])

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Break, Config, End, Host, Machine, Output, RequestError, State, UnsupportedRequests,
-    WatchId, WatchedRead,
+    Answer, Config, DisconnectReason, End, Host, Machine, Output, RequestError, State,
+    UnsupportedRequests, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, OpCode, ReplyBody, RequestBody,
@@ -247,7 +247,7 @@ impl World {
     /// The connection is gone for the machine at once.
     pub(crate) fn break_connection(&mut self) {
         if self.pipe.take().is_some() {
-            self.machine.broken(self.now, Break::Closed);
+            self.machine.broken(self.now, DisconnectReason::Closed);
         }
     }
 
@@ -384,12 +384,12 @@ impl World {
         awaited.all(|caller| self.is_answered(caller))
     }
 
-    pub(crate) fn obstacle(&self, host: usize) -> Option<Break> {
+    pub(crate) fn obstacle(&self, host: usize) -> Option<DisconnectReason> {
         self.obstacle_at(Some(address(host)))
     }
 
     /// The obstacle at an address, or that of a look-up.
-    pub(crate) fn obstacle_at(&self, address: Option<SocketAddr>) -> Option<Break> {
+    pub(crate) fn obstacle_at(&self, address: Option<SocketAddr>) -> Option<DisconnectReason> {
         let obstacles = self.machine.obstacles(self.now);
         let found = obstacles.into_iter().find(|it| it.address == address);
         found.map(|it| it.cause)
@@ -493,7 +493,8 @@ impl World {
                 self.looking_up.push(host);
                 continue;
             };
-            let unknown = || Break::NoAddress(Arc::new(io::Error::other("no such name")));
+            let unknown =
+                || DisconnectReason::NoAddress(Arc::new(io::Error::other("no such name")));
             let found = found.as_ref().ok_or_else(unknown);
             let found = found.map(|hosts| hosts.iter().copied().map(address).collect());
             self.machine.looked_up(self.now, &host, found);

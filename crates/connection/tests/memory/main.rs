@@ -19,8 +19,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
-    Break, Config, Connection, Host, Pending, RequestError, State, UnsupportedRequests, WatchEvent,
-    WatchedRead,
+    Config, Connection, DisconnectReason, Host, Pending, RequestError, State, UnsupportedRequests,
+    WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{EventType, PathRequest, ReplyBody, RequestBody, SetDataRequest};
 
@@ -220,7 +220,10 @@ async fn server_that_stops_reading_costs_what_was_asked(server: &Arc<Server>) {
     let most = (2 * NUMBER * LARGE) as isize + KEPT;
     assert!(taken <= most, "{taken} bytes for {NUMBER} x {LARGE}");
     let first = in_time(pending.remove(0)).await;
-    let is_silent = matches!(first, Err(RequestError::Broken(Break::Silent(_))));
+    let is_silent = matches!(
+        first,
+        Err(RequestError::Broken(DisconnectReason::Silent(_)))
+    );
     assert!(is_silent, "{first:?}");
     all_broken(pending).await;
     assert_given_back("not read", before);

@@ -17,15 +17,15 @@ fn pauses_grow_to_their_limit_and_start_anew_after_an_answer() {
         });
         longest.push(drawn.max().unwrap_or_default());
     }
-    assert!(longest[0] <= FIRST && longest[0] > FIRST / 2);
-    assert!(longest[2] > FIRST * 2 && longest[2] <= FIRST * 4);
-    assert!(longest[11] <= LONGEST && longest[11] > LONGEST / 2);
+    assert!(longest[0] <= MAX_FIRST_PAUSE && longest[0] > MAX_FIRST_PAUSE / 2);
+    assert!(longest[2] > MAX_FIRST_PAUSE * 2 && longest[2] <= MAX_FIRST_PAUSE * 4);
+    assert!(longest[11] <= MAX_PAUSE && longest[11] > MAX_PAUSE / 2);
     let mut pauses = Pauses::new(1);
     (0..9).for_each(|_| {
         let _ = pauses.after_a_round(T);
     });
     pauses.answered();
-    assert!(pauses.after_a_round(T) <= FIRST);
+    assert!(pauses.after_a_round(T) <= MAX_FIRST_PAUSE);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn no_pause_is_longer_than_a_sixth_of_the_session_timeout() {
 
 #[test]
 fn pause_after_a_break_is_at_most_a_twentieth_of_the_session_timeout() {
-    let short = AFTER_A_BREAK * 2;
+    let short = MAX_PAUSE_AFTER_BREAK * 2;
     for seed in 0..200 {
         let pause = Pauses::new(seed).after_a_break(short);
         assert!(pause <= short / 20, "{pause:?}");
@@ -101,6 +101,6 @@ fn fleet_that_loses_all_members_at_once_does_not_come_back_in_step() {
         let most = most_within(window, &returns) as u64;
         let share = if milliseconds < 500 { 5 } else { 20 };
         assert!(most < FLEET / share, "{outage:?}: {most} return");
-        assert!(returns.iter().all(|at| *at <= outage + LONGEST));
+        assert!(returns.iter().all(|at| *at <= outage + MAX_PAUSE));
     }
 }

@@ -49,7 +49,7 @@ fn memory_of_unsent_requests_is_that_of_the_wanted() {
             let dropped = requests.take_unwanted(|asked| asked.to == "wanted");
             assert!(dropped.iter().all(|asked| asked.to == "dropped"));
         }
-        assert!(requests.asked.capacity() <= 4 * KEPT);
+        assert!(requests.in_flight.capacity() <= 4 * KEPT);
         assert!(requests.frames.capacity() <= 4 * KEPT * 64);
     }
     ask(&mut requests, "/last", "wanted");

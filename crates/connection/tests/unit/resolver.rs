@@ -34,7 +34,7 @@ async fn callers_that_ask_meanwhile_get_the_result_of_one_look_up() {
     let failed = resolver.look_up(&zk());
     to.send(Err(io::Error::other("no name server")))
         .expect("it is looked up");
-    assert!(matches!(failed.await, Err(Break::NoAddress(_))));
+    assert!(matches!(failed.await, Err(DisconnectReason::NoAddress(_))));
     assert_eq!(resolver.known(&zk()), [address]);
 }
 
@@ -69,5 +69,5 @@ async fn system_looks_names_up() {
         port: 7,
     };
     let error = resolver.look_up(&host).await.expect_err("no address");
-    assert!(matches!(error, Break::NoAddress(_)), "{error:?}");
+    assert!(matches!(error, DisconnectReason::NoAddress(_)), "{error:?}");
 }

@@ -5,7 +5,7 @@ use super::*;
 fn set(
     watches: &mut Watches<&'static str>,
     path: &str,
-    kind: Kind,
+    kind: WatchKind,
     watch: &'static str,
 ) -> WatchId {
     let id = watches.ask(path, kind.table(), watch);
@@ -15,7 +15,7 @@ fn set(
 
 #[test]
 fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
-    let all = [Kind::Data, Kind::Absent, Kind::Children];
+    let all = [WatchKind::Data, WatchKind::Absent, WatchKind::Children];
     for (event, fired) in [
         (EventType::NodeDeleted, [true, true, true]),
         (EventType::NodeCreated, [true, true, false]),
@@ -44,16 +44,19 @@ fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
 fn path_is_needed_as_long_as_a_caller_waits_or_will() {
     let mut watches = Watches::new();
     let asked = watches.ask("/a", WatcherType::Data, "asked");
-    let children = set(&mut watches, "/a", Kind::Children, "children");
+    let children = set(&mut watches, "/a", WatchKind::Children, "children");
     assert!(watches.needs("/a", WatcherType::Data));
     assert_eq!(watches.forget("/a", asked), None, "its read has no reply");
     assert!(!watches.needs("/a", WatcherType::Data));
-    assert!(!watches.set("/a", asked, Kind::Data), "nobody waits for it");
-    let absent = set(&mut watches, "/a", Kind::Absent, "absent");
+    assert!(
+        !watches.set("/a", asked, WatchKind::Data),
+        "nobody waits for it"
+    );
+    let absent = set(&mut watches, "/a", WatchKind::Absent, "absent");
     assert!(watches.needs("/a", WatcherType::Data));
-    assert_eq!(watches.forget("/a", absent), Some(Kind::Absent));
+    assert_eq!(watches.forget("/a", absent), Some(WatchKind::Absent));
     assert_eq!(watches.forget("/a", absent), None, "it is forgotten");
-    assert_eq!(watches.forget("/a", children), Some(Kind::Children));
+    assert_eq!(watches.forget("/a", children), Some(WatchKind::Children));
     assert!(watches.paths.is_empty());
 }
 
@@ -61,24 +64,24 @@ fn path_is_needed_as_long_as_a_caller_waits_or_will() {
 #[test]
 fn watches_are_set_again_in_the_fewest_requests_of_the_most_bytes() {
     const PATHS: usize = 12;
-    let longest = (MOST_BYTES + size_of::<i32>()) / PATHS - size_of::<i32>();
+    let longest = (MAX_PATH_BYTES + size_of::<i32>()) / PATHS - size_of::<i32>();
     assert_eq!(
         PATHS * (longest + size_of::<i32>()),
-        MOST_BYTES + size_of::<i32>()
+        MAX_PATH_BYTES + size_of::<i32>()
     );
     for (last, expected) in [(longest, &[PATHS][..]), (longest + 1, &[PATHS - 1, 1])] {
         let mut watches = Watches::new();
         for number in 1..=PATHS {
             let length = if number == PATHS { last } else { longest };
             let path = format!("/{number:02}{}", "x".repeat(length - 3));
-            set(&mut watches, &path, Kind::Data, "data");
+            set(&mut watches, &path, WatchKind::Data, "data");
         }
         let requests = watches.set_again(7);
         let paths: Vec<usize> = requests.iter().map(|it| it.data_watches.len()).collect();
         assert_eq!(paths, expected);
         assert!(requests.iter().all(|it| it.relative_zxid == 7));
-        set(&mut watches, "/z", Kind::Absent, "absent");
-        set(&mut watches, "/z", Kind::Children, "children");
+        set(&mut watches, "/z", WatchKind::Absent, "absent");
+        set(&mut watches, "/z", WatchKind::Children, "children");
         let requests = watches.set_again(7);
         let last = requests.last().expect("some");
         assert_eq!(

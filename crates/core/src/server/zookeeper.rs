@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
-    Break, Config, Connection, Host, Network, Obstacle, State, UnsupportedRequests, tokio_is_paused,
+    Config, Connection, DisconnectReason, Host, Network, Obstacle, State, UnsupportedRequests,
+    tokio_is_paused,
 };
 use zookeeper_recipes_protocol::FrameError;
 
@@ -209,19 +210,19 @@ struct Unreachable {
 
 impl Unreachable {
     /// The refusal of credentials, if a server has refused some.
-    fn refused_credentials(&self) -> Option<&Break> {
+    fn refused_credentials(&self) -> Option<&DisconnectReason> {
         let mut causes = self.obstacles.iter().map(|obstacle| &obstacle.cause);
-        causes.find(|cause| matches!(cause, Break::AuthenticationFailed(_)))
+        causes.find(|cause| matches!(cause, DisconnectReason::AuthenticationFailed(_)))
     }
 
     /// What stands in the way, in words.
-    fn text(&self, obstacle: &Break) -> String {
+    fn text(&self, obstacle: &DisconnectReason) -> String {
         match obstacle {
-            Break::NoAddress(_)
-            | Break::NotLookedUp(_)
-            | Break::Io(_)
-            | Break::NotConnected(_)
-            | Break::Tls(_) => obstacle.to_string(),
+            DisconnectReason::NoAddress(_)
+            | DisconnectReason::NotLookedUp(_)
+            | DisconnectReason::Io(_)
+            | DisconnectReason::NotConnected(_)
+            | DisconnectReason::Tls(_) => obstacle.to_string(),
             obstacle => {
                 let hint = self.hint(obstacle);
                 format!("something listens, but it opened no session: {obstacle}{hint}")
@@ -230,20 +231,20 @@ impl Unreachable {
     }
 
     /// What the user should look at, if a server answers so without a session.
-    fn hint(&self, obstacle: &Break) -> &'static str {
+    fn hint(&self, obstacle: &DisconnectReason) -> &'static str {
         /// The first bytes of an alert of TLS, read as the length of a frame.
         const ALERT: RangeInclusive<usize> = 0x1503_0000..=0x1503_ffff;
         match obstacle {
-            Break::ClosedUnheard if self.is_encrypted => {
+            DisconnectReason::ClosedUnheard if self.is_encrypted => {
                 ". Likely causes: maxClientCnxns of the server is reached for the address of this \
                  client (60 connections by default), or the server has no quorum"
             }
-            Break::ClosedUnheard => {
+            DisconnectReason::ClosedUnheard => {
                 ". Likely causes: maxClientCnxns of the server is reached for the address of this \
                  client (60 connections by default), the server has no quorum, or it expects TLS at \
                  this port"
             }
-            Break::Frame(FrameError::TooLong { length, .. })
+            DisconnectReason::Frame(FrameError::TooLong { length, .. })
                 if ALERT.contains(length) && !self.is_encrypted =>
             {
                 ": does this port expect TLS?"

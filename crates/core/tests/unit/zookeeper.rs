@@ -3,8 +3,8 @@
 use super::*;
 
 /// The text of these obstacles, each at an address of its own.
-fn text(obstacles: &[Break], is_encrypted: bool) -> String {
-    let at = |last: u8, cause: &Break| {
+fn text(obstacles: &[DisconnectReason], is_encrypted: bool) -> String {
+    let at = |last: u8, cause: &DisconnectReason| {
         let name = format!("10.0.0.{last}");
         obstacle(&name, Some(last), cause.clone())
     };
@@ -17,7 +17,7 @@ fn text(obstacles: &[Break], is_encrypted: bool) -> String {
 }
 
 /// An obstacle at the address that ends so, or at the look-up of the name.
-fn obstacle(name: &str, last: Option<u8>, cause: Break) -> Obstacle {
+fn obstacle(name: &str, last: Option<u8>, cause: DisconnectReason) -> Obstacle {
     let (name, port) = (name.to_owned(), 2181);
     let address = last.map(|last| ([10, 0, 0, last], port).into());
     Obstacle {
@@ -27,16 +27,16 @@ fn obstacle(name: &str, last: Option<u8>, cause: Break) -> Obstacle {
     }
 }
 
-fn too_long(length: usize) -> Break {
+fn too_long(length: usize) -> DisconnectReason {
     let limit = 1 << 20;
-    Break::Frame(FrameError::TooLong { length, limit })
+    DisconnectReason::Frame(FrameError::TooLong { length, limit })
 }
 
 #[test]
 fn hosts_that_cannot_be_reached_are_separated() {
-    let one = text(&[Break::ClosedUnheard], false);
+    let one = text(&[DisconnectReason::ClosedUnheard], false);
     assert!(one.starts_with("10.0.0.1:2181: something listens"), "{one}");
-    let two = text(&[Break::ClosedUnheard, too_long(1 << 30)], false);
+    let two = text(&[DisconnectReason::ClosedUnheard, too_long(1 << 30)], false);
     let parts: Vec<&str> = two.split("; ").collect();
     assert_eq!(parts.len(), 2, "{two}");
     assert_eq!(parts[0], one);
@@ -50,7 +50,7 @@ fn hosts_that_cannot_be_reached_are_separated() {
 #[test]
 fn port_that_may_expect_tls_is_called_so_unless_the_client_speaks_it() {
     for (obstacle, may_expect_tls) in [
-        (Break::ClosedUnheard, true),
+        (DisconnectReason::ClosedUnheard, true),
         (too_long(0x1503_0102), true),
         (too_long(0x1504_0000), false),
         (too_long(0x1502_ffff), false),
@@ -66,7 +66,7 @@ fn port_that_may_expect_tls_is_called_so_unless_the_client_speaks_it() {
 #[test]
 fn limit_of_connections_is_the_first_cause_of_a_server_that_says_nothing() {
     for is_encrypted in [false, true] {
-        let text = text(&[Break::ClosedUnheard], is_encrypted);
+        let text = text(&[DisconnectReason::ClosedUnheard], is_encrypted);
         let place = |cause: &str| text.find(cause).expect(cause);
         assert!(place("maxClientCnxns") < place("quorum"), "{text}");
         if !is_encrypted {
@@ -77,12 +77,12 @@ fn limit_of_connections_is_the_first_cause_of_a_server_that_says_nothing() {
 
 #[test]
 fn addresses_of_a_name_with_the_same_obstacle_are_listed_together() {
-    let refused = || Break::NotConnected(Duration::from_secs(2));
+    let refused = || DisconnectReason::NotConnected(Duration::from_secs(2));
     let mut obstacles: Vec<Obstacle> = (1..=6)
         .map(|last| obstacle("zk", Some(last), refused()))
         .collect();
-    obstacles.push(obstacle("zk", Some(7), Break::ReadOnly));
-    let lasts = Break::NotLookedUp(Duration::from_secs(9));
+    obstacles.push(obstacle("zk", Some(7), DisconnectReason::ReadOnly));
+    let lasts = DisconnectReason::NotLookedUp(Duration::from_secs(9));
     obstacles.push(obstacle("other", None, lasts));
     let text = Unreachable {
         obstacles,

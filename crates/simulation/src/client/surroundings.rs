@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Break, Connecting, Host, LookingUp, Network, Stream};
+use zookeeper_recipes_connection::{
+    Connecting, DisconnectReason, Host, LookingUp, Network, Stream,
+};
 use zookeeper_recipes_core::ensemble::ConnectionOption;
 use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Surroundings};
 
@@ -33,7 +35,7 @@ impl Network for SimulatedSurroundings {
                 LookUp::Found(found, after) => (Ok(found), after),
                 LookUp::Failed(after) => {
                     let silent = io::Error::other("the name servers do not answer");
-                    (Err(Break::NoAddress(Arc::new(silent))), after)
+                    (Err(DisconnectReason::NoAddress(Arc::new(silent))), after)
                 }
             };
             if !after.is_zero() {

@@ -9,7 +9,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::server::TlsStream;
-use zookeeper_recipes_connection::{Break, RequestError};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError};
 use zookeeper_recipes_protocol::{
     ConnectRequest, ConnectResponse, ReadRequest, Reply, ReplyBody, Request, RequestBody,
 };
@@ -168,7 +168,7 @@ async fn assert_refused(authority: &Authority, rows: Vec<Row>) {
                 said = "it is trusted".to_owned();
             }
             for obstacle in connection.obstacles() {
-                if let Break::Tls(error) = obstacle.cause {
+                if let DisconnectReason::Tls(error) = obstacle.cause {
                     said = error.to_string();
                 }
             }

@@ -7,9 +7,11 @@ use zookeeper_recipes_protocol::{
     AuthRequest, ConnectRequest, FrameDecoder, OpCode, PASSWORD_LENGTH, RequestBody, xid,
 };
 
-use crate::error::{Break, End, RequestError};
+use crate::error::{DisconnectReason, End, RequestError};
 use crate::session::host::Obstacle;
-use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, Refusal, State, To};
+use crate::session::machine::{
+    MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal, State,
+};
 use crate::session::unsupported::{is_replaced, may_be_unknown};
 
 /// What the machine does once a time has come. The connection is given up in the last four.
@@ -36,10 +38,10 @@ fn first(one: (Duration, Due), other: (Duration, Due)) -> (Duration, Due) {
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.
     pub fn connected(&mut self, now: Duration) {
-        let Link::Opening { since } = self.link else {
+        let Phase::Opening { since } = self.phase else {
             return;
         };
-        self.link = Link::Greeting { since };
+        self.phase = Phase::Greeting { since };
         self.connection += 1;
         self.heard_at = now;
         let (session_id, password, seen) = match self.asked_session() {
@@ -61,14 +63,14 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The connection could not be opened, or has broken.
-    pub fn broken(&mut self, now: Duration, cause: impl Into<Break>) {
+    pub fn broken(&mut self, now: Duration, cause: impl Into<DisconnectReason>) {
         self.lost(now, cause.into());
     }
 
     /// Leaves the present server, if it has confirmed the session and another address is known.
     pub fn leave_server(&mut self, now: Duration) {
-        if matches!(self.link, Link::Up) && self.hosts.has_other() {
-            self.give_up(now, Break::Left);
+        if matches!(self.phase, Phase::Up) && self.hosts.has_other() {
+            self.give_up(now, DisconnectReason::Left);
         }
     }
 
@@ -81,10 +83,10 @@ impl<R, W> Machine<R, W> {
             Due::End => return self.end(End::Closed),
             Due::Try => return self.try_next(now),
             Due::Ping => return self.ping(now),
-            Due::NotConnected(after) => Break::NotConnected(after),
-            Due::NoSession(after) => Break::NoSession(after),
-            Due::Silent(after) => Break::Silent(after),
-            Due::Unanswered(opcode) => Break::Unanswered {
+            Due::NotConnected(after) => DisconnectReason::NotConnected(after),
+            Due::NoSession(after) => DisconnectReason::NoSession(after),
+            Due::Silent(after) => DisconnectReason::Silent(after),
+            Due::Unanswered(opcode) => DisconnectReason::Unanswered {
                 opcode,
                 after: self.timing.session,
             },
@@ -100,22 +102,22 @@ impl<R, W> Machine<R, W> {
     /// What is to be done first if nothing else happens before, and when.
     fn due(&self) -> Option<(Duration, Due)> {
         let (accept, handshake) = (self.handshake_limit.accept, self.handshake_limit.handshake);
-        let of_link = match self.link {
-            Link::Up => self.due_while_up(),
-            Link::Down { until, .. } => (until, Due::Try),
-            Link::Opening { since } => (since + accept, Due::NotConnected(accept)),
-            Link::Greeting { since } => (since + handshake, Due::NoSession(handshake)),
-            Link::Restoring { since, .. } => {
+        let of_phase = match self.phase {
+            Phase::Up => self.due_while_up(),
+            Phase::Down { until, .. } => (until, Due::Try),
+            Phase::Opening { since } => (since + accept, Due::NotConnected(accept)),
+            Phase::Greeting { since } => (since + handshake, Due::NoSession(handshake)),
+            Phase::Restoring { since, .. } => {
                 let silence = self.timing.silence.max(handshake);
                 let most = self.timing.session.max(handshake);
                 let silent = (self.heard_at + silence, Due::Silent(silence));
                 first(silent, (since + most, Due::NoSession(most)))
             }
-            Link::Ended(_) => return None,
+            Phase::Ended(_) => return None,
         };
         Some(match self.closing_until {
-            Some(until) => first((until, Due::End), of_link),
-            None => of_link,
+            Some(until) => first((until, Due::End), of_phase),
+            None => of_phase,
         })
     }
 
@@ -151,9 +153,9 @@ impl<R, W> Machine<R, W> {
     /// Why there is no session at each host, or not yet. A host that was not tried is left out.
     pub fn obstacles(&self, now: Duration) -> Vec<Obstacle> {
         let lasts = |since| now.saturating_sub(since);
-        let present = match self.link {
-            Link::Opening { since } => Some(Break::NotConnected(lasts(since))),
-            Link::Greeting { since } => Some(Break::NoSession(lasts(since))),
+        let present = match self.phase {
+            Phase::Opening { since } => Some(DisconnectReason::NotConnected(lasts(since))),
+            Phase::Greeting { since } => Some(DisconnectReason::NoSession(lasts(since))),
             _ => None,
         };
         self.hosts.obstacles(now, present)
@@ -165,7 +167,7 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Breaks the connection from this side.
-    pub(crate) fn give_up(&mut self, now: Duration, cause: Break) {
+    pub(crate) fn give_up(&mut self, now: Duration, cause: DisconnectReason) {
         self.own_frames.clear();
         self.yields(Output::Disconnect);
         self.lost(now, cause);
@@ -182,7 +184,7 @@ impl<R, W> Machine<R, W> {
             self.send_own(xid::AUTH, RequestBody::Auth(request));
         }
         let mut watches = 0;
-        if self.broken_at_watches >= MOST_BREAKS {
+        if self.broken_at_watches >= MAX_WATCH_BREAKS {
             self.unwatch_all();
         }
         for request in self.watches.set_again(self.last_zxid) {
@@ -195,7 +197,7 @@ impl<R, W> Machine<R, W> {
             self.ping(now);
         }
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
-        self.link = Link::Restoring {
+        self.phase = Phase::Restoring {
             since: now,
             schemes: schemes.collect(),
             watches,
@@ -204,11 +206,11 @@ impl<R, W> Machine<R, W> {
     }
 
     pub(crate) fn up_if_restored(&mut self, now: Duration) {
-        let Link::Restoring {
+        let Phase::Restoring {
             schemes,
             watches: 0,
             ..
-        } = &self.link
+        } = &self.phase
         else {
             return;
         };
@@ -217,7 +219,7 @@ impl<R, W> Machine<R, W> {
             return;
         };
         self.hosts.note(None);
-        self.link = Link::Up;
+        self.phase = Phase::Up;
         self.served_at = Some(now);
         self.up_at = now;
         self.refusal = Refusal::Unknown;
@@ -232,11 +234,11 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Forgets the connection. The requests that were sent over it have an unknown outcome.
-    fn lost(&mut self, now: Duration, cause: Break) {
-        let was_up = match &self.link {
-            Link::Opening { .. } | Link::Greeting { .. } | Link::Restoring { .. } => false,
-            Link::Up => true,
-            Link::Down { .. } | Link::Ended(_) => return,
+    fn lost(&mut self, now: Duration, cause: DisconnectReason) {
+        let was_up = match &self.phase {
+            Phase::Opening { .. } | Phase::Greeting { .. } | Phase::Restoring { .. } => false,
+            Phase::Up => true,
+            Phase::Down { .. } | Phase::Ended(_) => return,
         };
         if self.note_refusal(now, &cause) {
             return self.end(End::Refused);
@@ -244,8 +246,8 @@ impl<R, W> Machine<R, W> {
         if !was_up && !self.is_urgent(now) {
             self.handshake_limit.failed(&cause);
         }
-        let refused = matches!(cause, Break::AuthenticationFailed(_));
-        if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
+        let refused = matches!(cause, DisconnectReason::AuthenticationFailed(_));
+        if matches!(self.phase, Phase::Restoring { watches: 1.., .. }) && !refused {
             self.broken_at_watches += 1;
         }
         let cause = self.explained(now, cause);
@@ -259,7 +261,7 @@ impl<R, W> Machine<R, W> {
         for asked in self.requests.broken() {
             match asked.to {
                 // The session may be open. The holds of it would last until the session timeout.
-                To::Closing => self.ask_to_close(),
+                Recipient::Closing => self.ask_to_close(),
                 to => self.unanswered(to, RequestError::Broken(cause.clone())),
             }
         }
@@ -267,14 +269,14 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Says what the server was asked for when it closed the connection, if that may be why.
-    fn explained(&mut self, now: Duration, cause: Break) -> Break {
-        let oldest = match &self.link {
+    fn explained(&mut self, now: Duration, cause: DisconnectReason) -> DisconnectReason {
+        let oldest = match &self.phase {
             _ if !is_closed(&cause) => return cause,
-            Link::Greeting { .. } if self.decoder.remaining().is_empty() => {
-                return Break::ClosedUnheard;
+            Phase::Greeting { .. } if self.decoder.remaining().is_empty() => {
+                return DisconnectReason::ClosedUnheard;
             }
-            Link::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
-            Link::Up => {
+            Phase::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
+            Phase::Up => {
                 // A server reads on before it has answered the requests before.
                 let mut sent = self.requests.sent();
                 let suspect = sent.find(|asked| is_replaced(asked.opcode));
@@ -289,7 +291,7 @@ impl<R, W> Machine<R, W> {
                 if sent_at.is_some_and(|sent_at| now <= sent_at + self.timeout / 6) {
                     self.config.unsupported.closed(opcode, now);
                 }
-                Break::ClosedAt(opcode)
+                DisconnectReason::ClosedAt(opcode)
             }
             None => cause,
         }
@@ -311,8 +313,8 @@ impl<R, W> Machine<R, W> {
             End::Expired if self.closing_until.is_some() => End::Closed,
             end => end,
         };
-        let had_connection = !matches!(self.link, Link::Down { .. });
-        self.link = Link::Ended(end);
+        let had_connection = !matches!(self.phase, Phase::Down { .. });
+        self.phase = Phase::Ended(end);
         self.pinged_at = None;
         for asked in self.requests.ended() {
             self.unanswered(asked.to, RequestError::Ended(end));
@@ -326,10 +328,10 @@ impl<R, W> Machine<R, W> {
 }
 
 /// True if the server has closed the connection. If it has not read all, the connection is reset.
-fn is_closed(cause: &Break) -> bool {
+fn is_closed(cause: &DisconnectReason) -> bool {
     match cause {
-        Break::Closed => true,
-        Break::Io(error) => matches!(
+        DisconnectReason::Closed => true,
+        DisconnectReason::Io(error) => matches!(
             error.kind(),
             ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
         ),
