@@ -22,7 +22,7 @@ pub use self::process::{Part, Process, ask};
 const TICK: Duration = Duration::from_millis(500);
 
 /// ZooKeeper's usual tick, which a server named by `ZOOKEEPER_CONNECT` is assumed to have.
-const USUAL_TICK: Duration = Duration::from_secs(2);
+const DEFAULT_TICK: Duration = Duration::from_secs(2);
 
 /// A directory of its own on a ZooKeeper server.
 ///
@@ -143,7 +143,7 @@ impl Playground {
     /// The server's tick: a session can outlast its timeout by so much.
     pub fn tick(&self) -> Duration {
         match &self.ground {
-            Ground::Server(ensemble) if ensemble.server().is_none() => USUAL_TICK,
+            Ground::Server(ensemble) if ensemble.server().is_none() => DEFAULT_TICK,
             Ground::Server(_) | Ground::Embedded(_) => TICK,
         }
     }

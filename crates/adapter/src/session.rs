@@ -344,7 +344,7 @@ impl ServerSession for ClientSession {
     }
 
     /// The transaction that checks the guard is enough.
-    fn prove(&self) -> Reply<'_, Exchange> {
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
         self.passing(&[], Err, move |guard| {
             self.exchange(move || {
                 let checked = transact(&self.client, &self.fence, &guard, &[]);

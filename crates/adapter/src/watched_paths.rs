@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes that the recipes watch. The rest is for the watches of the client's user.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// The kind of a watch. A server keeps one list of paths for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ impl WatchedPaths {
         let watched = (kind, path.into());
         let bytes = bytes(&watched);
         if !counts.watches.contains_key(&watched) {
-            if counts.bytes + bytes > MOST_BYTES {
+            if counts.bytes + bytes > MAX_BYTES {
                 self.was_full.store(true, Ordering::Relaxed);
                 return None;
             }

@@ -142,7 +142,7 @@ impl Worker {
             .data(assignment.id.as_bytes())
             .acl(options.acl.clone())
             .entries(self.entries.clone())
-            .after_session_loss(AfterSessionLoss::QueueAnew);
+            .after_session_loss(AfterSessionLoss::Requeue);
         let mut backoff = Backoff::default();
         let hold = loop {
             let session_of_lock = self.sessions.with_room_for(assignment, &path, ENTRIES);

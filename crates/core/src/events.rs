@@ -17,7 +17,7 @@ pub(crate) const TARGET: &str = "zookeeper_recipes";
 
 /// What the events of one recipe have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct RecipeInfo {
     /// The kind of recipe, such as `lock`.
     pub(crate) recipe: &'static str,
     /// The name that the user gives, or the empty text.

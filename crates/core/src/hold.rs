@@ -32,7 +32,7 @@ use self::registry::Entry;
 pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
 use crate::error::Error;
-use crate::hold::deletion::Found;
+use crate::hold::deletion::DeleteOutcome;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 use crate::server::error::ServerError;
@@ -292,9 +292,11 @@ impl Held {
             },
         };
         let released = match deleted {
-            Ok(Found::Znode) => Ok(()),
+            Ok(DeleteOutcome::Deleted) => Ok(()),
             // No event of the deletion has come yet.
-            Ok(Found::Nothing) => Err(Error::lost(znode.path(), live.id, LossReason::Deleted)),
+            Ok(DeleteOutcome::WasGone) => {
+                Err(Error::lost(znode.path(), live.id, LossReason::Deleted))
+            }
             Err(error) => Err(Error::at_delete(znode.path(), live.id, error)),
         };
         live.note_end(&released);

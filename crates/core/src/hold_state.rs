@@ -126,8 +126,8 @@ pub enum LossReason {
     /// treat such a write as the release.
     #[error("the hold is lost: another client wrote to its znode")]
     Written,
-    /// The hold has lasted as long as its option `at_most` allows:
-    /// [`QueueOptions::at_most`](crate::QueueOptions::at_most).
+    /// The hold has lasted as long as its option `max_hold` allows:
+    /// [`QueueOptions::max_hold`](crate::QueueOptions::max_hold).
     #[error("the hold is lost: its time limit has passed")]
     TimeLimit,
 }

@@ -103,7 +103,7 @@ pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
 // Hidden: only a simulation implements it, for `ZookeeperEnsemble::within`.
 #[doc(hidden)]
-pub use server::surroundings::Surroundings;
+pub use server::environment::Environment;
 #[doc(hidden)]
 pub use server::values;
 pub use server::zookeeper::ZookeeperEnsemble;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::error::Error;
-use crate::events::Source;
+use crate::events::RecipeInfo;
 use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
@@ -154,7 +154,7 @@ impl NamedZnode {
         directories: Directories,
     ) -> Result<Stat, Error> {
         // Other holders may come and go between the create and the read, a few times in a row.
-        let pauses = || (Backoff::default().without_first(4), Backoff::default());
+        let pauses = || (Backoff::default().skip_first(4), Backoff::default());
         let (mut gone, mut unanswered) = pauses();
         let create = pin!(async {
             loop {
@@ -182,35 +182,35 @@ impl NamedZnode {
 
     /// Holds by the znode with this metadata, which [`create`](Self::create) has returned.
     ///
-    /// `recipe` and `name` are for events and metrics. The hold is lost after `at_most`, if that is
-    /// set: see [`QueueOptions::at_most`](crate::QueueOptions::at_most). `None` if the lease has
+    /// `recipe` and `name` are for events and metrics. The hold is lost after `max_hold`, if that is
+    /// set: see [`QueueOptions::max_hold`](crate::QueueOptions::max_hold). `None` if the lease has
     /// lapsed meanwhile, or if the servers have lost the znode with their data: the znode is then
     /// deleted in the background.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if `at_most` is zero. [`Error::NoLease`], [`Error::Refused`] and
+    /// [`Error::InvalidInput`] if `max_hold` is zero. [`Error::NoLease`], [`Error::Refused`] and
     /// [`Error::SessionOver`].
     pub async fn hold(
         self,
         recipe: &'static str,
         name: &Arc<str>,
         stat: &Stat,
-        at_most: Option<Duration>,
+        max_hold: Option<Duration>,
     ) -> Result<Option<Hold>, Error> {
-        check_time_limit(at_most)?;
+        check_time_limit(max_hold)?;
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
         if !self.named.seen_over.is_present(&*self.server) && !self.is_there().await? {
             return Ok(None);
         }
-        let Some(lapses) = self.open.live.begin_grant() else {
+        let Some(epoch) = self.open.live.begin_grant() else {
             return Ok(None);
         };
         let owner = self.znode_owner;
         owner.znode.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
-        let source = Source {
+        let info = RecipeInfo {
             recipe,
             name: name.clone(),
             path: self.path,
@@ -218,9 +218,9 @@ impl NamedZnode {
             leads: false,
         };
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = |start| Some(HoldRecord::begin(Arc::new(source), &caller, start, waited));
-        let mut grant = Grant::new(owner.znode.clone(), token, lapses, record);
-        grant.limit(at_most);
+        let record = |start| Some(HoldRecord::begin(Arc::new(info), &caller, start, waited));
+        let mut grant = Grant::new(owner.znode.clone(), token, epoch, record);
+        grant.limit(max_hold);
         Ok(Some(Hold::begin(grant, owner, &self.open.granted, None)))
     }
 
@@ -232,7 +232,7 @@ impl NamedZnode {
     ) -> Result<Option<Stat>, Error> {
         let live = &self.open.live;
         let mut pause_if_unknown = Backoff::default();
-        let mut pause_if_missing = Backoff::default().without_first(1);
+        let mut pause_if_missing = Backoff::default().skip_first(1);
         loop {
             // A call that is dropped before there is a connection leaves no create behind.
             live.until_connected().await;
@@ -353,10 +353,10 @@ impl Session {
         path: &NodePath,
         data: &[u8],
         acl: &[Acl],
-        at_most: Option<Duration>,
+        max_hold: Option<Duration>,
     ) -> Result<(), InvalidInput> {
         check_acl(acl)?;
-        check_time_limit(at_most)?;
+        check_time_limit(max_hold)?;
         let limit = self.request_limit();
         limit.check_contender(path.as_str(), "", data, acl)
     }

@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use self::options::{AfterSessionLoss, QueueOptions};
 use self::session_queue::{SessionQueue, SharedQueue, Turns, check_label, entries};
 use crate::error::Error;
-use crate::events::Source;
+use crate::events::RecipeInfo;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
 use crate::invalid_input::InvalidInput;
@@ -77,7 +77,7 @@ impl Queue {
     /// * A request with the path, the data and the access control list is longer than the servers
     ///   accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     /// * No znode's name can contain the rule's label, or the rule does not count its own label.
-    /// * The interval of [`WaitStrategy::Poll`] or the [time limit](QueueOptions::at_most) is zero.
+    /// * The interval of [`WaitStrategy::Poll`] or the [time limit](QueueOptions::max_hold) is zero.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
@@ -87,7 +87,7 @@ impl Queue {
         let directory = NodePath::new(path.as_ref())?;
         let owner = || session.owner().as_bytes().into();
         check_acl(&options.acl)?;
-        check_time_limit(options.at_most)?;
+        check_time_limit(options.max_hold)?;
         let data = options.data.get_or_insert_with(owner);
         let label = rule.label().into_owned();
         let name = check_label(&rule, &label)?;
@@ -107,7 +107,7 @@ impl Queue {
         options: &QueueOptions,
     ) -> Queue {
         let owner = options.data.as_deref().and_then(owner::in_data);
-        let source = Source {
+        let info = RecipeInfo {
             recipe: rule.hints().recipe(&label),
             name: options.name.clone(),
             path: directory.clone(),
@@ -121,7 +121,7 @@ impl Queue {
             rule: Arc::new(rule),
             turns: options.is_one_contender.then(Turns::default),
             options: options.clone(),
-            source: Arc::new(source),
+            info: Arc::new(info),
         };
         Queue {
             shared: Arc::new(shared),
@@ -179,7 +179,7 @@ impl Queue {
     /// The call waits for a connection first, without a limit. It then waits for the replies to
     /// creates whose attempts in this session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.info);
         attempt.report(pin!(self.acquire_in(&attempt))).await
     }
 
@@ -194,7 +194,7 @@ impl Queue {
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.info);
         let acquire = pin!(self.acquire_in(&attempt));
         let within = within(timeout, &self.shared.directory, acquire);
         attempt.report(within).await
@@ -210,7 +210,7 @@ impl Queue {
     /// | the contender would have to wait: a list | 1 | 1 | 0 |
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.source);
+        let attempt = AttemptRecord::begin(&self.shared.info);
         let work = pin!(self.try_acquire_in(&attempt));
         let path = &self.shared.directory;
         let bounded = self.shared.session.unless_disconnected(path, work);
@@ -299,7 +299,7 @@ impl SharedQueue {
     /// Waits for a hold, in one ZooKeeper session after another if the options say so.
     async fn hold(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
         let path = self.directory.as_str();
-        let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
+        let anew = self.options.after_session_loss == AfterSessionLoss::Requeue;
         loop {
             let open = self.session.until_open(path).await?;
             let work =

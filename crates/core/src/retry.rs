@@ -54,7 +54,7 @@ impl Backoff {
     /// These waits, but the first few are left out.
     ///
     /// For an event that is normal if it happens only a few times in a row.
-    pub(crate) fn without_first(self, left_out: u32) -> Backoff {
+    pub(crate) fn skip_first(self, left_out: u32) -> Backoff {
         Backoff { left_out, ..self }
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn begun<T: Send + 'static>(
 }
 
 /// The output of this future. If there is none, this future never resolves.
-pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+pub(crate) async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,
         None => std::future::pending().await,

@@ -10,8 +10,8 @@ recipe_options! {
     /// ```
     /// use zookeeper_recipes_election::{AfterSessionLoss, ElectionOptions};
     ///
-    /// let options = ElectionOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+    /// let options = ElectionOptions::new().after_session_loss(AfterSessionLoss::Requeue);
     /// ```
     pub struct ElectionOptions = QueueOptions::new();
-    name, acl, directories, after_session_loss, at_most
+    name, acl, directories, after_session_loss, max_hold
 }

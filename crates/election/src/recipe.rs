@@ -189,7 +189,7 @@ impl LeaderElection {
     ///
     /// If the session expires during the wait, the place in the queue is lost. The call fails with
     /// [`Error::SessionOver`]; with the option
-    /// [`QueueAnew`](crate::AfterSessionLoss::QueueAnew) the call campaigns anew.
+    /// [`Requeue`](crate::AfterSessionLoss::Requeue) the call campaigns anew.
     pub async fn acquire(&self) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire().await?))
     }

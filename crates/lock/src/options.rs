@@ -10,9 +10,9 @@ recipe_options! {
     ///
     /// let options = LockOptions::new()
     ///     .data("node-7")
-    ///     .after_session_loss(AfterSessionLoss::QueueAnew);
+    ///     .after_session_loss(AfterSessionLoss::Requeue);
     /// ```
     pub struct LockOptions = QueueOptions::new().one_contender();
-    strategy, name, data, acl, directories, after_session_loss, mark_release, at_most,
+    strategy, name, data, acl, directories, after_session_loss, mark_release, max_hold,
     entries
 }

@@ -66,7 +66,7 @@ pub struct SingleNodeOptions {
     acl: Vec<Acl>,
     directories: Directories,
     name: Arc<str>,
-    at_most: Option<Duration>,
+    max_hold: Option<Duration>,
 }
 
 impl SingleNodeOptions {
@@ -78,7 +78,7 @@ impl SingleNodeOptions {
             acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
             directories: Directories::Container,
             name: Arc::default(),
-            at_most: None,
+            max_hold: None,
         }
     }
 
@@ -108,9 +108,9 @@ impl SingleNodeOptions {
     ///
     /// The hold is then lost with [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), and
     /// another contender holds. By default there is no limit. See
-    /// [`QueueOptions::at_most`](crate::common::QueueOptions::at_most).
-    pub fn at_most(mut self, limit: Duration) -> SingleNodeOptions {
-        self.at_most = Some(limit);
+    /// [`QueueOptions::max_hold`](crate::common::QueueOptions::max_hold).
+    pub fn max_hold(mut self, limit: Duration) -> SingleNodeOptions {
+        self.max_hold = Some(limit);
         self
     }
 
@@ -155,7 +155,7 @@ impl SingleNodeLock {
         // Each identity has this length.
         let identity = session.ensemble().identity().prefix();
         let data = [identity.as_bytes(), text(&options, session)].concat();
-        session.check_znode(&path, &data, &options.acl, options.at_most)?;
+        session.check_znode(&path, &data, &options.acl, options.max_hold)?;
         Ok(SingleNodeLock {
             session: session.clone(),
             path,
@@ -311,8 +311,8 @@ impl SingleNodeLock {
 
     /// Holds by a znode that exists, unless the lease has lapsed meanwhile.
     async fn hold(&self, znode: NamedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
-        let SingleNodeOptions { name, at_most, .. } = &self.options;
-        znode.hold("single_node", name, &stat, *at_most).await
+        let SingleNodeOptions { name, max_hold, .. } = &self.options;
+        znode.hold("single_node", name, &stat, *max_hold).await
     }
 }
 

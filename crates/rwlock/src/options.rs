@@ -10,8 +10,8 @@ recipe_options! {
     ///
     /// let options = RwLockOptions::new()
     ///     .data("node-7")
-    ///     .after_session_loss(AfterSessionLoss::QueueAnew);
+    ///     .after_session_loss(AfterSessionLoss::Requeue);
     /// ```
     pub struct RwLockOptions = QueueOptions::new();
-    strategy, name, data, acl, directories, after_session_loss, mark_release, at_most
+    strategy, name, data, acl, directories, after_session_loss, mark_release, max_hold
 }

@@ -14,5 +14,5 @@ recipe_options! {
     ///     .directories(Directories::Persistent);
     /// ```
     pub struct SemaphoreOptions = QueueOptions::new();
-    name, data, acl, directories, after_session_loss, at_most
+    name, data, acl, directories, after_session_loss, max_hold
 }

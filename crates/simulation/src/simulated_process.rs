@@ -8,8 +8,8 @@ use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, ServerError, ZookeeperEnsemble};
 
 use crate::chance::fault::Way;
+use crate::client::environment::SimulatedEnvironment;
 use crate::client::process::{Clock, ProcessId};
-use crate::client::surroundings::SimulatedSurroundings;
 use crate::client::turns::Kind;
 use crate::engine::shared::Shared;
 use crate::engine::tasks;
@@ -65,7 +65,7 @@ impl SimulatedProcess {
     ///
     /// If the [chroot](Self::with_chroot) is not well formed.
     pub fn ensemble(&self) -> Arc<dyn Ensemble> {
-        let surroundings = SimulatedSurroundings {
+        let environment = SimulatedEnvironment {
             shared: Arc::clone(&self.shared),
             process: self.id,
             clock: self.clock,
@@ -75,7 +75,7 @@ impl SimulatedProcess {
             .with(|world| world.servers.network.names.of_connect_string());
         let chroot = self.chroot.trim_end_matches('/');
         let connect_string = format!("{}{chroot}", hosts.join(","));
-        let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string);
+        let ensemble = ZookeeperEnsemble::within(Arc::new(environment), &connect_string);
         Arc::new(ensemble.expect("a good chroot"))
     }
 

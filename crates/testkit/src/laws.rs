@@ -81,7 +81,7 @@ use zookeeper_recipes_core::{
 };
 
 /// How many queues are tried at most.
-const MOST_QUEUES: usize = 5_000;
+const MAX_QUEUES: usize = 5_000;
 
 /// The laws of the rules of one queue.
 #[derive(Clone)]
@@ -408,7 +408,7 @@ fn labels(queue: &[Contender]) -> String {
 /// ```
 pub fn queues(labels: &[&str]) -> impl Iterator<Item = Vec<Contender>> {
     let of_length = |length: u32| labels.len().saturating_pow(length);
-    let longest = (1..=10).take_while(move |&length| of_length(length) <= MOST_QUEUES);
+    let longest = (1..=10).take_while(move |&length| of_length(length) <= MAX_QUEUES);
     let lengths: Vec<u32> = longest.collect();
     let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
     lengths.into_iter().flat_map(move |length| {

@@ -395,7 +395,7 @@ impl ServerSession for MeteredSession {
         until_answered(asked, self.server.sync(path))
     }
 
-    fn prove(&self) -> Reply<'_, Exchange> {
-        until_answered(self.meter.probed(), self.server.prove())
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
+        until_answered(self.meter.probed(), self.server.commit_noop())
     }
 }

@@ -15,7 +15,7 @@ const TRIES: usize = 64;
 const LOWEST: u16 = 10_000;
 
 /// The first port of outgoing connections, unless the system says otherwise.
-const USUAL_EPHEMERAL: u16 = 32_768;
+const DEFAULT_EPHEMERAL: u16 = 32_768;
 
 /// The ports that this process has given to servers: two servers that start at the same time must
 /// not get the same port.
@@ -53,7 +53,7 @@ fn ephemeral_start() -> u16 {
     fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
         .and_then(|range| range.split_whitespace().next()?.parse().ok())
-        .unwrap_or(USUAL_EPHEMERAL)
+        .unwrap_or(DEFAULT_EPHEMERAL)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The paths before the first count.
 const FIRST: u64 = 1_000;
 /// The paths after it, unless the environment gives another number.
-const USUAL: u64 = 10_000;
+const DEFAULT: u64 = 10_000;
 const AT_A_TIME: usize = 200;
 
 /// For buffers whose size depends on the moment. An entry in a map for each path is far more.
@@ -125,10 +125,10 @@ async fn until_gone(server: &Server, before: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_keeps_no_memory_for_paths_that_it_has_used_and_attempts_that_were_dropped() {
-    let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
+    let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(DEFAULT);
     let options = ServerOptions::new()
         .tick_time(TICK)
-        .heap_mebibytes(match paths > USUAL {
+        .heap_mebibytes(match paths > DEFAULT {
             true => LARGE_HEAP_MEBIBYTES,
             false => HEAP_MEBIBYTES,
         })

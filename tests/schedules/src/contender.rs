@@ -437,7 +437,7 @@ pub(crate) fn make(
 pub(crate) fn options(rng: &mut Rng) -> RecipeOptions {
     let mut options = RecipeOptions::new();
     if rng.bool() {
-        options = options.after_session_loss(AfterSessionLoss::QueueAnew);
+        options = options.after_session_loss(AfterSessionLoss::Requeue);
     }
     options
 }

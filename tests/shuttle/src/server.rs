@@ -318,7 +318,7 @@ impl ServerSession for OneSession {
         self.exchange()
     }
 
-    fn prove(&self) -> Reply<'_, Exchange> {
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
         self.exchange()
     }
 }

@@ -15,14 +15,14 @@ pub struct RecipeOptions {
     strategy: WaitStrategy,
     data: Option<Vec<u8>>,
     after_session_loss: AfterSessionLoss,
-    at_most: Option<Duration>,
+    max_hold: Option<Duration>,
 }
 
 /// Sets the time limit of a hold.
 macro_rules! limited {
     ($chosen:expr, $options:expr) => {
-        match $chosen.at_most {
-            Some(limit) => $options.at_most(limit),
+        match $chosen.max_hold {
+            Some(limit) => $options.max_hold(limit),
             None => $options,
         }
     };
@@ -64,8 +64,8 @@ impl RecipeOptions {
     }
 
     /// How long each hold lasts at most.
-    pub fn at_most(mut self, limit: Duration) -> RecipeOptions {
-        self.at_most = Some(limit);
+    pub fn max_hold(mut self, limit: Duration) -> RecipeOptions {
+        self.max_hold = Some(limit);
         self
     }
 

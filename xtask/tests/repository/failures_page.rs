@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = include_str!("../../../crates/core/src/docs/failures.md");
 
 /// The place of a test if the page names none.
-const USUAL_PLACE: &str = "tests/faults";
+const DEFAULT_PLACE: &str = "tests/faults";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -42,7 +42,7 @@ fn by_place(cell: &str) -> Vec<(&str, &str)> {
     cell.split_inclusive(')')
         .map(|part| match part.split_once('(') {
             Some((names, place)) => (names, place.trim_end_matches(')')),
-            None => (part, USUAL_PLACE),
+            None => (part, DEFAULT_PLACE),
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn path_counts_once_for_each_kind_until_its_last_watch_is_dropped() {
     let paths = Arc::<WatchedPaths>::default();
-    let half = || format!("/{}", "a".repeat(MOST_BYTES / 2 - 5));
+    let half = || format!("/{}", "a".repeat(MAX_BYTES / 2 - 5));
     let data: Vec<_> = (0..9).map(|_| paths.place(Kind::Data, half())).collect();
     assert!(data.iter().all(Option::is_some));
     let children = paths.place(Kind::Children, half());

@@ -80,14 +80,14 @@ impl Guarded {
 
     /// Reports to the guard until when the hold lasts, or this instant of its clock if that is
     /// earlier.
-    pub(super) fn renew(&self, hold: &HoldView, at_most: Option<Duration>) {
+    pub(super) fn renew(&self, hold: &HoldView, max_hold: Option<Duration>) {
         // The clock is read first, so that the instant is never too late.
         let now = clock::now();
         let until = match hold.remaining() {
             Duration::ZERO => Duration::ZERO,
             remaining => now + remaining,
         };
-        self.order(Order::Until(at_most.map_or(until, |most| until.min(most))));
+        self.order(Order::Until(max_hold.map_or(until, |most| until.min(most))));
     }
 
     pub(super) fn order(&self, order: Order) {

@@ -76,8 +76,8 @@ impl Leading<'_> {
         // What is wrong with the options is not to be found by the first leadership.
         self.task.in_session(self.connection, session)?;
         let mut options = ElectionOptions::new();
-        if let Some(limit) = self.task.at_most {
-            options = options.at_most(limit);
+        if let Some(limit) = self.task.max_hold {
+            options = options.max_hold(limit);
         }
         let mut election = LeaderElection::with_options(session, self.path, self.id, options)?;
         if self.standby {

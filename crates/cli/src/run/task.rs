@@ -26,7 +26,7 @@ pub(crate) struct TaskArguments {
     /// The command has ended before this time has passed, counted from when it holds. The next
     /// contender then holds.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    pub(crate) at_most: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
 
     /// Run this line in `sh`, in place of COMMAND. It sees ZKR_FENCING_TOKEN as a variable.
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "command")]
@@ -42,7 +42,7 @@ pub(crate) struct TaskArguments {
 pub(super) struct Task {
     pub(super) command: Vec<OsString>,
     pub(super) grace: Duration,
-    pub(super) at_most: Option<Duration>,
+    pub(super) max_hold: Option<Duration>,
     /// How often the deadline of the guard is extended.
     pub(super) renews_every: Duration,
 }
@@ -115,15 +115,15 @@ impl TaskArguments {
                  be {longest:?}: shorten it, or raise --session-timeout"
             )));
         }
-        if let Some(at_most) = self.at_most.filter(|&at_most| at_most <= grace) {
+        if let Some(max_hold) = self.max_hold.filter(|&max_hold| max_hold <= grace) {
             return Err(Failure::usage(format!(
-                "--at-most {at_most:?} must be longer than --grace, which is {grace:?}"
+                "--max-hold {max_hold:?} must be longer than --grace, which is {grace:?}"
             )));
         }
         Ok(Task {
             command: self.command(),
             grace,
-            at_most: self.at_most,
+            max_hold: self.max_hold,
             renews_every: (timeout / 40)
                 .clamp(Duration::from_millis(10), Duration::from_millis(250)),
         })

@@ -127,9 +127,9 @@ pub(super) async fn lost(path: &str, hold: &HoldView, task: &Task) -> Failure {
         true => None,
         false => Some(hold.ended().await),
     };
-    let reason = match (ended, task.at_most) {
-        (None | Some(Ended::Lost(LossReason::TimeLimit)), Some(at_most)) if held >= at_most => {
-            format!("the command ran for as long as --at-most {at_most:?} allows")
+    let reason = match (ended, task.max_hold) {
+        (None | Some(Ended::Lost(LossReason::TimeLimit)), Some(max_hold)) if held >= max_hold => {
+            format!("the command ran for as long as --max-hold {max_hold:?} allows")
         }
         (Some(ended), _) => ended.to_string(),
         (None, _) => "the servers did not answer in time".to_owned(),

@@ -16,7 +16,7 @@ use crate::run::{Leading, TaskArguments};
 /// If the leadership is being lost, zkr stops the command and its children before another candidate
 /// can lead, and campaigns again. If `zkr leader --transfer-to` names another candidate, zkr stops
 /// the command, resigns and campaigns again. If the command ends by itself, zkr resigns and ends
-/// with the command's exit code. If the command runs longer than --at-most, zkr stops it as for a
+/// with the command's exit code. If the command runs longer than --max-hold, zkr stops it as for a
 /// loss.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's

@@ -55,12 +55,12 @@ impl Lock {
             at_least: self.at_least,
         };
         // A zkr that waits for hours continues to wait when its session expires.
-        let anew = AfterSessionLoss::QueueAnew;
+        let anew = AfterSessionLoss::Requeue;
         if !self.shared && !self.write {
             let make = async |session: &Session| {
                 let mut options = LockOptions::new().after_session_loss(anew);
-                if let Some(limit) = self.task.at_most {
-                    options = options.at_most(limit);
+                if let Some(limit) = self.task.max_hold {
+                    options = options.max_hold(limit);
                 }
                 Ok(ExclusiveLock::with_options(session, &self.path, options)?)
             };
@@ -68,8 +68,8 @@ impl Lock {
         }
         let make = |session: &Session| {
             let mut options = RwLockOptions::new().after_session_loss(anew);
-            if let Some(limit) = self.task.at_most {
-                options = options.at_most(limit);
+            if let Some(limit) = self.task.max_hold {
+                options = options.max_hold(limit);
             }
             RwLock::with_options(session, &self.path, options)
         };

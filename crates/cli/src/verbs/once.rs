@@ -110,9 +110,9 @@ impl Once {
     }
 
     fn make(&self, session: &Session) -> Result<OncePerSlot, zookeeper_recipes_core::InvalidInput> {
-        let mut lock = LockOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
-        if let Some(limit) = self.task.at_most {
-            lock = lock.at_most(limit);
+        let mut lock = LockOptions::new().after_session_loss(AfterSessionLoss::Requeue);
+        if let Some(limit) = self.task.max_hold {
+            lock = lock.max_hold(limit);
         }
         let again = match self.again {
             Again::Never => lock::Again::Never,

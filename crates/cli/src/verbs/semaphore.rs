@@ -57,9 +57,9 @@ impl Semaphore {
     }
 
     async fn make(&self, session: &Session) -> Result<WeightedSemaphore, Failure> {
-        let mut options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
-        if let Some(limit) = self.task.at_most {
-            options = options.at_most(limit);
+        let mut options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::Requeue);
+        if let Some(limit) = self.task.max_hold {
+            options = options.max_hold(limit);
         }
         let path = &self.path;
         let semaphore = match self.permits {

@@ -33,12 +33,12 @@ const WRONG_ARGUMENTS: &[(&str, &str)] = &[
     ("man --to /no/such/directory", "/no/such/directory"),
     ("lock /lock -c true -- true", "-c"),
     (
-        "lock /lock --at-most 0s --grace 100ms -- true",
+        "lock /lock --max-hold 0s --grace 100ms -- true",
         "must not be zero",
     ),
     (
-        "lock /lock --at-most 100ms --grace 100ms -- true",
-        "--at-most 100ms",
+        "lock /lock --max-hold 100ms --grace 100ms -- true",
+        "--max-hold 100ms",
     ),
     ("once /job --every 0s -- true", "length of a slot"),
     ("once /job --every 7h -- true", "length of a slot"),

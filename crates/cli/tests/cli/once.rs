@@ -114,7 +114,7 @@ async fn command_that_cannot_be_started_takes_no_slot() {
         (&[], "/", 126),
         (&[], &*broken, 127),
         (&["--grace", "9s"], "true", 64),
-        (&["--at-most", "100ms"], "true", 64),
+        (&["--max-hold", "100ms"], "true", 64),
     ] {
         let refused = stage.run(&arguments(options, &[command])).await;
         refused.failed_with(code);

@@ -1,4 +1,4 @@
-//! A command that runs longer than `--at-most` allows.
+//! A command that runs longer than `--max-hold` allows.
 
 use crate::support::{Stage, ended, line_in};
 
@@ -17,7 +17,7 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
     for verb in verbs {
         let begun = stage.file(verb[0]).with_extension(verb[1].replace('/', ""));
         let name = begun.to_str().expect("text");
-        let limit = ["--at-most", "2s", "--grace", "200ms", "--"];
+        let limit = ["--max-hold", "2s", "--grace", "200ms", "--"];
         let command = ["sh", "-c", HANGS, "sh", name];
         let hangs = stage.start([verb, &limit, &command].concat());
         line_in(&begun).await;
@@ -25,6 +25,6 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
         assert_eq!(next.code, Some(0), "{next:?}");
         let hangs = ended(hangs).await;
         assert_ne!(hangs.code, Some(0), "{hangs:?}");
-        assert!(hangs.stderr.contains("--at-most 2s"), "{hangs:?}");
+        assert!(hangs.stderr.contains("--max-hold 2s"), "{hangs:?}");
     }
 }

@@ -10,7 +10,7 @@ use tracing::{Instrument, Span};
 use crate::error::Error;
 use crate::events::hold::{HoldRecord, HoldStart};
 use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
-use crate::events::{Source, TARGET};
+use crate::events::{RecipeInfo, TARGET};
 use crate::server::error::SessionEnd;
 use crate::sync::{Mutex, lock};
 
@@ -18,7 +18,7 @@ use crate::sync::{Mutex, lock};
 ///
 /// If it is dropped before it has ended, the attempt was given up.
 pub(crate) struct AttemptRecord {
-    source: Arc<Source>,
+    info: Arc<RecipeInfo>,
     began: Instant,
     /// The caller's span, which is the parent of the hold's.
     caller: Span,
@@ -31,14 +31,14 @@ pub(crate) struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    pub(crate) fn begin(source: &Arc<Source>) -> AttemptRecord {
-        meter::count(ATTEMPTS, Some(source), None);
-        meter::change(WAITING, source, 1.0);
-        let Source {
+    pub(crate) fn begin(info: &Arc<RecipeInfo>) -> AttemptRecord {
+        meter::count(ATTEMPTS, Some(info), None);
+        meter::change(WAITING, info, 1.0);
+        let RecipeInfo {
             recipe, name, path, ..
-        } = &**source;
+        } = &**info;
         AttemptRecord {
-            source: source.clone(),
+            info: info.clone(),
             began: Instant::now(),
             caller: Span::current(),
             span: tracing::debug_span!(target: TARGET, "attempt", recipe, %name, %path),
@@ -78,7 +78,7 @@ impl AttemptRecord {
 
     fn failed(&self, error: &Error) {
         let _entered = self.span.enter();
-        tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
+        tracing::debug!(target: TARGET, path = %self.info.path, %error, "failed");
         self.note_end();
         self.count_failure(kind_of(error));
     }
@@ -94,7 +94,7 @@ impl AttemptRecord {
         }
         *reported = Some((behind.to_owned(), position));
         drop(reported);
-        let path = &self.source.path;
+        let path = &self.info.path;
         tracing::debug!(target: TARGET, parent: &self.span, %path, behind, position, "waiting");
     }
 
@@ -107,7 +107,7 @@ impl AttemptRecord {
     pub(crate) fn stepped_back(&self) {
         *lock(&self.waits) = None;
         *lock(&self.woken_at) = None;
-        let path = &self.source.path;
+        let path = &self.info.path;
         tracing::debug!(target: TARGET, parent: &self.span, %path, "stepped back");
     }
 
@@ -116,13 +116,13 @@ impl AttemptRecord {
         self.note_end();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
-            meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
+            meter::record(HANDOFF, Some(&self.info), woken_at.elapsed());
         }
-        HoldRecord::begin(self.source.clone(), &self.caller, start, waited)
+        HoldRecord::begin(self.info.clone(), &self.caller, start, waited)
     }
 
     fn count_failure(&self, kind: &'static str) {
-        meter::count(FAILED, Some(&self.source), Some(("kind", kind)));
+        meter::count(FAILED, Some(&self.info), Some(("kind", kind)));
     }
 
     fn note_end(&self) {
@@ -133,11 +133,11 @@ impl AttemptRecord {
 impl Drop for AttemptRecord {
     fn drop(&mut self) {
         if !self.has_ended.load(Ordering::Relaxed) {
-            let path = &self.source.path;
+            let path = &self.info.path;
             tracing::debug!(target: TARGET, parent: &self.span, %path, "given up");
             self.count_failure("given_up");
         }
-        meter::change(WAITING, &self.source, -1.0);
+        meter::change(WAITING, &self.info, -1.0);
     }
 }
 

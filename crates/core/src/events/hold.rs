@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use crate::events::meter::{self, ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
-use crate::events::{Source, TARGET};
+use crate::events::{RecipeInfo, TARGET};
 use crate::hold_state::{FencingToken, LossReason};
 use crate::path::last_segment;
 use crate::server::error::SessionEnd;
@@ -23,7 +23,7 @@ pub(crate) struct HoldStart {
 
 /// Reports one hold. It does not know how the hold ends.
 pub(crate) struct HoldRecord {
-    source: Arc<Source>,
+    info: Arc<RecipeInfo>,
     start: HoldStart,
     span: Span,
     /// True once a warning has said that a contender of the same task waits for the hold.
@@ -33,27 +33,27 @@ pub(crate) struct HoldRecord {
 impl HoldRecord {
     /// Reports that a hold begins, in a span whose parent is the caller's.
     pub(crate) fn begin(
-        source: Arc<Source>,
+        info: Arc<RecipeInfo>,
         caller: &Span,
         start: HoldStart,
         waited: Duration,
     ) -> HoldRecord {
-        meter::count(ACQUIRED, Some(&source), None);
-        meter::change(HOLDING, &source, 1.0);
-        meter::record(WAITED, Some(&source), waited);
-        let Source {
+        meter::count(ACQUIRED, Some(&info), None);
+        meter::change(HOLDING, &info, 1.0);
+        meter::record(WAITED, Some(&info), waited);
+        let RecipeInfo {
             recipe, name, path, ..
-        } = &*source;
+        } = &*info;
         let number = start.token.get();
         let span = tracing::debug_span!(
             target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token = number
         );
-        span.in_scope(|| match source.leads {
+        span.in_scope(|| match info.leads {
             true => tracing::info!(target: TARGET, %path, token = number, ?waited, "leading"),
             false => tracing::debug!(target: TARGET, %path, token = number, ?waited, "acquired"),
         });
         HoldRecord {
-            source,
+            info,
             start,
             span,
             has_warned_of_own_wait: AtomicBool::new(false),
@@ -62,11 +62,11 @@ impl HoldRecord {
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
     pub(crate) fn replaced(&self, recipe: &'static str, start: HoldStart) -> HoldRecord {
-        let source = Source {
+        let info = RecipeInfo {
             recipe,
-            ..(*self.source).clone()
+            ..(*self.info).clone()
         };
-        HoldRecord::begin(Arc::new(source), &self.span, start, Duration::ZERO)
+        HoldRecord::begin(Arc::new(info), &self.span, start, Duration::ZERO)
     }
 
     /// Reports that the hold of this znode was lost at this time by the ensemble's clock.
@@ -87,10 +87,10 @@ impl HoldRecord {
     }
 
     fn report_loss(&self, znode: &str, reason: LossReason, held: Duration) {
-        let Source {
+        let RecipeInfo {
             recipe, name, path, ..
-        } = &*self.source;
-        let (owner, token) = (&self.source.owner, self.start.token.get());
+        } = &*self.info;
+        let (owner, token) = (&self.info.owner, self.start.token.get());
         let znode = last_segment(znode);
         // A span of level debug may be off, so the event has its fields, too.
         self.span.in_scope(|| {
@@ -99,12 +99,12 @@ impl HoldRecord {
             );
         });
         let label = ("reason", reason_of(reason));
-        meter::count(LOST, Some(&self.source), Some(label));
+        meter::count(LOST, Some(&self.info), Some(label));
     }
 
     fn report_release(&self, held: Duration, by_close: bool) {
-        let (path, token) = (&self.source.path, self.start.token.get());
-        self.span.in_scope(|| match (self.source.leads, by_close) {
+        let (path, token) = (&self.info.path, self.start.token.get());
+        self.span.in_scope(|| match (self.info.leads, by_close) {
             (true, true) => {
                 tracing::info!(target: TARGET, %path, token, ?held, "resigned by close")
             }
@@ -112,12 +112,12 @@ impl HoldRecord {
             (false, true) => tracing::debug!(target: TARGET, %path, token, ?held, "ended by close"),
             (false, false) => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
         });
-        meter::count(RELEASED, Some(&self.source), None);
+        meter::count(RELEASED, Some(&self.info), None);
     }
 
     /// Reports whether the server answers.
     pub(crate) fn suspended(&self, is_suspended: bool) {
-        let (path, token) = (&self.source.path, self.start.token.get());
+        let (path, token) = (&self.info.path, self.start.token.get());
         self.span.in_scope(|| match is_suspended {
             true => tracing::debug!(target: TARGET, %path, token, "suspended"),
             false => tracing::debug!(target: TARGET, %path, token, "resumed"),
@@ -127,7 +127,7 @@ impl HoldRecord {
     /// Warns that the contender waits for this hold in the task that has acquired it, once.
     pub(crate) fn warn_of_own_wait(&self, contender: &str, holder: &str) {
         if !self.has_warned_of_own_wait.swap(true, Ordering::Relaxed) {
-            let path = &self.source.path;
+            let path = &self.info.path;
             tracing::warn!(target: TARGET, %path, contender, holder, "waits for itself");
         }
     }
@@ -135,8 +135,8 @@ impl HoldRecord {
     /// Counts the end of the hold, and returns how long it was held.
     fn end(&self, at: Duration) -> Duration {
         let held = at.saturating_sub(self.start.now);
-        meter::change(HOLDING, &self.source, -1.0);
-        meter::record(HELD, Some(&self.source), held);
+        meter::change(HOLDING, &self.info, -1.0);
+        meter::record(HELD, Some(&self.info), held);
         held
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::events::Source;
+use crate::events::RecipeInfo;
 
 pub(crate) const ATTEMPTS: &str = "zookeeper_recipes_attempts_total";
 pub(crate) const WAITING: &str = "zookeeper_recipes_waiting";
@@ -22,43 +22,43 @@ pub(crate) const PROBES: &str = "zookeeper_recipes_session_probe_seconds";
 /// Counts an event. `label` is a label of its own.
 pub(crate) fn count(
     name: &'static str,
-    source: Option<&Source>,
+    info: Option<&RecipeInfo>,
     label: Option<(&'static str, &'static str)>,
 ) {
     #[cfg(feature = "metrics")]
-    metrics::counter!(name, labels(source, label)).increment(1);
+    metrics::counter!(name, labels(info, label)).increment(1);
     #[cfg(not(feature = "metrics"))]
-    let _ = (name, source, label);
+    let _ = (name, info, label);
 }
 
-pub(crate) fn change(name: &'static str, source: &Source, by: f64) {
+pub(crate) fn change(name: &'static str, info: &RecipeInfo, by: f64) {
     #[cfg(feature = "metrics")]
-    metrics::gauge!(name, labels(Some(source), None)).increment(by);
+    metrics::gauge!(name, labels(Some(info), None)).increment(by);
     #[cfg(not(feature = "metrics"))]
-    let _ = (name, source, by);
+    let _ = (name, info, by);
 }
 
-pub(crate) fn record(name: &'static str, source: Option<&Source>, took: Duration) {
+pub(crate) fn record(name: &'static str, info: Option<&RecipeInfo>, took: Duration) {
     #[cfg(feature = "metrics")]
-    metrics::histogram!(name, labels(source, None)).record(took);
+    metrics::histogram!(name, labels(info, None)).record(took);
     #[cfg(not(feature = "metrics"))]
-    let _ = (name, source, took);
+    let _ = (name, info, took);
 }
 
 #[cfg(feature = "metrics")]
 fn labels(
-    source: Option<&Source>,
+    info: Option<&RecipeInfo>,
     label: Option<(&'static str, &'static str)>,
 ) -> Vec<metrics::Label> {
     use metrics::Label;
-    let of = |source: &Source| {
+    let of = |info: &RecipeInfo| {
         [
-            Label::from_static_parts("recipe", source.recipe),
-            Label::new("name", source.name.clone()),
+            Label::from_static_parts("recipe", info.recipe),
+            Label::new("name", info.name.clone()),
         ]
     };
     let label = label.map(|(key, value)| Label::from_static_parts(key, value));
-    source.map(of).into_iter().flatten().chain(label).collect()
+    info.map(of).into_iter().flatten().chain(label).collect()
 }
 
 /// Describes the metrics to the recorder. Call it once, after the recorder is installed.

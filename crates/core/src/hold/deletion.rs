@@ -20,15 +20,15 @@ use crate::server::error::{Refusal, ServerError};
 use crate::sync::{Mutex, lock};
 
 /// While this many deletions that were sent alone have no answer, further deletions are gathered.
-const MOST_SINGLE: usize = 16;
+const MAX_SINGLE: usize = 16;
 /// The most transactions without an answer.
-const MOST_TRANSACTIONS: usize = 4;
+const MAX_TRANSACTIONS: usize = 4;
 /// The most deletions in one transaction.
-const MOST_TOGETHER: usize = 64;
+const MAX_TOGETHER: usize = 64;
 /// The sum of the path lengths at which a transaction takes no further path.
 ///
 /// This is far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// The deletions of one session: how many single ones have no answer, and those to be gathered.
 pub(crate) struct Deletions {
@@ -39,7 +39,7 @@ pub(crate) struct Deletions {
 impl Default for Deletions {
     fn default() -> Deletions {
         Deletions {
-            single: Semaphore::new(MOST_SINGLE),
+            single: Semaphore::new(MAX_SINGLE),
             gathered: Mutex::default(),
         }
     }
@@ -60,13 +60,13 @@ struct Deletion {
     answer: oneshot::Sender<Option<Result<(), ServerError>>>,
 }
 
-/// What a deletion has found.
+/// What a deletion has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// The znode, or it is not known if an earlier request of this process has deleted it.
-    Znode,
+pub(crate) enum DeleteOutcome {
+    /// The znode is deleted. It may be an earlier request of this process that deleted it.
+    Deleted,
     /// Another client had deleted the znode.
-    Nothing,
+    WasGone,
 }
 
 impl Deletions {
@@ -85,20 +85,20 @@ impl Deletions {
         live: &Arc<LiveSession>,
         path: &Arc<str>,
         mut marked: bool,
-    ) -> Result<Found, ServerError> {
+    ) -> Result<DeleteOutcome, ServerError> {
         let server = &*live.server()?;
         let mut backoff = Backoff::default();
-        let mut not_there = Found::Nothing;
+        let mut not_there = DeleteOutcome::WasGone;
         loop {
             let deleted = match marked {
                 true => delete_marked(server, path).await,
                 false => self.send(live, server, path, &mut not_there).await,
             };
             match deleted {
-                Ok(()) => return Ok(Found::Znode),
+                Ok(()) => return Ok(DeleteOutcome::Deleted),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(not_there),
                 Err(error) if error.may_pass() => {
-                    not_there = Found::Znode;
+                    not_there = DeleteOutcome::Deleted;
                     backoff.wait().await;
                 }
                 // A session that may not write to the znode may still delete it.
@@ -110,13 +110,13 @@ impl Deletions {
 
     /// Sends a deletion, alone or with others.
     ///
-    /// Sets what it means if the znode is not there.
+    /// Sets the outcome if the znode is not there.
     async fn send(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         server: &dyn ServerSession,
         path: &Arc<str>,
-        not_there: &mut Found,
+        not_there: &mut DeleteOutcome,
     ) -> Result<(), ServerError> {
         if let Ok(_single) = self.single.try_acquire() {
             return server.delete(path).await;
@@ -125,7 +125,7 @@ impl Deletions {
             Ok(Some(answer)) => answer,
             Ok(None) => server.delete(path).await,
             Err(_) => {
-                *not_there = Found::Znode;
+                *not_there = DeleteOutcome::Deleted;
                 server.delete(path).await
             }
         }
@@ -139,7 +139,7 @@ impl Deletions {
         let (answer, answered) = oneshot::channel();
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
-        let may_start = gathered.batch_tasks < MOST_TRANSACTIONS;
+        let may_start = gathered.batch_tasks < MAX_TRANSACTIONS;
         gathered.batch_tasks += usize::from(may_start);
         drop(gathered);
         if may_start {
@@ -194,7 +194,7 @@ impl BatchTask {
             }
             bytes += chroot + deletion.path.len();
             deletions.push(deletion);
-            if deletions.len() == MOST_TOGETHER || bytes >= MOST_BYTES {
+            if deletions.len() == MAX_TOGETHER || bytes >= MAX_BYTES {
                 break;
             }
         }
@@ -219,7 +219,7 @@ impl Drop for BatchTask {
 
 /// Sends the deletions of these znodes, many in one transaction, and waits for no answer.
 pub(crate) fn send_together(server: &dyn ServerSession, paths: &[Arc<str>]) {
-    for together in paths.chunks(MOST_TOGETHER) {
+    for together in paths.chunks(MAX_TOGETHER) {
         let operations = together.iter().map(|path| Operation::delete(&**path));
         // The request is sent by the call.
         drop(server.transact(&operations.collect::<Vec<_>>()));

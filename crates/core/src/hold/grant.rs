@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::events::hold::{HoldRecord, HoldStart};
 use crate::hold::own_znode::Znode;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::rule::Rule;
 use crate::sync::{Mutex, lock};
@@ -34,7 +34,7 @@ pub(crate) struct Grant {
     pub(crate) token: FencingToken,
     pub(crate) acquired_at: std::time::Instant,
     /// The number of lapses of the session's lease at the grant.
-    pub(crate) lapses: Lapses,
+    pub(crate) epoch: LeaseEpoch,
     /// When the time limit passes, by the ensemble's clock.
     pub(crate) deadline: Option<Duration>,
     /// The rule of the queue; `None` if the recipe has no queue.
@@ -67,7 +67,7 @@ impl Grant {
     pub(crate) fn new(
         znode: Znode,
         token: FencingToken,
-        lapses: Lapses,
+        epoch: LeaseEpoch,
         record: impl FnOnce(HoldStart) -> Option<HoldRecord>,
     ) -> Grant {
         let start = HoldStart {
@@ -84,7 +84,7 @@ impl Grant {
             znode,
             token,
             acquired_at: std::time::Instant::now(),
-            lapses,
+            epoch,
             deadline: None,
             rule: None,
             replacement: OnceLock::new(),
@@ -122,7 +122,7 @@ impl Grant {
 
     /// The state by the lease, the session and the time limit.
     fn state_by_clock(&self) -> HoldState {
-        match self.live().hold_state(self.lapses) {
+        match self.live().hold_state(self.epoch) {
             HoldState::Held | HoldState::Suspended if self.time_is_up() => {
                 HoldState::Lost(LossReason::TimeLimit)
             }
@@ -266,7 +266,7 @@ impl Grant {
 
     /// Resolves when the lease lapses or the session ends. It does not watch the znode.
     pub(crate) async fn until_lapsed_or_over(&self) -> LossReason {
-        let lost = || match self.live().hold_state(self.lapses) {
+        let lost = || match self.live().hold_state(self.epoch) {
             HoldState::Lost(reason) => Some(reason),
             _ => None,
         };
@@ -281,9 +281,9 @@ impl Grant {
     /// machine was asleep.
     pub(crate) async fn until<T>(&self, find: impl Fn() -> Option<T>) -> T {
         let live = self.live();
-        let mut condition = live.subscribe();
+        let mut snapshot = live.subscribe();
         // Both waits begin before the look, so that no later change is missed.
-        condition.mark_unchanged();
+        snapshot.mark_unchanged();
         let pause = live.probe_interval;
         loop {
             let changed = self.changed.notified();
@@ -294,7 +294,7 @@ impl Grant {
                 tokio::select! {
                     biased;
                     () = changed => {}
-                    _ = condition.changed() => {}
+                    _ = snapshot.changed() => {}
                     () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
                 }
             });

@@ -6,7 +6,7 @@ use crate::hold::grant::Grant;
 use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
 use crate::hold::registry::Registry;
 use crate::hold_state::{Ended, LossReason};
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
@@ -25,9 +25,9 @@ impl Granted {
     /// Ends the grants that were lost by this lapse of the lease, and deletes their znodes.
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
-    pub(crate) fn delete_lost(&self, lapses: Lapses) {
+    pub(crate) fn delete_lost(&self, epoch: LeaseEpoch) {
         // A hold may have been granted after a later lapse meanwhile.
-        for grant in self.take(|grant| grant.lapses < lapses) {
+        for grant in self.take(|grant| grant.epoch < epoch) {
             grant.lose(LossReason::LeaseElapsed);
             grant.znode.set_held(false);
             for znode in [&grant.znode].into_iter().chain(grant.replacement.get()) {

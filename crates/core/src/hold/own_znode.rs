@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::contender::Identity;
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
-use crate::hold::deletion::{Deletions, Found, send_together};
+use crate::hold::deletion::{DeleteOutcome, Deletions, send_together};
 use crate::hold::ephemerals::Ephemerals;
 use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
@@ -101,7 +101,7 @@ pub(crate) struct Named {
     /// The connection over which the znode was last created or found.
     pub(crate) seen_over: LastConnection,
     /// The one deletion that is under way: a second one could delete the next holder's znode.
-    deleting: SharedWork<Result<Found, ServerError>>,
+    deleting: SharedWork<Result<DeleteOutcome, ServerError>>,
 }
 
 impl SessionZnodes {
@@ -241,7 +241,7 @@ impl Named {
         server: &dyn ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
         self.seen_over.note(server);
-        server.prove().await?;
+        server.commit_noop().await?;
         let found = if_there(server.get(&self.path).await)?;
         Ok(found.map(|(data, stat)| {
             let is_of_session = SessionId(stat.ephemeral_owner) == server.id();
@@ -256,14 +256,14 @@ impl Named {
         self: &Arc<Self>,
         server: &Arc<dyn ServerSession>,
         is_held: bool,
-    ) -> Result<Found, ServerError> {
+    ) -> Result<DeleteOutcome, ServerError> {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
             let delete = async move {
                 let is_own = is_held || matches!(own.find(&*server).await?, Some((_, true)));
-                let mut found = Found::Znode;
+                let mut found = DeleteOutcome::Deleted;
                 if is_own && if_there(server.delete(&own.path).await)?.is_none() {
-                    found = Found::Nothing;
+                    found = DeleteOutcome::WasGone;
                 }
                 own.note_gone();
                 Ok(found)
@@ -431,16 +431,16 @@ impl Znode {
     /// The turn passes on once the deletion is sent. The server handles the requests of a session in
     /// order, so the next contender of the process needs no answer to the deletion. If the deletion
     /// is refused or lost, that contender waits behind this znode like one of another process.
-    pub(crate) async fn delete(&self) -> Result<Found, ServerError> {
+    pub(crate) async fn delete(&self) -> Result<DeleteOutcome, ServerError> {
         // The first future is polled first.
         let (found, ()) = join(self.until_deleted(), async { self.pass_turn() }).await;
         found
     }
 
-    async fn until_deleted(&self) -> Result<Found, ServerError> {
+    async fn until_deleted(&self) -> Result<DeleteOutcome, ServerError> {
         let znodes = self.znodes();
         let (live, deletions) = (&znodes.live, &znodes.deletions);
-        let mut found = Found::Znode;
+        let mut found = DeleteOutcome::Deleted;
         match &self.0.kind {
             Kind::Numbered(path) => {
                 let marked = self.0.marks_release.load(Ordering::Relaxed);

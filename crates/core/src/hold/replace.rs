@@ -9,7 +9,7 @@ use crate::hold::own_znode::ZnodeOwner;
 use crate::hold::{Held, Hold, NOT_ENDED, how_ended};
 use crate::hold_state::{Ended, HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::live::short_leases::LeaseWait;
 use crate::retry::Backoff;
@@ -50,12 +50,12 @@ impl Hold {
             return Err(self.view.ended_error(ended));
         }
         let replaced = replaced(old, &held, from, to, (data, acl)).await;
-        let (owner, lapses) = replaced.inspect_err(|error| old.report(how_ended(error)))?;
+        let (owner, epoch) = replaced.inspect_err(|error| old.report(how_ended(error)))?;
         let rule = old.rule.clone();
         let recipe = rule
             .as_ref()
             .map_or("queue", |rule| rule.hints().recipe(to));
-        let mut grant = Grant::new(owner.znode.clone(), old.token, lapses, |start| {
+        let mut grant = Grant::new(owner.znode.clone(), old.token, epoch, |start| {
             old.report_replaced(recipe, start)
         });
         (grant.rule, grant.deadline) = (rule, old.deadline);
@@ -72,7 +72,7 @@ async fn replaced(
     from: &str,
     to: &str,
     (data, acl): (&[u8], &[Acl]),
-) -> Result<(ZnodeOwner, Lapses), Error> {
+) -> Result<(ZnodeOwner, LeaseEpoch), Error> {
     let (live, znodes, path) = (old.live(), old.znode.znodes(), old.znode.path());
     let (directory, contender) = old.replaceable(from)?;
     let identity = live.identity();
@@ -94,15 +94,15 @@ async fn replaced(
     });
     live.during(path, work).await?;
     let lost = |reason| Error::lost(path, live.id, reason);
-    if let HoldState::Lost(reason) = live.hold_state(old.lapses) {
+    if let HoldState::Lost(reason) = live.hold_state(old.epoch) {
         return Err(lost(reason));
     }
     // After another lapse the session deletes the new znode.
-    let lapses = live.begin_grant().filter(|lapses| *lapses == old.lapses);
-    let lapses = lapses.ok_or_else(|| lost(LossReason::LeaseElapsed))?;
+    let epoch = live.begin_grant().filter(|epoch| *epoch == old.epoch);
+    let epoch = epoch.ok_or_else(|| lost(LossReason::LeaseElapsed))?;
     // The transaction has deleted the old znode.
     old.znode.note_gone();
-    Ok((owner, lapses))
+    Ok((owner, epoch))
 }
 
 impl Grant {

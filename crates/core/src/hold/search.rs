@@ -64,7 +64,7 @@ impl Searches {
     /// unknown at the call, or the create is never applied. A `sync` would not do: a server that
     /// has given up on a create may apply it later.
     ///
-    /// The method sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or
+    /// The method sends a [proof](crate::server::ensemble::ServerSession::commit_noop) and a list, or
     /// shares those of other callers.
     async fn own_paths(
         self: &Arc<Self>,
@@ -122,7 +122,7 @@ async fn list_after_commit(
         live.until_connected().await;
         let server = live.server()?;
         let number = searches.next();
-        server.prove().await?;
+        server.commit_noop().await?;
         let mut names = if_there(server.list(or_root(&directory)).await)?.unwrap_or_default();
         names.sort_unstable();
         let names = names.into();

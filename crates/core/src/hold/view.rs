@@ -85,7 +85,7 @@ impl HoldView {
 
     /// How long the recipe is certainly held if the server sends no further answer.
     ///
-    /// It is at most the rest of the hold's [time limit](crate::QueueOptions::at_most), and zero if
+    /// It is at most the rest of the hold's [time limit](crate::QueueOptions::max_hold), and zero if
     /// the hold has ended.
     pub fn remaining(&self) -> Duration {
         self.grant.remaining()

@@ -10,11 +10,11 @@ use crate::server::ensemble::Exchange;
 
 /// The tick that is assumed if the user sets none: ZooKeeper's without a `tickTime` in its
 /// configuration.
-const USUAL_TICK: Duration = Duration::from_secs(3);
+const DEFAULT_TICK: Duration = Duration::from_secs(3);
 
 /// The times that a lease counts with: the session timeout, the wait and the margin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct LeaseConfig {
     timeout: Duration,
     /// The wait. A request sent this long after the answer to a contact confirms the contact.
     wait: Duration,
@@ -22,10 +22,10 @@ pub(crate) struct Terms {
     margin: Duration,
 }
 
-impl Terms {
+impl LeaseConfig {
     /// The terms if the user sets the servers' tick.
-    pub(crate) fn with_tick(timeout: Duration, tick: Duration) -> Terms {
-        Terms {
+    pub(crate) fn with_tick(timeout: Duration, tick: Duration) -> LeaseConfig {
+        LeaseConfig {
             timeout,
             wait: tick + timeout / 40,
             margin: tick / 2 + timeout / 40,
@@ -36,16 +36,16 @@ impl Terms {
     ///
     /// If the server has raised the session timeout, half of the timeout is assumed as its tick. If
     /// it has not, the shorter of three seconds and half of the timeout is assumed.
-    pub(crate) fn without_tick(timeout: Duration, raised: bool) -> Terms {
+    pub(crate) fn without_tick(timeout: Duration, raised: bool) -> LeaseConfig {
         let wait = timeout / 4 + timeout / 40;
         let longest = timeout / 2;
         let tick = if raised {
             longest
         } else {
-            longest.min(USUAL_TICK)
+            longest.min(DEFAULT_TICK)
         };
         let isolated = (tick * 3 / 2).saturating_sub(wait) + timeout / 20;
-        Terms {
+        LeaseConfig {
             timeout,
             wait,
             margin: isolated.max(timeout / 4),
@@ -105,7 +105,7 @@ pub(crate) enum SessionOrigin {
 
 /// A request that was answered through the leader.
 #[derive(Clone, Copy, Debug)]
-struct LeaderContact {
+struct Heartbeat {
     /// When the request was sent.
     sent: Duration,
     /// When the answer came.
@@ -116,13 +116,13 @@ struct LeaderContact {
 ///
 /// A hold is valid only while this is the number at its grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Lapses(pub(crate) u64);
+pub(crate) struct LeaseEpoch(pub(crate) u64);
 
 /// What a comparison of the lease with the clock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LapseCount {
+pub(crate) struct LeaseEpochNow {
     /// The number of lapses until now.
-    pub(crate) lapses: Lapses,
+    pub(crate) epoch: LeaseEpoch,
     pub(crate) has_lapsed: bool,
 }
 
@@ -132,16 +132,16 @@ pub(crate) struct LapseCount {
 /// count of lapses distinguishes such a hold from a newer one.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    terms: Terms,
+    config: LeaseConfig,
     pub(super) valid_until: Duration,
     has_lapsed: bool,
-    lapses: Lapses,
+    epoch: LeaseEpoch,
     /// When the lease lapsed last. Zero if it never has.
     pub(super) lapsed_at: Duration,
     /// Contacts over this connection that are not confirmed yet, oldest first.
-    unconfirmed: VecDeque<LeaderContact>,
+    unconfirmed: VecDeque<Heartbeat>,
     /// True if the connection is known to serve this session.
-    pub(super) proven: bool,
+    pub(super) quorum_confirmed: bool,
     /// The end of the lease if the connection serves this session.
     if_proven: Duration,
     /// The end of the lease by the contacts over earlier connections, if this connection serves the
@@ -153,38 +153,38 @@ impl Lease {
     /// The lease of a session that began in this way.
     ///
     /// Only the lease of an opened session begins to run at once, over a proven connection.
-    pub(crate) fn new(origin: SessionOrigin, terms: Terms) -> Lease {
+    pub(crate) fn new(origin: SessionOrigin, config: LeaseConfig) -> Lease {
         let valid_until = match origin {
-            SessionOrigin::Opened(asked_at) => asked_at + terms.timeout - terms.margin,
+            SessionOrigin::Opened(asked_at) => asked_at + config.timeout - config.margin,
             SessionOrigin::Earlier => Duration::ZERO,
         };
         Lease {
-            terms,
+            config,
             valid_until,
             has_lapsed: false,
-            lapses: Lapses::default(),
+            epoch: LeaseEpoch::default(),
             lapsed_at: Duration::ZERO,
             unconfirmed: VecDeque::new(),
-            proven: matches!(origin, SessionOrigin::Opened(_)),
+            quorum_confirmed: matches!(origin, SessionOrigin::Opened(_)),
             if_proven: valid_until,
             carried_over: valid_until,
         }
     }
 
     /// Compares the lease with the clock, and counts a lapse.
-    pub(crate) fn count_lapse(&mut self, now: Duration) -> LapseCount {
+    pub(crate) fn count_lapse(&mut self, now: Duration) -> LeaseEpochNow {
         if now >= self.valid_until && !self.has_lapsed {
             self.has_lapsed = true;
-            self.lapses.0 += 1;
+            self.epoch.0 += 1;
             self.lapsed_at = self.valid_until;
         }
         self.last_count()
     }
 
     /// What the last comparison has found.
-    pub(crate) fn last_count(&self) -> LapseCount {
-        LapseCount {
-            lapses: self.lapses,
+    pub(crate) fn last_count(&self) -> LeaseEpochNow {
+        LeaseEpochNow {
+            epoch: self.epoch,
             has_lapsed: self.has_lapsed,
         }
     }
@@ -196,17 +196,17 @@ impl Lease {
     pub(crate) fn note_answer(&mut self, now: Duration, exchange: Exchange) {
         let Exchange { sent, answered, .. } = exchange;
         while let Some(contact) = self.unconfirmed.front() {
-            if contact.answered + self.terms.wait > sent {
+            if contact.answered + self.config.wait > sent {
                 break;
             }
             self.if_proven = self.if_proven.max(self.until(contact.sent));
             self.unconfirmed.pop_front();
         }
         // Only the first of several contacts close together is kept, so that the list stays short.
-        let grain = self.terms.timeout / 100;
-        let is_apart = |last: &LeaderContact| sent >= last.sent + grain;
+        let grain = self.config.timeout / 100;
+        let is_apart = |last: &Heartbeat| sent >= last.sent + grain;
         if self.unconfirmed.back().is_none_or(is_apart) {
-            self.unconfirmed.push_back(LeaderContact { sent, answered });
+            self.unconfirmed.push_back(Heartbeat { sent, answered });
         }
         self.renew(now);
     }
@@ -215,8 +215,8 @@ impl Lease {
     pub(crate) fn may_grant(&self, now: Duration) -> bool {
         let oldest = self.unconfirmed.front();
         let answered = oldest.map_or(now, |contact| contact.answered);
-        let renewed = answered + self.terms.wait + self.terms.probe_interval();
-        self.proven && self.valid_until > renewed.max(now)
+        let renewed = answered + self.config.wait + self.config.probe_interval();
+        self.quorum_confirmed && self.valid_until > renewed.max(now)
     }
 
     /// Begins a new connection, which is not proven: it may serve another session.
@@ -224,30 +224,30 @@ impl Lease {
     /// A reconnect to this session touches the session at the leader. So the reconnect confirms
     /// all contacts over the connection before, if that connection was proven.
     pub(crate) fn connected_anew(&mut self) {
-        if self.proven {
+        if self.quorum_confirmed {
             let last = self.unconfirmed.back().map(|last| self.until(last.sent));
             self.carried_over = last.unwrap_or_default().max(self.valid_until);
         }
         self.if_proven = self.carried_over;
         self.unconfirmed.clear();
-        self.proven = false;
+        self.quorum_confirmed = false;
     }
 
     /// Notes that the connection serves this session, and renews the lease.
     pub(crate) fn note_proof(&mut self, now: Duration) {
-        self.proven = true;
+        self.quorum_confirmed = true;
         self.renew(now);
     }
 
     /// The end of the lease by a contact that was sent at this time.
     fn until(&self, contact: Duration) -> Duration {
-        contact + self.terms.timeout - self.terms.margin
+        contact + self.config.timeout - self.config.margin
     }
 
     fn renew(&mut self, now: Duration) {
         // The renewal must not hide a lapse before it.
         self.count_lapse(now);
-        if self.proven {
+        if self.quorum_confirmed {
             self.valid_until = self.valid_until.max(self.if_proven);
             self.has_lapsed = now >= self.valid_until;
         }

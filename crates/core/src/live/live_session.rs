@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
-use crate::live::lease::{LapseCount, Lapses, Lease, SessionOrigin, Terms};
+use crate::live::lease::{Lease, LeaseConfig, LeaseEpoch, LeaseEpochNow, SessionOrigin};
 use crate::live::short_leases::{LeaseWait, ShortLeases};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
@@ -39,7 +39,7 @@ pub(crate) struct LiveSession {
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
     lease_state: Mutex<LeaseState>,
-    condition: watch::Sender<Condition>,
+    snapshot: watch::Sender<SessionSnapshot>,
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
@@ -64,13 +64,13 @@ impl LeaseState {
     }
 
     /// Compares the lease with the clock, unless the session is over.
-    fn count_lapse(&mut self, now: Duration) -> LapseCount {
+    fn count_lapse(&mut self, now: Duration) -> LeaseEpochNow {
         let last = self.lease.last_count();
         if self.over.is_some() {
             return last;
         }
         let count = self.lease.count_lapse(now);
-        if count.lapses > last.lapses {
+        if count.epoch > last.epoch {
             self.short.lapsed(now, self.connection);
         }
         count
@@ -96,10 +96,10 @@ impl SessionUse {
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Condition {
+pub(crate) struct SessionSnapshot {
     pub(crate) status: Status,
     pub(crate) reconnects: u64,
-    pub(crate) lapses: Lapses,
+    pub(crate) epoch: LeaseEpoch,
 }
 
 /// Whether a server answers, and how the session ended.
@@ -119,11 +119,11 @@ impl LiveSession {
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
-        terms: Terms,
+        config: LeaseConfig,
         origin: SessionOrigin,
         runtime: Handle,
     ) -> LiveSession {
-        let mut lease = Lease::new(origin, terms);
+        let mut lease = Lease::new(origin, config);
         let connection = server.connection();
         // The session may have reconnected before its first request.
         if connection != server.opened_over() {
@@ -140,14 +140,14 @@ impl LiveSession {
         LiveSession {
             id: server.id(),
             timeout: server.timeout(),
-            probe_interval: terms.probe_interval(),
-            probe_phase: first_identity.share_of(terms.probe_interval()),
-            tolerated_silence: terms.tolerated_silence(),
+            probe_interval: config.probe_interval(),
+            probe_phase: first_identity.share_of(config.probe_interval()),
+            tolerated_silence: config.tolerated_silence(),
             ensemble,
             runtime,
             server: Mutex::new(Some(server)),
             lease_state: Mutex::new(lease_state),
-            condition: watch::Sender::default(),
+            snapshot: watch::Sender::default(),
             first_identity,
             identities: AtomicU64::new(0),
         }
@@ -217,12 +217,12 @@ impl LiveSession {
         self.first_identity.after(count)
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Condition> {
-        self.condition.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<SessionSnapshot> {
+        self.snapshot.subscribe()
     }
 
-    pub(crate) fn condition(&self) -> Condition {
-        *self.condition.borrow()
+    pub(crate) fn snapshot(&self) -> SessionSnapshot {
+        *self.snapshot.borrow()
     }
 
     /// Sets the status. Only the first end of the session counts.
@@ -231,11 +231,11 @@ impl LiveSession {
             Status::Ended(end) => Status::Ended(self.first_end(end)),
             status => status,
         };
-        self.condition.send_if_modified(|condition| {
-            if condition.status == status || matches!(condition.status, Status::Ended(_)) {
+        self.snapshot.send_if_modified(|snapshot| {
+            if snapshot.status == status || matches!(snapshot.status, Status::Ended(_)) {
                 return false;
             }
-            condition.status = status;
+            snapshot.status = status;
             true
         });
     }
@@ -251,8 +251,8 @@ impl LiveSession {
     }
 
     pub(crate) fn reconnected(&self) {
-        self.condition
-            .send_modify(|condition| condition.reconnects += 1);
+        self.snapshot
+            .send_modify(|snapshot| snapshot.reconnects += 1);
     }
 
     /// Drops the `ServerSession`. From then on the ensemble may let the next contender hold.
@@ -261,17 +261,17 @@ impl LiveSession {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.condition().status, Status::Ended(_))
+        matches!(self.snapshot().status, Status::Ended(_))
     }
 
     pub(crate) async fn ended(&self) -> SessionEnd {
-        let mut condition = self.subscribe();
+        let mut snapshot = self.subscribe();
         loop {
-            if let Status::Ended(end) = condition.borrow_and_update().status {
+            if let Status::Ended(end) = snapshot.borrow_and_update().status {
                 return end;
             }
             // This value keeps the sender, so there is no error.
-            let _ = condition.changed().await;
+            let _ = snapshot.changed().await;
         }
     }
 
@@ -372,7 +372,7 @@ impl LiveSession {
             end = self.ended() => Err(over(end)),
             result = work => {
                 if let (Err(Error::ContenderDeleted { .. }), Status::Ended(end)) =
-                    (&result, self.condition().status)
+                    (&result, self.snapshot().status)
                 {
                     // A session that ends here deletes the znodes of its contenders.
                     return Err(over(end));
@@ -419,16 +419,16 @@ impl LiveSession {
     /// True if the current connection is known, and proven.
     pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
         let lease_state = lock(&self.lease_state);
-        lease_state.knows(server.connection()) && lease_state.lease.proven
+        lease_state.knows(server.connection()) && lease_state.lease.quorum_confirmed
     }
 
     /// Compares the lease with the clock, and counts a lapse.
-    pub(crate) fn count_lapse(&self) -> LapseCount {
+    pub(crate) fn count_lapse(&self) -> LeaseEpochNow {
         self.publish_lapses(lock(&self.lease_state))
     }
 
     /// Begins a grant if the lease allows it, and returns the number of lapses.
-    pub(crate) fn begin_grant(&self) -> Option<Lapses> {
+    pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
         let may_grant = {
             let mut lease_state = lock(&self.lease_state);
             let may_grant = lease_state.lease.may_grant(self.now());
@@ -437,8 +437,8 @@ impl LiveSession {
             }
             may_grant
         };
-        let LapseCount { lapses, has_lapsed } = self.count_lapse();
-        (may_grant && !has_lapsed).then_some(lapses)
+        let LeaseEpochNow { epoch, has_lapsed } = self.count_lapse();
+        (may_grant && !has_lapsed).then_some(epoch)
     }
 
     /// Sends one `sync` after another until a hold may be granted.
@@ -533,25 +533,25 @@ impl LiveSession {
     /// The state of a hold that was granted after this number of lapses.
     ///
     /// A lapse before the end of the session is the reason of the loss.
-    pub(crate) fn hold_state(&self, lapses: Lapses) -> HoldState {
-        let status = self.condition().status;
+    pub(crate) fn hold_state(&self, epoch: LeaseEpoch) -> HoldState {
+        let status = self.snapshot().status;
         let lease_state = lock(&self.lease_state);
         let over = lease_state.over;
         let now = self.publish_lapses(lease_state);
         match over.map_or(status, Status::Ended) {
-            _ if now.lapses != lapses => HoldState::Lost(LossReason::LeaseElapsed),
+            _ if now.epoch != epoch => HoldState::Lost(LossReason::LeaseElapsed),
             Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),
             Status::Suspended => HoldState::Suspended,
             Status::Connected => HoldState::Held,
         }
     }
 
-    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> LapseCount {
+    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> LeaseEpochNow {
         let compared = lease_state.count_lapse(self.now());
         drop(lease_state);
-        self.condition.send_if_modified(|condition| {
-            let news = compared.lapses > condition.lapses;
-            condition.lapses = condition.lapses.max(compared.lapses);
+        self.snapshot.send_if_modified(|snapshot| {
+            let news = compared.epoch > snapshot.epoch;
+            snapshot.epoch = snapshot.epoch.max(compared.epoch);
             news
         });
         compared

@@ -13,13 +13,13 @@ use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::{poll, wait_on_parent};
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::wait::{
-    Look, Predecessors, WaitResult, Watches, look, wait_for_predecessors, would_hold_at_once,
+    Decision, Predecessors, WaitResult, Watches, look, wait_for_predecessors, would_hold_at_once,
 };
 use crate::retry::Backoff;
 use crate::rule::WaitStrategy;
@@ -30,7 +30,7 @@ use crate::sync::begun;
 /// An entered contender: its znode exists.
 ///
 /// If it is dropped, its znode is deleted in the background.
-struct Entered {
+struct Enqueued {
     owner: ZnodeOwner,
     /// The transaction that created the znode.
     czxid: i64,
@@ -38,7 +38,7 @@ struct Entered {
     known_alone: bool,
 }
 
-impl Entered {
+impl Enqueued {
     /// Holds. The lease may grant after this number of lapses.
     ///
     /// `only` is the contender's number if its znode is the only child of the directory.
@@ -46,7 +46,7 @@ impl Entered {
         self,
         queue: &SessionQueue<'_>,
         attempt: &AttemptRecord,
-        lapses: Lapses,
+        epoch: LeaseEpoch,
         loss_watch: Option<LossWatch>,
         only: Option<Sequence>,
     ) -> Hold {
@@ -66,9 +66,9 @@ impl Entered {
             znode.set_alone(&queue.shared.directory, alone);
         }
         let token = FencingToken::from(self.czxid);
-        let mut grant = Grant::new(znode, token, lapses, |start| Some(attempt.acquired(start)));
+        let mut grant = Grant::new(znode, token, epoch, |start| Some(attempt.acquired(start)));
         grant.rule = Some(queue.shared.rule.clone());
-        grant.limit(queue.shared.options.at_most);
+        grant.limit(queue.shared.options.max_hold);
         Hold::begin(grant, self.owner, &queue.open.granted, loss_watch)
     }
 }
@@ -91,7 +91,7 @@ pub(crate) async fn until_granted(
 async fn wait_for_grant(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    entered: Entered,
+    entered: Enqueued,
     mut listing: Listing,
 ) -> Result<Option<Hold>, Error> {
     let znode = entered.owner.znode.clone();
@@ -99,19 +99,19 @@ async fn wait_for_grant(
     let mut lease_wait = LeaseWait::default();
     loop {
         match look(queue, &znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.begin_grant() {
-                Some(lapses) => {
+            Decision::Hold { only } => match queue.begin_grant() {
+                Some(epoch) => {
                     let loss_watch = watches.own.take();
-                    return Ok(Some(entered.hold(queue, attempt, lapses, loss_watch, only)));
+                    return Ok(Some(entered.hold(queue, attempt, epoch, loss_watch, only)));
                 }
                 None => renew_lease(queue, &mut lease_wait).await?,
             },
-            Look::StepBack => {
+            Decision::StepBack => {
                 let deleted = znode.delete().await;
                 deleted.map_err(|error| Error::at_delete(znode.path(), queue.live.id, error))?;
                 return Ok(None);
             }
-            Look::Wait(on) => {
+            Decision::Wait(on) => {
                 on.report(attempt);
                 on.warn_of_own_wait(queue, &znode);
                 let waited = wait_by_strategy(&mut watches, queue, &znode, &on).await?;
@@ -120,11 +120,9 @@ async fn wait_for_grant(
                     WaitResult::Holds => {
                         // If the lease has lapsed, the waiter's znode may be deleted, so the queue
                         // is listed.
-                        if let Some(lapses) = queue.live.begin_grant() {
+                        if let Some(epoch) = queue.live.begin_grant() {
                             let loss_watch = watches.own.take();
-                            return Ok(Some(
-                                entered.hold(queue, attempt, lapses, loss_watch, None),
-                            ));
+                            return Ok(Some(entered.hold(queue, attempt, epoch, loss_watch, None)));
                         }
                     }
                     WaitResult::Listed(after) => {
@@ -167,11 +165,11 @@ pub(crate) async fn try_grant(
     let (mut watches, mut lease_wait) = (Watches::default(), LeaseWait::default());
     loop {
         match look(queue, &entered.owner.znode, &mut watches, listing).await? {
-            Look::Hold { only } => match queue.begin_grant() {
-                Some(lapses) => return Ok(Some(entered.hold(queue, attempt, lapses, None, only))),
+            Decision::Hold { only } => match queue.begin_grant() {
+                Some(epoch) => return Ok(Some(entered.hold(queue, attempt, epoch, None, only))),
                 None => renew_lease(queue, &mut lease_wait).await?,
             },
-            Look::StepBack | Look::Wait(_) => return Ok(None),
+            Decision::StepBack | Decision::Wait(_) => return Ok(None),
         }
         listing = queue.list().await?;
     }
@@ -185,7 +183,7 @@ async fn renew_lease(queue: &SessionQueue<'_>, wait: &mut LeaseWait) -> Result<(
 }
 
 /// Enters the queue, after a wait for a permit if the queue's options limit the entries.
-async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
+async fn enter(queue: &SessionQueue<'_>) -> Result<(Enqueued, Listing), Error> {
     queue.live.until_may_enter(queue.directory()).await?;
     let _permit = match &queue.shared.options.entries {
         Some(permits) => permits.acquire().await.ok(),
@@ -198,7 +196,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
 ///
 /// If the last contender was known to be alone, only the create is sent, and the list only if the
 /// number of the znode proves nothing. Otherwise both are sent together.
-async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), Error> {
+async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Enqueued, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let last_alone = &queue.open.znodes.last_alone;
@@ -216,7 +214,7 @@ async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Entered, Listing), E
         (Some(asked), Some(me)) => queue.listing_of_one(me, asked.data).await?,
         _ => queue.list().await?,
     };
-    let entered = Entered {
+    let entered = Enqueued {
         owner,
         czxid,
         known_alone,
@@ -236,7 +234,7 @@ async fn create_contender<'q>(
 ) -> Result<(ZnodeOwner, Created, Option<QueueReads<'q>>), Error> {
     let shared = queue.shared;
     let identity = queue.live.identity();
-    let mut pause_if_missing = Backoff::default().without_first(1);
+    let mut pause_if_missing = Backoff::default().skip_first(1);
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
     // dropped, they are looked for again.

@@ -47,7 +47,7 @@ impl MissingDirectory<'_> {
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
         let mut pause_if_missing =
-            Backoff::default().without_first(u32::try_from(parents).unwrap_or(0));
+            Backoff::default().skip_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             let data = if path == self.path { self.data } else { &[] };

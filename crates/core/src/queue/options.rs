@@ -26,7 +26,7 @@ pub struct QueueOptions {
     pub(super) after_session_loss: AfterSessionLoss,
     pub(super) marks_release: bool,
     pub(super) is_one_contender: bool,
-    pub(super) at_most: Option<Duration>,
+    pub(super) max_hold: Option<Duration>,
     /// A contender has a permit while it enters the queue.
     pub(super) entries: Option<Arc<Semaphore>>,
 }
@@ -38,7 +38,7 @@ pub enum AfterSessionLoss {
     #[default]
     Fail,
     /// The attempt goes to the end of the queue, in a new session.
-    QueueAnew,
+    Requeue,
 }
 
 impl QueueOptions {
@@ -66,7 +66,7 @@ impl QueueOptions {
             after_session_loss: AfterSessionLoss::Fail,
             marks_release: true,
             is_one_contender: false,
-            at_most: None,
+            max_hold: None,
             entries: None,
         }
     }
@@ -194,8 +194,8 @@ impl QueueOptions {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | a hold with a limit | 0 more | 0 more | 0 more |
-    pub fn at_most(mut self, limit: Duration) -> QueueOptions {
-        self.at_most = Some(limit);
+    pub fn max_hold(mut self, limit: Duration) -> QueueOptions {
+        self.max_hold = Some(limit);
         self
     }
 
@@ -269,8 +269,8 @@ macro_rules! recipe_options {
         $crate::recipe_options!(@method $name strategy(strategy: $crate::WaitStrategy)
             "How a waiter learns that its turn may have come. By default by its predecessor.");
     };
-    (@at_most $name:ident) => {
-        $crate::recipe_options!(@method $name at_most(limit: ::std::time::Duration)
+    (@max_hold $name:ident) => {
+        $crate::recipe_options!(@method $name max_hold(limit: ::std::time::Duration)
             "Ends each hold after this time, even if its work hangs. By default no limit.");
     };
     (@name $name:ident) => {

@@ -7,7 +7,7 @@ use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::queue::wait::Watches;
 use crate::retry::retry;
 use crate::server::error::{ServerError, if_there};
-use crate::sync::or_never;
+use crate::sync::or_pending;
 
 /// Waits for this time, and lists the queue.
 pub(crate) async fn poll(queue: &SessionQueue<'_>, interval: Duration) -> Result<Listing, Error> {
@@ -22,7 +22,7 @@ pub(crate) async fn wait_on_parent(
 ) -> Result<Listing, Error> {
     until_parent_changes(watches, queue).await;
     // Read before the watch is set, so that no later reconnect is missed.
-    let reconnects = queue.live.condition().reconnects;
+    let reconnects = queue.live.snapshot().reconnects;
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -54,17 +54,17 @@ async fn until_parent_changes(watches: &mut Watches, queue: &SessionQueue<'_>) {
     let Some((watch, reconnects)) = watches.parent.take() else {
         return;
     };
-    let mut condition = queue.live.subscribe();
+    let mut snapshot = queue.live.subscribe();
     // A reconnect is a reason to look, because a watch on children can miss a change then.
     let reconnected = async {
         // An error means that the session is over, which ends the attempt.
-        let _ = condition.wait_for(|now| now.reconnects != reconnects).await;
+        let _ = snapshot.wait_for(|now| now.reconnects != reconnects).await;
     };
     let directory = watches.directory.take();
     tokio::select! {
         biased;
         _ = watch => {}
-        _ = or_never(directory) => {}
+        _ = or_pending(directory) => {}
         () = reconnected => {}
     }
 }

@@ -7,14 +7,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::error::Error;
-use crate::events::Source;
+use crate::events::RecipeInfo;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
 use crate::live::last_connection::LastConnection;
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::queue::options::QueueOptions;
@@ -36,7 +36,7 @@ pub(crate) struct SharedQueue {
     pub(crate) options: QueueOptions,
     /// `None` if each attempt is a contender.
     pub(crate) turns: Option<Turns>,
-    pub(crate) source: Arc<Source>,
+    pub(crate) info: Arc<RecipeInfo>,
 }
 
 impl SharedQueue {
@@ -163,7 +163,7 @@ impl<'a> SessionQueue<'a> {
     /// session has reconnected since the read: the queue is listed again.
     ///
     /// Servers that have lost their data may have lost the contender, too.
-    pub(crate) fn begin_grant(&self) -> Option<Lapses> {
+    pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
         let is_present = self.read_over.is_present(&*self.server);
         is_present.then(|| self.live.begin_grant()).flatten()
     }

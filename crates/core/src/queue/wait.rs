@@ -15,10 +15,10 @@ use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::{or_never, ready_now};
+use crate::sync::{or_pending, ready_now};
 use futures_util::future::select_all;
 
-pub(crate) enum Look {
+pub(crate) enum Decision {
     /// The contender holds. `only` is its number if its znode is the only child of the directory.
     Hold {
         only: Option<Sequence>,
@@ -34,7 +34,7 @@ pub(crate) async fn look(
     own: &Znode,
     watches: &mut Watches,
     mut listing: Listing,
-) -> Result<Look, Error> {
+) -> Result<Decision, Error> {
     let rule = &*queue.shared.rule;
     let (contenders, data, me, is_only_child) = loop {
         refuse_other_recipes(queue, &listing)?;
@@ -54,19 +54,21 @@ pub(crate) async fn look(
         listing = queue.list().await?;
     };
     match decide(rule, &contenders[..=me], data.as_deref())? {
-        Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
-        Verdict::Hold => Ok(Look::Hold {
+        Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => {
+            Ok(Decision::StepBack)
+        }
+        Verdict::Hold => Ok(Decision::Hold {
             only: is_only_child.then(|| contenders[me].sequence()),
         }),
         Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
             let awaited = |place: usize| Predecessor {
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
-                hands_off: hands_off(rule, &contenders[place..=me], data.as_deref()),
+                grants_on_mark: grants_on_mark(rule, &contenders[place..=me], data.as_deref()),
                 is_sole: is_sole(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
-            Ok(Look::Wait(Predecessors {
+            Ok(Decision::Wait(Predecessors {
                 contenders,
                 position: me,
                 data,
@@ -134,7 +136,7 @@ fn decide(
 /// Only a holder whose label holds only as the first contender marks its release. So no contender
 /// is left before such a holder. The list shows all contenders between the two. Some may have left since. This
 /// cannot change "hold" into "wait", because a rule is monotone.
-fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+fn grants_on_mark(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
         return false;
     };
@@ -210,7 +212,7 @@ struct Predecessor {
     /// can get its name.
     czxid: Option<i64>,
     /// True if the waiter holds once this contender marks its release.
-    hands_off: bool,
+    grants_on_mark: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
     is_sole: bool,
 }
@@ -244,25 +246,25 @@ pub(crate) async fn wait_for_predecessors(
             }
         };
         match woken {
-            Woken::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
-            Woken::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
+            WaitEvent::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
+            WaitEvent::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
                 return hold_or_look(watches, queue, own).await;
             }
             // The waiter reads the changed data before it holds.
-            Woken::Directory if !queue.shared.rule.reads_directory() => {}
-            Woken::Gone(_) | Woken::Directory | Woken::Changed => {
+            WaitEvent::Directory if !queue.shared.rule.reads_directory() => {}
+            WaitEvent::Gone(_) | WaitEvent::Directory | WaitEvent::Changed => {
                 if !are_set {
                     // This may happen a few times in a row, without a pause.
-                    let few = || Backoff::default().without_first(4);
+                    let few = || Backoff::default().skip_first(4);
                     watches.look_pace.get_or_insert_with(few).wait().await;
                 }
                 return Ok(WaitResult::LookAgain);
             }
-            Woken::Written(name) if on.any(&name, |awaited| awaited.hands_off) => {
+            WaitEvent::Written(name) if on.any(&name, |awaited| awaited.grants_on_mark) => {
                 return hold_or_look(watches, queue, own).await;
             }
             // The next loop sets the watch again. Its read shows if the contender has left.
-            Woken::Written(_) => {}
+            WaitEvent::Written(_) => {}
         }
     }
 }
@@ -341,7 +343,7 @@ async fn set_watches<'q>(
     queue: &'q SessionQueue<'q>,
     own: &Znode,
     on: &Predecessors,
-) -> Result<Option<Woken>, Error> {
+) -> Result<Option<WaitEvent>, Error> {
     let server = &queue.server;
     let missing: Vec<(&Predecessor, String)> = on
         .contenders
@@ -362,29 +364,29 @@ async fn set_watches<'q>(
     let mut changed = None;
     if let Some(read) = read_own {
         if !await_own_watch(watches, queue, own, read).await? {
-            changed = Some(Woken::Changed);
+            changed = Some(WaitEvent::Changed);
         }
     }
     if let Some(directory) = directory {
         if !await_directory_watch(watches, queue, (own, on), directory).await? {
-            changed = Some(Woken::Changed);
+            changed = Some(WaitEvent::Changed);
         }
     }
     let mut gone = None;
     for ((awaited, path), contender) in missing.iter().zip(contenders) {
         match contender.await {
             Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
-                changed = Some(Woken::Changed);
+                changed = Some(WaitEvent::Changed);
             }
             Ok((_, _, watch)) => {
                 watches.contenders.insert(awaited.name.clone(), watch);
             }
             Err(error) if error.is(Refusal::NoNode) => gone = Some(awaited.name.clone()),
-            Err(ServerError::OutcomeUnknown(_)) => changed = Some(Woken::Changed),
+            Err(ServerError::OutcomeUnknown(_)) => changed = Some(WaitEvent::Changed),
             Err(error) => return Err(queue.not_read(path, error)),
         }
     }
-    Ok(gone.map(Woken::Gone).or(changed))
+    Ok(gone.map(WaitEvent::Gone).or(changed))
 }
 
 /// True if the waiter has to watch the directory's data.
@@ -464,7 +466,7 @@ pub(crate) struct Watches {
     look_pace: Option<Backoff>,
 }
 
-enum Woken {
+enum WaitEvent {
     OwnLost(ZnodeLoss),
     /// The directory's data has changed.
     Directory,
@@ -506,21 +508,21 @@ impl Watches {
         is_unchanged && self.may_step_back == Some(false)
     }
 
-    async fn next(&mut self) -> Woken {
-        let own = or_never(self.own.as_mut().map(LossWatch::lost));
-        let directory = or_never(self.directory.as_mut());
+    async fn next(&mut self) -> WaitEvent {
+        let own = or_pending(self.own.as_mut().map(LossWatch::lost));
+        let directory = or_pending(self.directory.as_mut());
         let others = self.contenders.values_mut();
-        let other = or_never((others.len() > 0).then(|| select_all(others)));
+        let other = or_pending((others.len() > 0).then(|| select_all(others)));
         let woken = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;
-            loss = own => return Woken::OwnLost(loss),
+            loss = own => return WaitEvent::OwnLost(loss),
             _ = directory => None,
             (event, index, _) = other => Some((event, index)),
         };
         let Some((event, index)) = woken else {
             self.directory = None;
-            return Woken::Directory;
+            return WaitEvent::Directory;
         };
         let name = self
             .contenders
@@ -530,11 +532,11 @@ impl Watches {
             .unwrap_or_default();
         self.contenders.remove(&name);
         match event {
-            Event::DataChanged => Woken::Written(name),
-            Event::Deleted => Woken::Gone(name),
+            Event::DataChanged => WaitEvent::Written(name),
+            Event::Deleted => WaitEvent::Gone(name),
             // The first two are no events of such a watch.
             Event::Created | Event::ChildrenChanged | Event::Unwatched | Event::SessionEnded(_) => {
-                Woken::Changed
+                WaitEvent::Changed
             }
         }
     }

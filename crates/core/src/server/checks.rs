@@ -20,8 +20,8 @@ pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
     }
 }
 
-pub(crate) fn check_time_limit(at_most: Option<Duration>) -> Result<(), InvalidInput> {
-    match at_most {
+pub(crate) fn check_time_limit(max_hold: Option<Duration>) -> Result<(), InvalidInput> {
+    match max_hold {
         Some(Duration::ZERO) => {
             let problem = "must not be zero";
             Err(InvalidInput::new("time limit of a hold", "0", problem))

@@ -265,7 +265,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// connection. [`docs::lease`](crate::docs::lease) has the argument.
     ///
     /// The leader commits it even if the root does not exist, or if the session may not read it.
-    fn prove(&self) -> Reply<'_, Exchange>;
+    fn commit_noop(&self) -> Reply<'_, Exchange>;
 }
 
 /// When a request and its answer passed, and over which connection.

@@ -9,7 +9,7 @@ use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
-pub(crate) const USUAL_MAXBUFFER: usize = 0xf_ffff;
+pub(crate) const DEFAULT_MAXBUFFER: usize = 0xf_ffff;
 
 /// The shortest session timeout that leaves a lease any time.
 pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
@@ -101,7 +101,7 @@ impl ConnectOptions {
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,
-            jute_maxbuffer: USUAL_MAXBUFFER,
+            jute_maxbuffer: DEFAULT_MAXBUFFER,
             retries_refused_credentials: false,
             auth: Vec::new(),
             #[cfg(feature = "tls")]

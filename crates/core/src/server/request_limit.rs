@@ -18,7 +18,7 @@ use crate::server::values::{multi_operation, no_reply};
 ///
 /// The longest of them are the watches that the client sets after a reconnect, 128 KiB, and a
 /// transaction with two paths, each of 64 KiB with its chroot.
-pub(crate) const LEAST: usize = 256 * 1024;
+pub(crate) const MIN: usize = 256 * 1024;
 
 /// The part of the limit that the paths of one read may fill together.
 const SHARE_OF_A_READ: usize = 2;
@@ -110,12 +110,12 @@ impl RequestLimit {
 
 /// Refuses a limit that leaves no room for the session's own requests, or that no server can have.
 pub(crate) fn check_option(limit: usize) -> Result<(), InvalidInput> {
-    const MOST: usize = i32::MAX as usize;
-    if (LEAST..=MOST).contains(&limit) {
+    const MAX: usize = i32::MAX as usize;
+    if (MIN..=MAX).contains(&limit) {
         return Ok(());
     }
     let given = of_bytes(limit);
-    let problem = format!("is not between {LEAST} and {MOST}");
+    let problem = format!("is not between {MIN} and {MAX}");
     Err(InvalidInput::new("jute.maxbuffer", given, problem))
 }
 

@@ -348,7 +348,7 @@ impl ServerSession for ZookeeperSession {
         .boxed()
     }
 
-    fn prove(&self) -> Reply<'_, Exchange> {
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
         let root = self.scope.operation(&Operation::check("/"));
         let pending = root.map_err(ServerError::Refused).map(|root| {
             let check = RequestBody::Multi(vec![multi_operation(root)]);

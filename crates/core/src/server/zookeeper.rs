@@ -18,12 +18,12 @@ use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{AuthId, Connector, Ensemble, ServerSession, SessionId};
+use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
 use crate::server::listed_hosts::ListedHosts;
 use crate::server::options::{ConnectOptions, ConnectionOption};
 use crate::server::scope::Scope;
 use crate::server::session::ZookeeperSession;
-use crate::server::surroundings::{Surroundings, ThisMachine};
 use crate::server::values::session_end;
 use crate::sync::{Mutex, lock};
 
@@ -35,7 +35,7 @@ const LONGEST_REPLY: usize = 64 << 20;
 /// A real ensemble, which is reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
-    surroundings: Arc<dyn Surroundings>,
+    environment: Arc<dyn Environment>,
 }
 
 impl ZookeeperEnsemble {
@@ -62,12 +62,12 @@ impl ZookeeperEnsemble {
     // Hidden: only a simulation replaces the network, the clock and the random numbers.
     #[doc(hidden)]
     pub fn within(
-        surroundings: Arc<dyn Surroundings>,
+        environment: Arc<dyn Environment>,
         connect_string: &str,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
         Ok(ZookeeperEnsemble {
             connect_string: ConnectString::new(connect_string)?,
-            surroundings,
+            environment,
         })
     }
 }
@@ -75,7 +75,7 @@ impl ZookeeperEnsemble {
 /// Opens the sessions of one [`Session`](crate::Session) with a real ensemble.
 struct ZookeeperConnector {
     hosts: ListedHosts,
-    surroundings: Arc<dyn Surroundings>,
+    environment: Arc<dyn Environment>,
     network: Arc<dyn Network>,
     /// Why no host could be reached when the last session was opened.
     obstacle: Mutex<Option<Unreachable>>,
@@ -121,12 +121,12 @@ impl ZookeeperConnector {
             session_timeout: self.session_timeout,
             auth,
             reply_limit: LONGEST_REPLY,
-            seed: (self.surroundings.random() >> 64) as u64,
+            seed: (self.environment.random() >> 64) as u64,
             unsupported: self.unsupported.clone(),
         };
         let connection = self.hosts.open(|hosts| {
             let (connection, driver) = Connection::new(self.network.clone(), config(hosts));
-            tokio::spawn(self.surroundings.task(driver.boxed()));
+            tokio::spawn(self.environment.task(driver.boxed()));
             connection
         });
         let mut opening = Opening {
@@ -199,7 +199,7 @@ impl Drop for Opening<'_> {
 }
 
 /// The most addresses of one name that an error lists with one cause.
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// Why each host cannot be reached.
 #[derive(Clone, Debug)]
@@ -292,7 +292,7 @@ fn shown(host: &Host, addresses: &[IpAddr]) -> String {
     if host.address().is_some() {
         return host.to_string();
     }
-    let listed = addresses.iter().take(MOST_ADDRESSES);
+    let listed = addresses.iter().take(MAX_ADDRESSES);
     let listed: Vec<String> = listed.map(IpAddr::to_string).collect();
     let others = match addresses.len() - listed.len() {
         0 => String::new(),
@@ -324,8 +324,8 @@ impl Ensemble for ZookeeperEnsemble {
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        let surroundings = self.surroundings.clone();
-        let mut session_timeout = surroundings.session_timeout();
+        let environment = self.environment.clone();
+        let mut session_timeout = environment.session_timeout();
         let mut auth = Vec::new();
         for option in options.of_connections() {
             match option {
@@ -341,29 +341,29 @@ impl Ensemble for ZookeeperEnsemble {
         options.check_hosts(&self.connect_string)?;
         Ok(Arc::new(ZookeeperConnector {
             hosts: ListedHosts::new(self.connect_string.clone()),
-            network: surroundings.network(options)?,
+            network: environment.network(options)?,
             options: options.clone(),
             obstacle: Mutex::default(),
             session_timeout,
             auth,
-            own_credentials: [surroundings.random(), surroundings.random()]
+            own_credentials: [environment.random(), environment.random()]
                 .map(|number| format!("{number:032x}")),
-            surroundings,
+            environment,
             unsupported: UnsupportedRequests::default(),
             identity_refused: AtomicBool::new(false),
         }))
     }
 
     fn now(&self) -> Duration {
-        self.surroundings.now()
+        self.environment.now()
     }
 
     fn identity(&self) -> Identity {
-        Identity::from_random_bits(self.surroundings.random())
+        Identity::from_random_bits(self.environment.random())
     }
 
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        self.surroundings.task(work)
+        self.environment.task(work)
     }
 
     fn address(&self) -> String {

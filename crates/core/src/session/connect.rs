@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::lease::{SessionOrigin, Terms};
+use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Connector, Ensemble, ServerSession};
@@ -88,7 +88,7 @@ impl Opener {
         let mut seen = ServerError::outcome_unknown("no server answered");
         let connecting = self.connect(&mut seen);
         let connected = timeout(within, connecting).await;
-        let (origin, server, terms) = match connected {
+        let (origin, server, config) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(Failure::Input(error))) => return Err(error.into()),
             Ok(Err(Failure::Server(ServerError::Refused(Refusal::BadArguments(problem))))) => {
@@ -104,7 +104,7 @@ impl Opener {
             Err(_) => return Err(failed(seen, None)),
         };
         server.limit_requests(options.jute_maxbuffer);
-        let live = LiveSession::new(ensemble.clone(), server, terms, origin, Handle::current());
+        let live = LiveSession::new(ensemble.clone(), server, config, origin, Handle::current());
         Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
     }
 
@@ -112,14 +112,14 @@ impl Opener {
     async fn connect(
         &self,
         seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, Terms), Failure> {
+    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, LeaseConfig), Failure> {
         let (origin, server) = self.ask(seen).await?;
-        let terms = terms(
+        let config = config(
             self.connector.asked_timeout(),
             self.options.tick,
             server.timeout(),
         )?;
-        Ok((origin, server, terms))
+        Ok((origin, server, config))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
@@ -175,11 +175,11 @@ pub(crate) fn not_connected(
 /// The terms of the lease in a session that was granted this timeout.
 ///
 /// `asked` is the session timeout that was asked for, if that is known.
-fn terms(
+fn config(
     asked: Option<Duration>,
     tick: Option<Duration>,
     granted: Duration,
-) -> Result<Terms, Failure> {
+) -> Result<LeaseConfig, Failure> {
     if granted < SHORTEST_TIMEOUT {
         let problem = format!(
             "the servers grant a session timeout of {granted:?}, and no lease can be kept with \
@@ -189,11 +189,11 @@ fn terms(
     }
     let Some(tick) = tick else {
         let may_be_raised = asked.is_none_or(|asked| granted > asked);
-        return Ok(Terms::without_tick(granted, may_be_raised));
+        return Ok(LeaseConfig::without_tick(granted, may_be_raised));
     };
-    let terms = Terms::with_tick(granted, tick);
-    if terms.can_be_kept() {
-        return Ok(terms);
+    let config = LeaseConfig::with_tick(granted, tick);
+    if config.can_be_kept() {
+        return Ok(config);
     }
     let problem = format!("is more than half of the session timeout, {granted:?}");
     let error = InvalidInput::new("tick", format!("{tick:?}"), problem);

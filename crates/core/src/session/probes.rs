@@ -12,10 +12,10 @@ use crate::hold::open_session::OpenSession;
 use crate::live::live_session::{LiveSession, Status};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
-use crate::sync::{begun, or_never, ready_now};
+use crate::sync::{begun, or_pending, ready_now};
 
 /// The largest number of probes without an answer.
-const MOST_PROBES: usize = 4;
+const MAX_PROBES: usize = 4;
 
 /// Sends the probes of a session, and the proof after each reconnect.
 ///
@@ -93,8 +93,8 @@ impl Prober {
         let answer = self.probes.front_mut().map(|probe| &mut probe.answer);
         tokio::select! {
             biased;
-            proved = or_never(self.proof.as_mut()) => self.handle_proof(proved),
-            answer = or_never(answer) => {
+            proved = or_pending(self.proof.as_mut()) => self.handle_proof(proved),
+            answer = or_pending(answer) => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
                     self.live.note_answer(exchange);
@@ -158,9 +158,9 @@ impl Prober {
         self.live.adopt_connection(&*server);
         if self.proof.is_none() && !self.live.is_proven(&*server) {
             let server = server.clone();
-            self.proof = Some(async move { server.prove().await }.boxed());
+            self.proof = Some(async move { server.commit_noop().await }.boxed());
         }
-        if self.probes.len() < MOST_PROBES {
+        if self.probes.len() < MAX_PROBES {
             let asked_at = self.live.now();
             // It is sent even if earlier probes have no answer yet.
             let answer = begun(async move { server.sync("/").await });

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::lease::Lapses;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, ServerSession};
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The next session is opened at once. Each later one comes after a pause, until one of them has
 /// lived for its timeout, too: a cause that ends each session soon must not keep the servers busy.
 fn new_pauses() -> Backoff {
-    Backoff::up_to(LONGEST_PAUSE).without_first(1)
+    Backoff::up_to(LONGEST_PAUSE).skip_first(1)
 }
 
 /// The state of a handle, and its current ZooKeeper session, if one is open.
@@ -159,7 +159,7 @@ impl Supervisor {
         let mut states = server.states();
         let mut prober = Prober::new(open, &server);
         let server = Arc::downgrade(&server);
-        let mut lapses = Lapses::default();
+        let mut epoch = LeaseEpoch::default();
         let end = loop {
             tokio::select! {
                 biased;
@@ -171,11 +171,11 @@ impl Supervisor {
                     None => break SessionEnd::Closed,
                 },
                 () = prober.handle_next() => {}
-                () = until_lapse(live, lapses) => {}
+                () = until_lapse(live, epoch) => {}
             }
-            let condition = live.condition();
-            lapses = condition.lapses;
-            let (state, is_suspended) = match condition.status {
+            let snapshot = live.snapshot();
+            epoch = snapshot.epoch;
+            let (state, is_suspended) = match snapshot.status {
                 Status::Connected => (SessionState::Connected(live.id), false),
                 Status::Suspended => (SessionState::Suspended(live.id), true),
                 // A request has found the session over. A session that is over does not resume.
@@ -188,7 +188,7 @@ impl Supervisor {
                 open.granted.report_suspended(is_suspended);
                 events::suspended(live.id, is_suspended);
             }
-            open.granted.delete_lost(condition.lapses);
+            open.granted.delete_lost(snapshot.epoch);
             if let Some(server) = server.upgrade() {
                 live.leave_late_server(&*server);
             }
@@ -282,10 +282,10 @@ async fn confirmed(
 /// Waits until the lease has lapsed more often than this, and counts the lapse.
 ///
 /// A hold that looks at its state may count it first.
-async fn until_lapse(live: &LiveSession, known: Lapses) {
+async fn until_lapse(live: &LiveSession, known: LeaseEpoch) {
     loop {
         match live.count_lapse() {
-            now if now.lapses > known => return,
+            now if now.epoch > known => return,
             now if now.has_lapsed => return std::future::pending().await,
             _ => tokio::time::sleep(live.remaining()).await,
         }

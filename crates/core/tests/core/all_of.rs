@@ -140,7 +140,7 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
 async fn all_last_as_long_as_the_first_that_ends() {
     let (_simulation, session, _) = simulated().await;
     let limit = Duration::from_secs(2);
-    let options = QueueOptions::new().at_most(limit);
+    let options = QueueOptions::new().max_hold(limit);
     let short = Queue::with_options(&session, "/all/b", FIRST, options);
     let short: Box<dyn Recipe> = Box::new(short.expect("a good path"));
     let all = AllOf::new([lock(&session, "/all/a"), short]).expect("two locks");

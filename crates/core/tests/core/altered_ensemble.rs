@@ -375,10 +375,10 @@ impl ServerSession for AlteredSession {
         self.server.sync(path)
     }
 
-    fn prove(&self) -> Reply<'_, Exchange> {
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
         async {
             let _before = self.writes.lock().await;
-            self.server.prove().await
+            self.server.commit_noop().await
         }
         .boxed()
     }

@@ -16,9 +16,9 @@ use crate::support::{FIRST, delete, everyone, make};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The least `jute.maxbuffer` that a session accepts.
-const LEAST: usize = 256 * 1024;
+const MIN: usize = 256 * 1024;
 /// The most bytes of such a session.
-const LIMIT: usize = LEAST - 1024;
+const LIMIT: usize = MIN - 1024;
 const CHROOT: &str = "/app";
 
 async fn simulation() -> (Simulation, Session) {
@@ -34,7 +34,7 @@ async fn simulation() -> (Simulation, Session) {
 
 async fn session(simulation: &Simulation, process: &str) -> Session {
     let ensemble = simulation.process(process).with_chroot(CHROOT).ensemble();
-    let options = ConnectOptions::new().jute_maxbuffer(LEAST);
+    let options = ConnectOptions::new().jute_maxbuffer(MIN);
     let session = Session::open(ensemble, options).await;
     session.expect("a session opens")
 }

@@ -22,7 +22,7 @@ async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_con
     let mut earlier = None;
     for _ in 0..3 {
         let ensemble = session.ensemble();
-        for exchange in [server.sync("/"), server.prove()] {
+        for exchange in [server.sync("/"), server.commit_noop()] {
             let sent = ensemble.now();
             let exchange = exchange.await.expect("an answer");
             assert!(exchange.sent <= sent);

@@ -15,7 +15,7 @@ use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 use crate::support::{FIRST_ALONE, assert_fails, everyone, make};
 
 /// `jute.maxbuffer` without a configuration.
-const USUAL: usize = 0xf_ffff;
+const DEFAULT: usize = 0xf_ffff;
 
 /// A session, and a hold that is suspended as soon as the connection breaks.
 async fn session_that_holds(simulation: &Simulation) -> (Session, Hold) {
@@ -55,8 +55,8 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
         (long(1_100_000), 1, everyone().to_vec()),
         (long(500_000), 1, everyone().to_vec()),
         (long(50_000), 1_000_000, everyone().to_vec()),
-        (long(20_000), USUAL - 20_000, everyone().to_vec()),
-        (long(1), USUAL, everyone().to_vec()),
+        (long(20_000), DEFAULT - 20_000, everyone().to_vec()),
+        (long(1), DEFAULT, everyone().to_vec()),
         (long(1), 1, many_entries(40_000)),
         (long(1), 1_000_000, many_entries(1_000)),
     ] {
@@ -163,8 +163,8 @@ async fn guarded_write_that_is_too_long_is_refused_and_the_hold_stays() {
         deletes = deletes.delete(&"/x".repeat(8_000));
     }
     let writes = [
-        hold.transaction().set_data("/a", &vec![7; USUAL]),
-        hold.transaction().check(&"/x".repeat(USUAL / 2)),
+        hold.transaction().set_data("/a", &vec![7; DEFAULT]),
+        hold.transaction().check(&"/x".repeat(DEFAULT / 2)),
         deletes,
     ];
     for write in writes {

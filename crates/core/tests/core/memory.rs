@@ -10,7 +10,7 @@ use zookeeper_recipes_suite::simulated_session;
 use crate::support::FIRST;
 
 /// An `async fn` that is given a future keeps two copies of it, and so on for each further one.
-const MOST: usize = 4_096;
+const MAX: usize = 4_096;
 
 #[tokio::test(start_paused = true)]
 async fn future_of_an_attempt_has_at_most_four_kibibytes() {
@@ -26,5 +26,5 @@ async fn future_of_an_attempt_has_at_most_four_kibibytes() {
         size_of_val(&single.acquire_timeout(Duration::MAX)),
         size_of_val(&single.try_acquire()),
     ];
-    assert!(sizes.iter().all(|size| *size <= MOST), "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= MAX), "{sizes:?}");
 }

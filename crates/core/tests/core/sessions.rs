@@ -55,7 +55,7 @@ async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
 /// hold, which is kept, and whose loss watch is not set yet.
 #[test]
 fn those_who_queue_anew_let_a_new_session_be_opened() {
-    let anew = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+    let anew = QueueOptions::new().after_session_loss(AfterSessionLoss::Requeue);
     for (options, waited) in [(anew.clone(), 1_000), (anew.one_contender(), 1)] {
         ends(true, async move {
             let simulation = Simulation::default();

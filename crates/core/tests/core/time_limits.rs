@@ -32,7 +32,7 @@ fn queue(session: &Session, options: QueueOptions) -> Queue {
 }
 
 fn limited(session: &Session) -> Queue {
-    queue(session, QueueOptions::new().at_most(LIMIT))
+    queue(session, QueueOptions::new().max_hold(LIMIT))
 }
 
 /// Waits in a task until the hold is there, and returns when it was.
@@ -83,7 +83,10 @@ async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
 async fn each_hold_of_a_process_has_its_own_time() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = open(&simulation, "one").await;
-    let local = queue(&session, QueueOptions::new().at_most(LIMIT).one_contender());
+    let local = queue(
+        &session,
+        QueueOptions::new().max_hold(LIMIT).one_contender(),
+    );
     let waits = || {
         let local = local.clone();
         tokio::spawn(async move { local.acquire().await })
@@ -106,7 +109,7 @@ async fn each_hold_of_a_process_has_its_own_time() {
 async fn time_limit_of_zero_is_refused_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = open(&simulation, "one").await;
-    let options = QueueOptions::new().at_most(Duration::ZERO);
+    let options = QueueOptions::new().max_hold(Duration::ZERO);
     let refused = Queue::with_options(&session, "/locks/a", FIRST, options);
     let error = refused.expect_err("no hold could last").to_string();
     assert!(error.contains("time limit"), "{error}");
@@ -116,7 +119,7 @@ async fn time_limit_of_zero_is_refused_at_once() {
 async fn time_limit_of_any_length_is_no_limit() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = open(&simulation, "one").await;
-    let endless = queue(&session, QueueOptions::new().at_most(Duration::MAX));
+    let endless = queue(&session, QueueOptions::new().max_hold(Duration::MAX));
     let hold = endless.acquire().await.expect("nobody is before it");
     sleep(100 * SECOND).await;
     hold.release().await.expect("it is held");
@@ -145,7 +148,7 @@ async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
 #[tokio::test]
 async fn work_that_blocks_its_thread_beyond_the_loss_is_not_done_in_time() {
     let session = open(&Simulation::default(), "one").await;
-    let short = QueueOptions::new().at_most(Duration::from_millis(50));
+    let short = QueueOptions::new().max_hold(Duration::from_millis(50));
     let short = queue(&session, short);
     let hold = short.acquire().await.expect("it is free");
     let done = hold.run_until_lost(async {

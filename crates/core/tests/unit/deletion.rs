@@ -35,11 +35,11 @@ fn transaction_has_at_most_so_many_deletions() {
 /// The client puts the chroot before each path.
 #[test]
 fn transaction_has_no_further_path_beyond_its_bytes() {
-    let long = "/".repeat(MOST_BYTES / 4);
+    let long = "/".repeat(MAX_BYTES / 4);
     for (chroot, sizes) in [
         (0, &[4, 4, 2][..]),
         (1, &[4, 4, 2]),
-        (MOST_BYTES / 4, &[2, 2, 2, 2, 2]),
+        (MAX_BYTES / 4, &[2, 2, 2, 2, 2]),
     ] {
         let deletions = Arc::new(Deletions::default());
         let callers: Vec<_> = (0..10).map(|_| gathered(&deletions, &long)).collect();
@@ -63,9 +63,9 @@ fn deletion_that_nobody_waits_for_is_in_no_transaction() {
 async fn deletion_goes_alone_if_the_tasks_that_would_send_it_are_dropped() {
     let (live, script) = Scripted::open(std::time::Duration::from_secs(1));
     let deletions = Arc::new(Deletions::default());
-    lock(&deletions.gathered).batch_tasks = MOST_TRANSACTIONS;
-    let tasks = [(); MOST_TRANSACTIONS].map(|()| BatchTask(deletions.clone()));
-    let _others = deletions.single.try_acquire_many(MOST_SINGLE as u32);
+    lock(&deletions.gathered).batch_tasks = MAX_TRANSACTIONS;
+    let tasks = [(); MAX_TRANSACTIONS].map(|()| BatchTask(deletions.clone()));
+    let _others = deletions.single.try_acquire_many(MAX_SINGLE as u32);
     let path = "/a".into();
     let patience = std::time::Duration::from_secs(60);
     let deleted = tokio::time::timeout(patience, deletions.delete(&live, &path, false));
@@ -73,7 +73,7 @@ async fn deletion_goes_alone_if_the_tasks_that_would_send_it_are_dropped() {
         assert_eq!(script.deletions(), [""; 0], "it is gathered");
         drop(tasks);
     });
-    assert!(matches!(deleted, Ok(Ok(Found::Znode))));
+    assert!(matches!(deleted, Ok(Ok(DeleteOutcome::Deleted))));
     assert_eq!(script.deletions(), ["/a"]);
 }
 
@@ -84,6 +84,6 @@ async fn few_tasks_send_transactions_however_many_deletions_are_gathered() {
     let callers: Vec<_> = (0..100)
         .map(|number| deletions.gather(&live, format!("/{number}").into()))
         .collect();
-    assert_eq!(lock(&deletions.gathered).batch_tasks, MOST_TRANSACTIONS);
+    assert_eq!(lock(&deletions.gathered).batch_tasks, MAX_TRANSACTIONS);
     drop(callers);
 }

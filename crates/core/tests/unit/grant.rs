@@ -6,18 +6,18 @@ use tracing::Span;
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::live_session::Status;
-use crate::live::scripted::{LEASE, Scripted, source};
+use crate::live::scripted::{LEASE, Scripted, recipe_info};
 use crate::server::error::SessionEnd;
-use crate::server::options::USUAL_MAXBUFFER;
+use crate::server::options::DEFAULT_MAXBUFFER;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A grant before the first lapse.
 fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
-    let znode = SessionZnodes::new(live, USUAL_MAXBUFFER).numbered("/locks/a");
-    let mut grant = Grant::new(znode, FencingToken::from(1), Lapses(0), |start| {
-        let (source, waited) = (source(), Duration::ZERO);
-        Some(HoldRecord::begin(source, &Span::none(), start, waited))
+    let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).numbered("/locks/a");
+    let mut grant = Grant::new(znode, FencingToken::from(1), LeaseEpoch(0), |start| {
+        let (info, waited) = (recipe_info(), Duration::ZERO);
+        Some(HoldRecord::begin(info, &Span::none(), start, waited))
     });
     grant.deadline = deadline;
     grant

@@ -11,20 +11,20 @@ use crate::events::hold::HoldRecord;
 use crate::hold::own_znode::{SessionZnodes, Writers, ZnodeOwner};
 use crate::hold_state::{FencingToken, HoldState};
 use crate::live::live_session::{SessionUse, Status};
-use crate::live::scripted::{LEASE, Scripted, source};
+use crate::live::scripted::{LEASE, Scripted, recipe_info};
 use crate::server::ensemble::Event;
-use crate::server::options::USUAL_MAXBUFFER;
+use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// A grant after this number of lapses, and the owner of its znode, to which only it can write.
-fn granted(live: &Arc<LiveSession>, lapses: u64) -> (Arc<Grant>, ZnodeOwner) {
-    let znodes = SessionZnodes::new(live, USUAL_MAXBUFFER);
+fn granted(live: &Arc<LiveSession>, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
+    let znodes = SessionZnodes::new(live, DEFAULT_MAXBUFFER);
     let mut owner = ZnodeOwner::new(&SessionUse::begin().0, znodes.numbered("/locks/a"));
     owner.znode.note_gone();
     owner.set_path("/locks/a", Writers::Owner);
-    let (token, lapses) = (FencingToken::from(1), Lapses(lapses));
-    let grant = Grant::new(owner.znode.clone(), token, lapses, |start| {
-        let (source, waited) = (source(), Duration::ZERO);
-        Some(HoldRecord::begin(source, &Span::none(), start, waited))
+    let (token, epoch) = (FencingToken::from(1), LeaseEpoch(epoch));
+    let grant = Grant::new(owner.znode.clone(), token, epoch, |start| {
+        let (info, waited) = (recipe_info(), Duration::ZERO);
+        Some(HoldRecord::begin(info, &Span::none(), start, waited))
     });
     (Arc::new(grant), owner)
 }
@@ -35,9 +35,9 @@ async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let registry = Granted::default();
     let (grant, _owner) = granted(&live, 1);
     let _entry = registry.add(grant);
-    for (lapses, deletions) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
-        registry.delete_lost(Lapses(lapses));
-        assert_eq!(script.deletions().len(), deletions, "{lapses}");
+    for (epoch, deletions) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        registry.delete_lost(LeaseEpoch(epoch));
+        assert_eq!(script.deletions().len(), deletions, "{epoch}");
     }
 }
 

@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn lease() -> Lease {
     Lease::new(
         SessionOrigin::Opened(Duration::ZERO),
-        Terms::with_tick(10 * SECOND, 2 * SECOND),
+        LeaseConfig::with_tick(10 * SECOND, 2 * SECOND),
     )
 }
 
@@ -22,9 +22,9 @@ fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
     lease.note_answer(now, exchange);
 }
 
-fn compared(lapses: u64, has_lapsed: bool) -> LapseCount {
-    let lapses = Lapses(lapses);
-    LapseCount { lapses, has_lapsed }
+fn compared(epoch: u64, has_lapsed: bool) -> LeaseEpochNow {
+    let epoch = LeaseEpoch(epoch);
+    LeaseEpochNow { epoch, has_lapsed }
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -43,7 +43,7 @@ fn lease_lapses_once_its_time_has_come() {
 fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
     let mut lease = Lease::new(
         SessionOrigin::Earlier,
-        Terms::with_tick(10 * SECOND, 2 * SECOND),
+        LeaseConfig::with_tick(10 * SECOND, 2 * SECOND),
     );
     answered(&mut lease, SECOND, SECOND);
     answered(&mut lease, 4 * SECOND, 4 * SECOND);
@@ -100,7 +100,7 @@ fn reconnect_renews_once_the_session_is_proven() {
     let mut lease = lease();
     answered(&mut lease, 6 * SECOND, 5 * SECOND);
     lease.connected_anew();
-    assert!(!lease.proven);
+    assert!(!lease.quorum_confirmed);
     assert_eq!(lease.valid_until, seconds(8.75));
     lease.note_proof(6 * SECOND);
     assert_eq!(lease.valid_until, seconds(13.75));
@@ -114,8 +114,8 @@ fn grant_waits_until_the_first_answer_can_renew_the_lease() {
     lease.note_proof(3 * SECOND);
     // The lease can be renewed at 3 + 2.25 + 1 seconds.
     assert!(lease.may_grant(8 * SECOND));
-    let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
-    let mut later = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
+    let config = LeaseConfig::with_tick(10 * SECOND, 2 * SECOND);
+    let mut later = Lease::new(SessionOrigin::Opened(Duration::ZERO), config);
     later.connected_anew();
     answered(&mut later, seconds(5.6), seconds(5.6));
     later.note_proof(seconds(5.6));
@@ -126,15 +126,18 @@ fn grant_waits_until_the_first_answer_can_renew_the_lease() {
 fn terms_cover_an_isolated_leader_for_the_tick_that_is_assumed() {
     for timeout in (1..=60).map(|seconds| SECOND * seconds) {
         let longest = timeout / 2;
-        for (terms, tick) in [
-            (Terms::with_tick(timeout, longest), longest),
-            (Terms::with_tick(timeout, timeout / 20), timeout / 20),
-            (Terms::without_tick(timeout, true), longest),
-            (Terms::without_tick(timeout, false), longest.min(USUAL_TICK)),
+        for (config, tick) in [
+            (LeaseConfig::with_tick(timeout, longest), longest),
+            (LeaseConfig::with_tick(timeout, timeout / 20), timeout / 20),
+            (LeaseConfig::without_tick(timeout, true), longest),
+            (
+                LeaseConfig::without_tick(timeout, false),
+                longest.min(DEFAULT_TICK),
+            ),
         ] {
-            assert!(terms.wait > tick / 2);
-            assert!(terms.margin + terms.wait > tick * 3 / 2);
-            assert!(terms.can_be_kept(), "{terms:?}");
+            assert!(config.wait > tick / 2);
+            assert!(config.margin + config.wait > tick * 3 / 2);
+            assert!(config.can_be_kept(), "{config:?}");
         }
     }
 }
@@ -142,8 +145,8 @@ fn terms_cover_an_isolated_leader_for_the_tick_that_is_assumed() {
 #[test]
 fn lease_that_would_be_renewed_in_a_tenth_of_the_timeout_cannot_be_kept() {
     let minute = 60 * SECOND;
-    assert!(!Terms::with_tick(minute, 34 * SECOND).can_be_kept());
-    assert!(Terms::with_tick(minute, seconds(33.9)).can_be_kept());
+    assert!(!LeaseConfig::with_tick(minute, 34 * SECOND).can_be_kept());
+    assert!(LeaseConfig::with_tick(minute, seconds(33.9)).can_be_kept());
 }
 
 /// Each timeout of up to a minute, in milliseconds, with ticks from a millisecond to the timeout.
@@ -153,22 +156,28 @@ fn terms_of_each_timeout_and_tick_leave_the_lease_positive() {
     let timeouts = (1..=60_000).chain([1 << 20, i32::MAX as u64]);
     for timeout in timeouts.map(Duration::from_millis) {
         let ticks = (1..=PARTS).map(|part| timeout * part / PARTS);
-        let ticks = ticks.chain([Duration::from_millis(1), 2 * SECOND, USUAL_TICK]);
-        let set = ticks.map(|tick| Terms::with_tick(timeout, tick));
-        let assumed = [true, false].map(|raised| Terms::without_tick(timeout, raised));
-        for terms in assumed.into_iter().chain(set.filter(Terms::can_be_kept)) {
-            assert!(terms.can_be_kept() && terms.margin < timeout, "{terms:?}");
-            assert!(terms.probe_interval() > Duration::ZERO, "{terms:?}");
+        let ticks = ticks.chain([Duration::from_millis(1), 2 * SECOND, DEFAULT_TICK]);
+        let set = ticks.map(|tick| LeaseConfig::with_tick(timeout, tick));
+        let assumed = [true, false].map(|raised| LeaseConfig::without_tick(timeout, raised));
+        for config in assumed
+            .into_iter()
+            .chain(set.filter(LeaseConfig::can_be_kept))
+        {
+            assert!(
+                config.can_be_kept() && config.margin < timeout,
+                "{config:?}"
+            );
+            assert!(config.probe_interval() > Duration::ZERO, "{config:?}");
             // The lease is renewed with two intervals to spare.
-            let renewed = terms.wait + terms.probe_interval() * 2;
-            assert!(renewed < timeout - terms.margin, "{terms:?}");
+            let renewed = config.wait + config.probe_interval() * 2;
+            assert!(renewed < timeout - config.margin, "{config:?}");
             // The warning of a blocked runtime comes before a hold is lost.
             assert!(
-                terms.probe_interval() <= terms.tolerated_silence() / 2,
-                "{terms:?}"
+                config.probe_interval() <= config.tolerated_silence() / 2,
+                "{config:?}"
             );
-            let lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
-            assert_eq!(lease.valid_until, timeout - terms.margin);
+            let lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), config);
+            assert_eq!(lease.valid_until, timeout - config.margin);
         }
     }
 }
@@ -198,37 +207,37 @@ const STEPS: [Step; 8] = [
 #[derive(Default)]
 struct Account {
     contacts: Vec<(Duration, Duration)>,
-    proven: bool,
+    quorum_confirmed: bool,
     /// The end by the connections before.
     carried: Duration,
     valid_until: Duration,
 }
 
 impl Account {
-    fn renew(&mut self, terms: Terms) {
+    fn renew(&mut self, config: LeaseConfig) {
         let confirms = |answered: Duration| {
-            let confirmed_at = answered + terms.wait;
+            let confirmed_at = answered + config.wait;
             self.contacts.iter().any(|(sent, _)| *sent >= confirmed_at)
         };
         let confirmed = self
             .contacts
             .iter()
             .filter(|(_, answered)| confirms(*answered));
-        let ends = confirmed.map(|(sent, _)| *sent + terms.timeout - terms.margin);
-        if self.proven {
+        let ends = confirmed.map(|(sent, _)| *sent + config.timeout - config.margin);
+        if self.quorum_confirmed {
             let end = ends.max().unwrap_or_default().max(self.carried);
             self.valid_until = self.valid_until.max(end);
         }
     }
 
-    fn connected(&mut self, terms: Terms) {
-        if self.proven {
+    fn connected(&mut self, config: LeaseConfig) {
+        if self.quorum_confirmed {
             let last = self.contacts.iter().map(|(sent, _)| *sent).max();
-            let end = last.map(|sent| sent + terms.timeout - terms.margin);
+            let end = last.map(|sent| sent + config.timeout - config.margin);
             self.carried = end.unwrap_or_default().max(self.valid_until);
         }
         self.contacts.clear();
-        self.proven = false;
+        self.quorum_confirmed = false;
     }
 }
 
@@ -240,12 +249,12 @@ fn lease_ends_when_the_contacts_say() {
         let steps = (0..6).map(|at| STEPS[schedule / STEPS.len().pow(at) % STEPS.len()]);
         let (mut lease, mut now) = (lease(), 10 * SECOND);
         let mut account = Account {
-            proven: true,
+            quorum_confirmed: true,
             valid_until: lease.valid_until,
             carried: lease.valid_until,
             ..Account::default()
         };
-        let mut lapses = lease.count_lapse(now).lapses;
+        let mut epoch = lease.count_lapse(now).epoch;
         for step in steps.clone() {
             match step {
                 Step::Passes(seconds) => now += SECOND * seconds,
@@ -255,24 +264,24 @@ fn lease_ends_when_the_contacts_say() {
                     answered(&mut lease, now, sent);
                 }
                 Step::Connected => {
-                    account.connected(lease.terms);
+                    account.connected(lease.config);
                     lease.connected_anew();
                 }
                 Step::Proved => {
-                    account.proven = true;
+                    account.quorum_confirmed = true;
                     lease.note_proof(now);
                 }
             }
-            account.renew(lease.terms);
+            account.renew(lease.config);
             let (valid, allowed) = (lease.valid_until, account.valid_until);
             assert_eq!(valid, allowed, "{:?}", steps.collect::<Vec<_>>());
             let counted = lease.count_lapse(now);
-            assert!(counted.lapses >= lapses && counted.has_lapsed == (now >= valid));
+            assert!(counted.epoch >= epoch && counted.has_lapsed == (now >= valid));
             assert!(
                 !(counted.has_lapsed && lease.may_grant(now)),
                 "a lapsed lease grants nothing"
             );
-            lapses = counted.lapses;
+            epoch = counted.epoch;
         }
     }
 }
@@ -280,9 +289,9 @@ fn lease_ends_when_the_contacts_say() {
 /// True if the lease lapses by a silence of the servers, which begins as a probe is due.
 ///
 /// They answer the probes of the silence at its end, and all others at once.
-fn lapses_by_a_silence(terms: Terms, silence: Duration) -> bool {
-    let mut lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), terms);
-    let probe = terms.probe_interval();
+fn lapses_by_a_silence(config: LeaseConfig, silence: Duration) -> bool {
+    let mut lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), config);
+    let probe = config.probe_interval();
     let (begin, end) = (40 * probe, 40 * probe + silence);
     let sent: Vec<Duration> = (0..100).map(|number| number * probe).collect();
     let answer_of = |sent: Duration| match (begin..end).contains(&sent) {
@@ -301,13 +310,19 @@ fn lapses_by_a_silence(terms: Terms, silence: Duration) -> bool {
 fn silence_of_the_servers_lapses_a_lease_if_it_is_longer_than_the_tolerated_one() {
     for timeout in [4, 10, 30, 60].map(|timeout| timeout * SECOND) {
         let ticks = [timeout / 20, timeout / 10, timeout / 5, timeout / 4];
-        let with = ticks.map(|tick| Terms::with_tick(timeout, tick));
-        let without = [false, true].map(|raised| Terms::without_tick(timeout, raised));
-        for terms in with.into_iter().chain(without) {
-            let tolerated = terms.tolerated_silence();
+        let with = ticks.map(|tick| LeaseConfig::with_tick(timeout, tick));
+        let without = [false, true].map(|raised| LeaseConfig::without_tick(timeout, raised));
+        for config in with.into_iter().chain(without) {
+            let tolerated = config.tolerated_silence();
             let moment = Duration::from_nanos(1);
-            assert!(!lapses_by_a_silence(terms, tolerated - moment), "{terms:?}");
-            assert!(lapses_by_a_silence(terms, tolerated + moment), "{terms:?}");
+            assert!(
+                !lapses_by_a_silence(config, tolerated - moment),
+                "{config:?}"
+            );
+            assert!(
+                lapses_by_a_silence(config, tolerated + moment),
+                "{config:?}"
+            );
         }
     }
 }
@@ -327,10 +342,11 @@ fn page_of_the_tick_has_the_silence_that_each_tick_tolerates() {
             number.map(seconds)
         };
         let timeout = in_seconds(cells[0]).expect("a session timeout");
-        let with_ticks = [0.5, 1.0, 2.0, 3.0].map(|tick| Terms::with_tick(timeout, seconds(tick)));
-        let terms = [Terms::without_tick(timeout, false)];
-        for (terms, cell) in terms.iter().chain(&with_ticks).zip(&cells[1..]) {
-            let tolerated = terms.can_be_kept().then(|| terms.tolerated_silence());
+        let with_ticks =
+            [0.5, 1.0, 2.0, 3.0].map(|tick| LeaseConfig::with_tick(timeout, seconds(tick)));
+        let config = [LeaseConfig::without_tick(timeout, false)];
+        for (config, cell) in config.iter().chain(&with_ticks).zip(&cells[1..]) {
+            let tolerated = config.can_be_kept().then(|| config.tolerated_silence());
             assert_eq!(tolerated, in_seconds(cell), "{row}: {cell}");
             checked += 1;
         }

@@ -119,10 +119,10 @@ async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the
 async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
     let (live, _) = Scripted::open(SECOND);
     sleep(LEASE - Duration::from_millis(1)).await;
-    assert_eq!(live.hold_state(Lapses(0)), HoldState::Held);
+    assert_eq!(live.hold_state(LeaseEpoch(0)), HoldState::Held);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(
-        live.hold_state(Lapses(0)),
+        live.hold_state(LeaseEpoch(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
 }
@@ -134,7 +134,7 @@ async fn lapse_before_the_end_of_the_session_is_the_reason_of_the_loss() {
     sleep(LEASE).await;
     live.set_status(Status::Ended(SessionEnd::Expired));
     assert_eq!(
-        live.hold_state(Lapses(0)),
+        live.hold_state(LeaseEpoch(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
     assert_eq!(live.lapsed_at(), LEASE);
@@ -147,7 +147,7 @@ async fn first_end_of_the_session_is_the_reason_also_when_the_lease_would_have_l
     live.set_status(Status::Ended(SessionEnd::Closed));
     let expired = HoldState::Lost(LossReason::Session(SessionEnd::Expired));
     for _ in 0..2 {
-        assert_eq!(live.hold_state(Lapses(0)), expired);
+        assert_eq!(live.hold_state(LeaseEpoch(0)), expired);
         sleep(LEASE).await;
     }
 }
@@ -157,29 +157,29 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     let (live, script) = Scripted::open(SECOND);
     sleep(LEASE).await;
     renew(&live, &script).await;
-    assert_eq!(live.begin_grant(), Some(Lapses(1)));
+    assert_eq!(live.begin_grant(), Some(LeaseEpoch(1)));
     assert_eq!(
-        live.hold_state(Lapses(0)),
+        live.hold_state(LeaseEpoch(0)),
         HoldState::Lost(LossReason::LeaseElapsed)
     );
-    assert_eq!(live.hold_state(Lapses(1)), HoldState::Held);
+    assert_eq!(live.hold_state(LeaseEpoch(1)), HoldState::Held);
 }
 
 #[tokio::test(start_paused = true)]
 async fn lapse_is_told_to_those_who_wait_for_news_of_the_session() {
     let (live, _) = Scripted::open(Duration::ZERO);
-    let mut condition = live.subscribe();
-    condition.mark_unchanged();
+    let mut snapshot = live.subscribe();
+    snapshot.mark_unchanged();
     live.count_lapse();
-    assert!(!condition.has_changed().expect("it is open"));
+    assert!(!snapshot.has_changed().expect("it is open"));
     sleep(LEASE).await;
     assert!(
-        !condition.has_changed().expect("it is open"),
+        !snapshot.has_changed().expect("it is open"),
         "nobody has looked"
     );
-    assert_eq!(live.count_lapse().lapses, Lapses(1));
-    assert!(condition.has_changed().expect("it is open"));
-    assert_eq!(condition.borrow_and_update().lapses, Lapses(1));
+    assert_eq!(live.count_lapse().epoch, LeaseEpoch(1));
+    assert!(snapshot.has_changed().expect("it is open"));
+    assert_eq!(snapshot.borrow_and_update().epoch, LeaseEpoch(1));
     live.count_lapse();
-    assert!(!condition.has_changed().expect("it is open"), "once");
+    assert!(!snapshot.has_changed().expect("it is open"), "once");
 }

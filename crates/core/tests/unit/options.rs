@@ -53,7 +53,7 @@ fn session_is_anonymous_if_it_shows_no_credentials() {
 
 #[test]
 fn credentials_that_no_request_can_carry_are_refused() {
-    const LIMIT: usize = request_limit::LEAST;
+    const LIMIT: usize = request_limit::MIN;
     let of = |scheme: &str, bytes: usize| {
         let options = ConnectOptions::new().jute_maxbuffer(LIMIT);
         options.auth(scheme, vec![b'x'; bytes]).check()

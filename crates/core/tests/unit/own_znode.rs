@@ -7,14 +7,14 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::live::live_session::Status;
 use crate::live::scripted::Scripted;
-use crate::server::options::USUAL_MAXBUFFER;
+use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// A thread may pause between the two, so that its create would come after the look for what is
 /// left in the session of a user's client.
 #[tokio::test(start_paused = true)]
 async fn recipe_creates_nothing_once_its_session_is_closed() {
     let (live, _script) = Scripted::open(Duration::ZERO);
-    let znodes = SessionZnodes::new(&live, USUAL_MAXBUFFER);
+    let znodes = SessionZnodes::new(&live, DEFAULT_MAXBUFFER);
     let single = || znodes.named("/lock", Box::new(|_, _| true));
     let ((_one, earlier), (_other, later)) = (single(), single());
     let create = |named| znodes.before_create(named);
@@ -27,7 +27,7 @@ async fn recipe_creates_nothing_once_its_session_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     let (live, script) = Scripted::open(Duration::ZERO);
-    let znode = SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/lock/a");
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/lock/a");
     let owner = ZnodeOwner::new(&SessionUse::begin().0, znode.clone());
     let turns = Arc::new(Semaphore::new(1));
     znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));

@@ -4,7 +4,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
-use crate::server::options::USUAL_MAXBUFFER;
+use crate::server::options::DEFAULT_MAXBUFFER;
 
 async fn run(prober: &mut Prober, time: Duration) {
     let works = async {
@@ -20,7 +20,7 @@ async fn run(prober: &mut Prober, time: Duration) {
 async fn probe_counts_from_its_sending() {
     let (live, script) = Scripted::open(Duration::from_millis(2_400));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     run(&mut prober, TIMEOUT * 2).await;
     // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
     let valid_until = live.now() + live.remaining();
@@ -33,11 +33,11 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
     for (queued, status) in [(2_400, Status::Connected), (3_600, Status::Suspended)] {
         let (live, script) = Scripted::open(Duration::from_millis(queued));
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+        let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
         run(&mut prober, TIMEOUT / 4 - Duration::from_millis(200)).await;
-        assert_eq!(live.condition().status, Status::Connected);
+        assert_eq!(live.snapshot().status, Status::Connected);
         run(&mut prober, 2 * live.probe_interval).await;
-        assert_eq!(live.condition().status, status, "{queued} ms");
+        assert_eq!(live.snapshot().status, status, "{queued} ms");
     }
 }
 
@@ -45,7 +45,7 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
 async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
     let (live, script) = Scripted::open(TIMEOUT);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     prober.handle_state(ConnectionState::Connected);
     // No answer comes meanwhile, and as many probes are sent as may be.
     run(&mut prober, live.probe_interval * 11 / 2).await;
@@ -58,10 +58,10 @@ async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
 async fn reconnect_is_counted_and_the_first_state_is_none() {
     let (live, script) = Scripted::open(Duration::ZERO);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     for reconnects in 0..3 {
         prober.handle_state(ConnectionState::Connected);
-        assert_eq!(live.condition().reconnects, reconnects);
+        assert_eq!(live.snapshot().reconnects, reconnects);
     }
 }
 
@@ -69,17 +69,17 @@ async fn reconnect_is_counted_and_the_first_state_is_none() {
 async fn hold_is_in_doubt_until_the_session_is_proven() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     live.note_commit(script.exchange(live.now()));
     prober.handle_state(ConnectionState::Disconnected);
     script.reconnect();
     live.adopt_connection(&*server);
     live.note_answer(script.exchange(live.now()));
     prober.update_status();
-    assert_eq!(live.condition().status, Status::Suspended);
+    assert_eq!(live.snapshot().status, Status::Suspended);
     live.note_commit(script.exchange(live.now()));
     prober.update_status();
-    assert_eq!(live.condition().status, Status::Connected);
+    assert_eq!(live.snapshot().status, Status::Connected);
 }
 
 /// The answer has come before the break, and is looked at after it.
@@ -87,13 +87,13 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
 async fn answer_over_a_broken_connection_is_no_contact() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     run(&mut prober, Duration::from_millis(50)).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     script.disconnect();
     prober.handle_state(ConnectionState::Disconnected);
     run(&mut prober, live.probe_interval).await;
-    assert_eq!(live.condition().status, Status::Suspended);
+    assert_eq!(live.snapshot().status, Status::Suspended);
 }
 
 /// The outcome of the proof of the connection before comes with the news of the reconnect.
@@ -102,7 +102,7 @@ async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     let answers_after = Duration::from_millis(100);
     let (live, script) = Scripted::open(answers_after);
     let server: Arc<dyn ServerSession> = script.clone();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), USUAL_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     prober.handle_state(ConnectionState::Disconnected);
     script.reconnect();
     prober.handle_state(ConnectionState::Connected);
@@ -112,5 +112,5 @@ async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     script.reconnect();
     prober.handle_state(ConnectionState::Connected);
     run(&mut prober, answers_after * 3 / 2).await;
-    assert_eq!(live.condition().status, Status::Connected);
+    assert_eq!(live.snapshot().status, Status::Connected);
 }

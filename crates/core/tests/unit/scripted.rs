@@ -12,9 +12,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::contender::Identity;
-use crate::events::Source;
+use crate::events::RecipeInfo;
 use crate::invalid_input::InvalidInput;
-use crate::live::lease::{SessionOrigin, Terms};
+use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
@@ -32,8 +32,8 @@ const TICK: Duration = Duration::from_secs(2);
 pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
 
 /// The source of the events of a lock.
-pub(crate) fn source() -> Arc<Source> {
-    Arc::new(Source {
+pub(crate) fn recipe_info() -> Arc<RecipeInfo> {
+    Arc::new(RecipeInfo {
         recipe: "lock",
         name: "".into(),
         path: NodePath::new("/locks").expect("a good path"),
@@ -91,7 +91,7 @@ impl Scripted {
         let live = LiveSession::new(
             ensemble,
             scripted.clone(),
-            Terms::with_tick(TIMEOUT, TICK),
+            LeaseConfig::with_tick(TIMEOUT, TICK),
             SessionOrigin::Opened(Duration::ZERO),
             Handle::current(),
         );
@@ -305,7 +305,7 @@ impl ServerSession for Scripted {
         self.exchanged()
     }
 
-    fn prove(&self) -> Reply<'_, Exchange> {
+    fn commit_noop(&self) -> Reply<'_, Exchange> {
         lock(&self.proofs).push(self.began.elapsed());
         self.exchanged()
     }

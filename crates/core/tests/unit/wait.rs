@@ -11,7 +11,7 @@ use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
 use crate::queue::Queue;
-use crate::server::options::{ConnectOptions, USUAL_MAXBUFFER};
+use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
 use crate::session::handle::Session;
 
 /// A rule that no contender asks.
@@ -32,7 +32,7 @@ impl Rule for Unasked {
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
     let (live, server) = Scripted::open(Duration::from_millis(1));
     let watched = Watched {
-        znode: SessionZnodes::new(&live, USUAL_MAXBUFFER).numbered("/own"),
+        znode: SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own"),
         server: server.clone(),
     };
     let watches = Watches {
@@ -60,7 +60,7 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let session = Session::connect_in_background("zk.invalid", ConnectOptions::new());
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
-    let open = OpenSession::new(live, USUAL_MAXBUFFER);
+    let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let queue = SessionQueue::new(&shared, &open).expect("it is open");
     let own = open.znodes.numbered("/locks/own");
     let (mut watches, on) = (

@@ -14,7 +14,7 @@ pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 /// How soon the next contender holds after a release: far sooner than by a session's expiry.
 pub(super) const HANDOFF: Duration = Duration::from_secs(3);
 /// More than any acquisition has awaits.
-pub(super) const MOST_POLLS: usize = 40;
+pub(super) const MAX_POLLS: usize = 40;
 
 /// A broken promise, and the event that shows it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

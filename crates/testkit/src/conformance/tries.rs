@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use zookeeper_client::{Acls, CreateMode};
 use zookeeper_recipes_core::Error;
 
-use super::promise::{Kept, MOST_POLLS, PATIENCE, polled, text};
+use super::promise::{Kept, MAX_POLLS, PATIENCE, polled, text};
 use super::suite::Conformance;
 
 impl Conformance<'_> {
@@ -52,7 +52,7 @@ impl Conformance<'_> {
 
     pub(super) async fn cancelling(&self) -> Kept {
         let (ours, theirs) = (self.session().await?, self.session().await?);
-        for polls in 1..=MOST_POLLS {
+        for polls in 1..=MAX_POLLS {
             let path = self.path(&format!("cancelled-{polls}/free"));
             let recipe = (self.make)(&ours, &path);
             let acquired = polled(recipe.acquire(), polls).await;

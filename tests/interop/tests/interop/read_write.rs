@@ -18,7 +18,7 @@ on_both_servers!(embedded at night:
 const TURNS: usize = 30;
 
 /// How often a test tries again what happens only if several meet.
-const MOST_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 
 const WITH_DOWNGRADE: &[(&str, usize)] = &[("read", 6), ("write", 2), ("downgrade", 2)];
 
@@ -102,7 +102,7 @@ async fn curator_downgrades_among_our_writers_if_it_keeps_its_place(server: Test
         let report = contend(&server, suite, &[ours, curator], TURNS).await;
         let report = report.expect("it is available");
         assert_eq!(report.downgrades, 4 * TURNS);
-        if keeps_place || !report.violations.is_empty() || rounds == MOST_ROUNDS {
+        if keeps_place || !report.violations.is_empty() || rounds == MAX_ROUNDS {
             break report;
         }
     };

@@ -35,7 +35,7 @@ pub struct Wait {
     /// The predecessor.
     pub on: Zxid,
     /// True if a write to the predecessor means that this contender holds.
-    pub hands_off: bool,
+    pub grants_on_mark: bool,
     /// True if the deletion of the predecessor means that this contender holds.
     pub stands_alone: bool,
 }

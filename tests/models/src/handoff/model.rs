@@ -9,7 +9,7 @@ use super::setting::{Change, Fault, HandoffModel, Kind};
 use super::state::State;
 
 /// The most deletions of a contender that are under way at once.
-const MOST_LEAVING: usize = 2;
+const MAX_LEAVING: usize = 2;
 
 impl HandoffModel {
     /// The steps that happen sooner or later, if no fault does.
@@ -87,7 +87,7 @@ impl HandoffModel {
     }
 
     fn steps_of_a_holder(&self, index: usize, contender: &Contender, actions: &mut Vec<Action>) {
-        let has_room = contender.leaving.len() < MOST_LEAVING;
+        let has_room = contender.leaving.len() < MAX_LEAVING;
         match (contender.phase, contender.own) {
             (Phase::Replaces, _) => actions.push(Action::EndDowngrade(index)),
             (Phase::Holds(_), Some(own)) if has_room => {
@@ -160,7 +160,7 @@ impl HandoffModel {
                 Phase::Entered | Phase::Looks | Phase::AsksForSuccessor | Phase::Waits(_)
             );
             let lives = contender.own.is_some() || !contender.leaving.is_empty();
-            let has_room = contender.leaving.len() < MOST_LEAVING;
+            let has_room = contender.leaving.len() < MAX_LEAVING;
             let runs = contender.phase != Phase::Crashed;
             let possible = [
                 (Fault::GiveUp, waits && has_room, Action::GiveUp(index)),

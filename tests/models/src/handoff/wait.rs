@@ -65,7 +65,7 @@ impl HandoffModel {
                 let stays = on.label != Label::Write || self.has(Change::ForgetsReplacements);
                 contender.phase = Phase::Waits(Wait {
                     on: on.czxid,
-                    hands_off: is_library
+                    grants_on_mark: is_library
                         && rule
                         && (on.marks || self.has(Change::BelievesEveryWrite)),
                     stands_alone: is_library && rule && only && stays,
@@ -200,7 +200,7 @@ impl HandoffModel {
             (Kind::Library, true) if wait.stands_alone => {
                 self.has_its_turn(contender, index, Way::OnlyOne);
             }
-            (Kind::Library, false) if wait.hands_off => {
+            (Kind::Library, false) if wait.grants_on_mark => {
                 self.has_its_turn(contender, index, Way::Marked);
             }
             (Kind::Library, false) => {}

@@ -175,14 +175,14 @@ async fn open(simulation: &Simulation, index: usize) -> Session {
 }
 
 /// A random time of at most so many milliseconds.
-fn at_most(milliseconds: u64, rng: &mut Rng) -> Duration {
+fn max_hold(milliseconds: u64, rng: &mut Rng) -> Duration {
     Duration::from_millis(rng.u64(0..=milliseconds))
 }
 
 async fn contend(simulation: &Simulation, contended: Contended, index: usize, mut rng: Rng) {
     let session = open(simulation, index).await;
     for _ in 0..4 {
-        sleep(at_most(60, &mut rng)).await;
+        sleep(max_hold(60, &mut rng)).await;
         hold_once(simulation, contended, (&session, index), &mut rng).await;
         if rng.u8(..8) == 0 {
             delete_by_hand(simulation, &mut rng);
@@ -205,11 +205,11 @@ async fn hold_once(
         return;
     };
     simulation.remark(format!("granted {index}"));
-    sleep(at_most(30, rng)).await;
+    sleep(max_hold(30, rng)).await;
     let hold = match held {
         Held::Write(write) if rng.bool() => {
             let read = write.downgrade().await;
-            sleep(at_most(30, rng)).await;
+            sleep(max_hold(30, rng)).await;
             read
         }
         Held::Write(write) => Ok(write.into_hold()),
@@ -237,7 +237,7 @@ async fn visit(simulation: &Simulation, contended: Contended, mut rng: Rng) {
     let session = open(simulation, index).await;
     sleep(Duration::from_millis(100)).await;
     for _ in 0..2 {
-        sleep(at_most(200, &mut rng)).await;
+        sleep(max_hold(200, &mut rng)).await;
         hold_once(simulation, contended, (&session, index), &mut rng).await;
     }
     session.close().await;
@@ -267,7 +267,7 @@ async fn drop_at_once(simulation: &Simulation, mut rng: Rng) {
             continue;
         };
         simulation.remark(format!("granted {REGULAR}"));
-        sleep(at_most(30, &mut rng)).await;
+        sleep(max_hold(30, &mut rng)).await;
         // The create of the attempt is sent before the deletions.
         let mut attempt = pin!(Contended::Lock.acquire(&session, REGULAR));
         let granted = attempt.as_mut().now_or_never();

@@ -20,7 +20,7 @@ async fn hold_of_each_recipe_ends_when_its_time_is_up() {
     for (number, tested) in TestedRecipe::ALL.into_iter().enumerate() {
         let path = format!("/recipe-{number}");
         let all = tested.capacity.min(WRITER);
-        let options = RecipeOptions::new().at_most(LIMIT).data("one");
+        let options = RecipeOptions::new().max_hold(LIMIT).data("one");
         let limited = tested.make(&one, &path, all, options);
         let hangs = limited.expect("good options").acquire().await;
         let hangs = hangs.expect("nobody is before it");
@@ -42,7 +42,7 @@ async fn time_limit_of_zero_is_refused_by_each_recipe() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;
     for tested in TestedRecipe::ALL {
-        let options = RecipeOptions::new().at_most(Duration::ZERO).data("one");
+        let options = RecipeOptions::new().max_hold(Duration::ZERO).data("one");
         let refused = tested.make(&session, "/recipe", tested.weights[0], options);
         assert!(refused.is_err(), "{tested:?}");
     }
@@ -52,7 +52,7 @@ async fn time_limit_of_zero_is_refused_by_each_recipe() {
 async fn writer_that_becomes_a_reader_keeps_the_time_that_it_has_left() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;
-    let options = RecipeOptions::new().at_most(LIMIT);
+    let options = RecipeOptions::new().max_hold(LIMIT);
     let writer = RWLOCK.make(&session, "/lock", WRITER, options);
     let writing = writer.expect("good options").acquire().await;
     let writing = writing.expect("nobody is before it");

@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use crate::embedded::port::pause_after;
 
 /// The most connections at one time.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// The most bytes of a request line and its headers.
 const LARGEST_HEAD: usize = 16 << 10;
@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// is answered at once, and a connection on which nothing happens has waited in vain.
 pub(super) async fn serve(listener: TcpListener, router: Router) {
     // Also those that have ended: closing them once more does nothing.
-    let mut latest: VecDeque<AbortHandle> = VecDeque::with_capacity(MOST);
+    let mut latest: VecDeque<AbortHandle> = VecDeque::with_capacity(MAX);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -36,7 +36,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
                 continue;
             }
         };
-        if latest.len() == MOST {
+        if latest.len() == MAX {
             if let Some(oldest) = latest.pop_front() {
                 oldest.abort();
             }

@@ -59,7 +59,7 @@ POST /faults/drop-reply | session, request, under, nth | \
 const FOR_GOOD: Duration = Duration::from_secs(1_000_000_000);
 
 /// The most faults that wait for their request.
-const MOST_FAULTS: usize = 1_000;
+const MAX_FAULTS: usize = 1_000;
 
 type Answered = Result<Response, Refused>;
 
@@ -157,8 +157,8 @@ impl Administered {
 
     fn inject(&self, session: Option<Session>, fault: Fault) -> Answered {
         session.map(|it| self.session(it)).transpose()?;
-        if self.faults().waiting() >= MOST_FAULTS {
-            let why = format!("{MOST_FAULTS} faults wait already: DELETE /faults drops them.");
+        if self.faults().waiting() >= MAX_FAULTS {
+            let why = format!("{MAX_FAULTS} faults wait already: DELETE /faults drops them.");
             return Err(Refused::new(StatusCode::CONFLICT, why));
         }
         self.faults().inject(fault);

@@ -15,7 +15,7 @@ use crate::server::options::ConnectOptions;
 /// Connections and a clock, random numbers, and tasks.
 ///
 /// A simulation implements it, so that the ensemble and its connections are simulated as they are.
-pub trait Surroundings: fmt::Debug + Send + Sync {
+pub trait Environment: fmt::Debug + Send + Sync {
     /// Opens connections with the options.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct ThisMachine;
 
-impl Surroundings for ThisMachine {
+impl Environment for ThisMachine {
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
         Ok(Arc::new(options.network()?))
     }

@@ -1,4 +1,4 @@
-//! The surroundings of the library in a simulated process.
+//! The environment of the library in a simulated process.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use zookeeper_recipes_connection::{
     Connecting, DisconnectReason, Host, LookingUp, Network, Stream,
 };
 use zookeeper_recipes_core::ensemble::ConnectionOption;
-use zookeeper_recipes_core::{ConnectOptions, InvalidInput, Surroundings};
+use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
 
 use super::connections::{Knock, LookUp};
 use super::process::{Clock, ProcessId};
@@ -21,13 +21,13 @@ use crate::engine::tasks;
 
 /// A simulated process, as the library in it sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct SimulatedSurroundings {
+pub(crate) struct SimulatedEnvironment {
     pub(crate) shared: Arc<Shared>,
     pub(crate) process: ProcessId,
     pub(crate) clock: Clock,
 }
 
-impl Network for SimulatedSurroundings {
+impl Network for SimulatedEnvironment {
     fn look_up(&self, host: &Host) -> LookingUp {
         let (shared, name) = (Arc::clone(&self.shared), host.name.clone());
         Box::pin(async move {
@@ -71,11 +71,11 @@ impl Network for SimulatedSurroundings {
     }
 
     fn now(&self) -> Duration {
-        Surroundings::now(self)
+        Environment::now(self)
     }
 }
 
-impl Surroundings for SimulatedSurroundings {
+impl Environment for SimulatedEnvironment {
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
         for option in options.of_connections() {
             match option {
