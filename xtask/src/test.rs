@@ -28,8 +28,20 @@ const AT_NIGHT: &str = "at_night::";
 /// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
-/// The packages whose tests need the programs that [`install::run_peers`] installs. They and those of
-/// the command line take longest.
+/// The packages whose tests take longest, in the order in which they are to begin.
+const LONG: [&str; 9] = [
+    "zookeeper-recipes-interop",
+    "zookeeper-recipes-faults",
+    "zookeeper-recipes-conformance",
+    "zookeeper-recipes-cli",
+    "zookeeper-recipes-simulation",
+    "zookeeper-recipes-soak",
+    "zookeeper-recipes-benches",
+    "zookeeper-recipes-examples",
+    "zookeeper-recipes-testkit",
+];
+
+/// The packages whose tests need the programs that [`install::run_peers`] installs.
 const NEED_MORE: [&str; 3] = [
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
@@ -70,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Builds all tests.
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
-    programs::build(&[&NEED_MORE[..], &["zookeeper-recipes-cli"]].concat())
+    programs::build(&LONG)
 }
 
 /// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.

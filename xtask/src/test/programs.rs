@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -15,7 +16,7 @@ use crate::processes::complaints;
 const AT_A_TIME: usize = 3;
 
 /// The directories of the packages whose tests only compute. Their time is simulated, and the real
-/// time is that of the other tests.
+/// time is that of the other tests. So they take turns beside all others, with the lowest priority.
 const COMPUTE: [&str; 2] = ["models", "schedules"];
 
 /// What cargo says of a target that it has built.
@@ -46,18 +47,19 @@ pub(crate) struct Program {
     command: Command,
     /// True if its arguments are those of Rust's test harness.
     takes_filters: bool,
+    only_computes: bool,
 }
 
 /// Builds all tests and all examples.
 ///
 /// The programs come in the order in which they are to begin: first the programs of the `long`
-/// packages, which take longest.
+/// packages, in their order.
 pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
     let mut command = cargo(&["test", "--workspace", "--locked", "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut artifacts = built_by(&mut command)?;
-    let is_long = |artifact: &Artifact| long.iter().any(|it| artifact.package_id.contains(it));
-    artifacts.sort_by_key(|artifact| !is_long(artifact));
+    let place = |artifact: &Artifact| long.iter().position(|it| artifact.package() == *it);
+    artifacts.sort_by_key(|artifact| place(artifact).unwrap_or(long.len()));
     let mut programs: Vec<Program> = artifacts.into_iter().filter_map(program).collect();
     // The last of them compiles for longer than any other runs.
     programs.insert(0, doc_tests());
@@ -130,10 +132,12 @@ fn program(artifact: Artifact) -> Option<Program> {
         return None;
     }
     let directory = artifact.directory().file_name()?.to_string_lossy();
+    let only_computes = COMPUTE.contains(&&*directory);
     Some(Program {
         name: format!("{directory}: {}", artifact.target.name),
-        command: artifact.command(COMPUTE.contains(&&*directory)),
+        command: artifact.command(only_computes),
         takes_filters: artifact.integration_test().is_some(),
+        only_computes,
     })
 }
 
@@ -141,6 +145,7 @@ fn doc_tests() -> Program {
     Program {
         name: "doc tests".to_owned(),
         takes_filters: false,
+        only_computes: false,
         command: cargo(&["test", "--workspace", "--locked", "--doc", "--no-fail-fast"]),
     }
 }
@@ -153,13 +158,20 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let outputs = target().join("test-output");
     fs::create_dir_all(&outputs).with_context(|| format!("cannot create {outputs:?}"))?;
-    let programs = programs.into_iter().enumerate();
-    let failed = complaints(AT_A_TIME, programs, |(number, mut program)| {
+    let run = |(number, mut program): (usize, Program)| {
         prepare(&mut program.command);
         let output = outputs.join(format!("{number}.txt"));
         let error = program.run(&output).err()?;
         println!("== {}: {error:#}", program.name);
         Some(program.name)
+    };
+    let programs = programs.into_iter().enumerate();
+    let (compute, wait): (Vec<_>, Vec<_>) = programs.partition(|(_, it)| it.only_computes);
+    let failed = thread::scope(|scope| {
+        let computed = scope.spawn(|| complaints(1, compute, run));
+        let mut failed = complaints(AT_A_TIME, wait, run);
+        failed.extend(computed.join().expect("no test runs in this thread"));
+        failed
     });
     match failed.is_empty() {
         true => Ok(()),
