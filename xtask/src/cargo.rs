@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -50,41 +50,16 @@ pub(crate) fn of_lowest_priority(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A command that runs beside others, with the lowest priority. Dropping it kills the command.
-#[derive(Debug)]
-pub(crate) struct InBackground {
-    line: String,
-    child: Child,
-}
-
-impl InBackground {
-    /// Starts a command. Its output goes to this task's.
-    pub(crate) fn begin(command: &Command) -> anyhow::Result<InBackground> {
-        let line = line(command);
-        let mut background = of_lowest_priority(command.get_program());
-        background.args(command.get_args()).current_dir(root());
-        let child = background.spawn();
-        let child = child.with_context(|| format!("cannot run {line}"))?;
-        Ok(InBackground { line, child })
+/// The same command, which leaves the processors to all others.
+pub(crate) fn lowered(command: &Command) -> Command {
+    let mut lowered = of_lowest_priority(command.get_program());
+    lowered.args(command.get_args());
+    let set = command.get_envs();
+    lowered.envs(set.filter_map(|(name, value)| Some((name, value?))));
+    if let Some(directory) = command.get_current_dir() {
+        lowered.current_dir(directory);
     }
-
-    /// Waits for the end of the command.
-    pub(crate) fn end(mut self) -> anyhow::Result<()> {
-        let status = self.child.wait();
-        let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
-        if !status.success() {
-            bail!("{} failed ({status})", self.line);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for InBackground {
-    fn drop(&mut self) {
-        // The command may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    lowered
 }
 
 /// A command as a person would type it.

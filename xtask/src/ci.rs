@@ -1,11 +1,13 @@
 //! `cargo xtask ci`: every check that a change has to pass.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{Package, cargo, packages, run as run_command};
 use crate::{licences, simulate, structure, test, threads};
 
-/// Runs all checks, the quick ones first; the first that fails ends the run.
+/// Runs all checks, the quick ones first; the first that fails ends the run. Those that need no server
+/// run beside the tests, which wait for theirs half of the time.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut steps = Steps::default();
     steps.run("format", || {
@@ -17,28 +19,34 @@ pub(crate) fn run() -> anyhow::Result<()> {
     steps.run("lints", || {
         let targets = ["--workspace", "--all-targets", "--all-features", "--locked"];
         let mut command = cargo(&["clippy"]);
-        run_command(command.args(targets).args(["--", "--deny", "warnings"]))?;
-        let mut command = threads::cargo(&["clippy", "--all-targets", "--locked"]);
-        run_command(command.args(["--", "--deny", "warnings"]))
+        run_command(command.args(targets).args(["--", "--deny", "warnings"]))
     })?;
-    steps.run("documentation", || {
-        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-        run_command(command.env("RUSTDOCFLAGS", "--deny warnings"))
-    })?;
-    steps.run("without features", || {
-        let mut command = cargo(&["check", "--locked", "--no-default-features"]);
-        for package in packages()?.iter().filter(|it| it.is_published_here()) {
-            command.args(["--package", &package.name]);
-        }
-        run_command(&mut command)
-    })?;
-    let programs = steps.run("build of the tests", test::build)?;
-    // The tests wait for their servers half of the time.
-    let simulation = simulate::begin_for_ci()?;
+    let mut programs = steps.run("build of the tests", test::build)?;
+    let beside = [
+        ("documentation", documentation()),
+        ("without features", without_features()?),
+        ("threads: lints", threads::lints()),
+        ("simulation", simulate::command_for_ci()),
+    ];
+    let beside = beside.map(|(name, command)| test::Program::computing(name, &command));
+    programs.extend(beside);
     steps.run("tests", || test::run_all(programs, false))?;
-    steps.run("simulation", || simulation.end())?;
     steps.print();
     Ok(())
+}
+
+fn documentation() -> Command {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    command.env("RUSTDOCFLAGS", "--deny warnings");
+    command
+}
+
+fn without_features() -> anyhow::Result<Command> {
+    let mut command = cargo(&["check", "--locked", "--no-default-features"]);
+    for package in packages()?.iter().filter(|it| it.is_published_here()) {
+        command.args(["--package", &package.name]);
+    }
+    Ok(command)
 }
 
 /// Compiles each published crate by itself, which finds a feature that only a sibling switches on.

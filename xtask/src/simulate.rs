@@ -5,7 +5,7 @@ use std::env::consts::EXE_EXTENSION;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::cargo::{InBackground, cargo, run as run_command, target};
+use crate::cargo::{cargo, root, run as run_command, target};
 use crate::mutants;
 
 #[derive(Debug, Default, clap::Args)]
@@ -70,18 +70,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     run_command(&mut command(arguments))
 }
 
-/// Starts the seeds that every change has to pass, with the lowest priority. The tests of the
-/// package run the seeds whose faults never heal.
+/// The seeds that every change has to pass, beside those that the tests of the package run.
 ///
 /// The program is that of the [build of the tests](crate::test::build). A build with optimisation
 /// takes longer than it saves.
-pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
+pub(crate) fn command_for_ci() -> Command {
     let program = target()
         .join("debug")
         .join("simulate")
         .with_extension(EXE_EXTENSION);
-    // The tests run the seeds before. So few that the tests keep their time on two cores.
-    InBackground::begin(Command::new(program).args(["--first", "60", "--seeds", "120"]))
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command.args(["--first", "60", "--seeds", "120"]);
+    command
 }
 
 /// The command that runs the seeds, optimised: a seed takes a tenth of the time.

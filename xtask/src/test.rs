@@ -82,7 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Builds all tests.
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
-    programs::build(&LONG)
+    let mut programs = programs::build(&LONG)?;
+    programs.insert(0, Program::computing("threads", &threads::tests()));
+    Ok(programs)
 }
 
 /// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.
@@ -95,8 +97,7 @@ pub(crate) fn run_all(mut programs: Vec<Program>, all_servers: bool) -> anyhow::
         programs::run(programs, |command| {
             few_threads(command).env(REPORT_VARIABLE, report);
         })
-    })?;
-    threads::run()
+    })
 }
 
 /// Installs what the tests need that the arguments name.

@@ -13,7 +13,14 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the tests.
-pub(crate) fn run() -> anyhow::Result<()> {
-    cargo::run(&mut cargo(&["test", "--locked"]))
+/// The tests.
+pub(crate) fn tests() -> Command {
+    cargo(&["test", "--locked"])
+}
+
+/// The lints.
+pub(crate) fn lints() -> Command {
+    let mut command = cargo(&["clippy", "--all-targets", "--locked"]);
+    command.args(["--", "--deny", "warnings"]);
+    command
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::cargo::{cargo, of_lowest_priority, target};
+use crate::cargo::{cargo, lowered, of_lowest_priority, target};
 use crate::processes::complaints;
 
 /// How many programs run at the same time. Two thirds of the time they wait for their servers.
@@ -180,6 +180,16 @@ pub(super) fn run(
 }
 
 impl Program {
+    /// A command that runs beside the programs that wait, with the lowest priority.
+    pub(crate) fn computing(name: &str, command: &Command) -> Program {
+        Program {
+            name: name.to_owned(),
+            command: lowered(command),
+            takes_filters: false,
+            only_computes: true,
+        }
+    }
+
     /// Leaves out the tests whose names contain this.
     pub(super) fn skip(&mut self, part: &str) {
         if self.takes_filters {
