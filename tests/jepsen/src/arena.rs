@@ -4,18 +4,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use zookeeper_recipes_jepsen::{Attempt, Look, Outcome, Read, Store};
 
+use crate::checker::{Attempt, Look, Outcome};
 use crate::clock;
+use crate::store::{Read, Store};
 
 /// A client that has read and has not written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Turn {
-    element: u64,
-    token: i64,
-    acquired: Duration,
     read: Read,
-    look: Option<Look>,
+    attempt: Attempt,
 }
 
 /// The store, the history, and the clients that are in their turns.
@@ -113,21 +111,15 @@ impl Arena {
                 return Ok(Some(format!("work {work} {way}")));
             }
             ["look", held, began] => {
-                let look = Look {
-                    began: state.stated(client, began, now)?,
-                    held: held.parse()?,
-                    heard: now,
-                };
-                let turn = state.turns[client]
-                    .as_mut()
-                    .context("a look before a read")?;
-                turn.look = Some(look);
+                let began = state.stated(client, began, now)?;
+                let held = held.parse()?;
+                state.look(client, Look { began, held })?;
                 return Ok(None);
             }
-            ["write"] => state.write(client, now)?,
+            ["write"] => state.write(client)?,
             ["failed", ..] => {
                 state.failures += 1;
-                state.leave(client, now);
+                state.leave(client);
             }
             _ => anyhow::bail!("not understood: {line:?}"),
         }
@@ -140,7 +132,7 @@ impl Arena {
 
     /// A client has ended.
     pub(crate) fn gone(&self, client: usize) {
-        self.state().leave(client, clock::now());
+        self.state().leave(client);
     }
 }
 
@@ -156,40 +148,38 @@ impl State {
 
     fn read(&mut self, client: usize, token: i64, acquired: Duration) {
         self.next += 1;
-        self.turns[client] = Some(Turn {
+        let attempt = Attempt {
             element: self.next,
             token,
             acquired,
-            read: self.store.read(token),
             look: None,
-        });
+            outcomes: [Outcome::Unsent; 3],
+            fault: None,
+        };
+        let read = self.store.read(token);
+        self.turns[client] = Some(Turn { read, attempt });
     }
 
-    fn write(&mut self, client: usize, now: Duration) -> anyhow::Result<()> {
-        let turn = self.turns[client].context("a write before a read")?;
-        let look = turn.look.context("a write before a look")?;
-        self.turns[client] = None;
-        let outcomes = self.store.write(turn.read, turn.element, look.held);
-        self.note(turn, outcomes, now);
+    fn look(&mut self, client: usize, look: Look) -> anyhow::Result<()> {
+        let turn = self.turns[client].as_mut();
+        turn.context("a look before a read")?.attempt.look = Some(look);
         Ok(())
     }
 
-    fn leave(&mut self, client: usize, now: Duration) {
-        if let Some(turn) = self.turns[client].take() {
-            self.note(turn, [Outcome::Unsent; 3], now);
-        }
+    fn write(&mut self, client: usize) -> anyhow::Result<()> {
+        let turn = self.turns[client].as_mut();
+        let Turn { read, attempt } = turn.context("a write before a read")?;
+        let look = attempt.look.context("a write before a look")?;
+        attempt.outcomes = self.store.write(*read, attempt.element, look.held);
+        self.leave(client);
+        Ok(())
     }
 
-    fn note(&mut self, turn: Turn, outcomes: [Outcome; 3], now: Duration) {
-        self.history.push(Attempt {
-            element: turn.element,
-            token: turn.token,
-            acquired: turn.acquired,
-            look: turn.look,
-            outcomes,
-            fault: self.fault,
-            ended: now,
-        });
+    fn leave(&mut self, client: usize) {
+        if let Some(Turn { attempt, .. }) = self.turns[client].take() {
+            let fault = self.fault;
+            self.history.push(Attempt { fault, ..attempt });
+        }
     }
 }
 

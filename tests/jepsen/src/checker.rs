@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A way to write to the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub(crate) enum Way {
     /// The client writes without a look at its lock.
     Unchecked,
     /// The client asks its library before the write.
@@ -16,12 +16,12 @@ pub enum Way {
 
 impl Way {
     /// All ways, in the order of [`Attempt::outcomes`].
-    pub const ALL: [Way; 3] = [Way::Unchecked, Way::Checked, Way::Fenced];
+    pub(crate) const ALL: [Way; 3] = [Way::Unchecked, Way::Checked, Way::Fenced];
 }
 
 /// What became of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The store acknowledged the write.
     Acknowledged,
     /// The client did not send the write: its library said that the lock was lost.
@@ -34,63 +34,59 @@ pub enum Outcome {
 
 /// A client's question to its library whether it still holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     /// When the client read the clock, right before the question.
-    pub began: Duration,
+    pub(crate) began: Duration,
     /// The library's answer.
-    pub held: bool,
-    /// When the store heard of the answer. A pause of the client delays this time.
-    pub heard: Duration,
+    pub(crate) held: bool,
 }
 
 /// One turn of a client. It adds one element to each set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// The element. No other attempt has the same one.
-    pub element: u64,
+    pub(crate) element: u64,
     /// The token of the hold.
-    pub token: i64,
+    pub(crate) token: i64,
     /// When the client read the clock, right after its acquisition.
-    pub acquired: Duration,
+    pub(crate) acquired: Duration,
     /// The look at the lock, unless the client ended before the look.
-    pub look: Option<Look>,
+    pub(crate) look: Option<Look>,
     /// The outcome of each [way](Way::ALL).
-    pub outcomes: [Outcome; 3],
+    pub(crate) outcomes: [Outcome; 3],
     /// The fault that was there at the write, or the last one before it.
-    pub fault: Option<&'static str>,
-    /// When the store heard of the write, or of the end of the client.
-    pub ended: Duration,
+    pub(crate) fault: Option<&'static str>,
 }
 
 impl Attempt {
     /// True if the write arrived after the read of a newer holder.
-    pub fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.outcomes[Way::Fenced as usize] == Outcome::Refused
     }
 
     /// True if the write would have been late, and the client withheld it from the checked set.
-    pub fn is_late_and_withheld(&self) -> bool {
+    pub(crate) fn is_late_and_withheld(&self) -> bool {
         self.is_late() && self.outcomes[Way::Checked as usize] == Outcome::Withheld
     }
 }
 
 /// What a history shows of one way to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// How many writes the store acknowledged.
-    pub acknowledged: usize,
+    pub(crate) acknowledged: usize,
     /// How many writes the client did not send.
-    pub withheld: usize,
+    pub(crate) withheld: usize,
     /// How many writes the store refused.
-    pub refused: usize,
+    pub(crate) refused: usize,
     /// The elements of acknowledged writes that the set does not contain in the end.
-    pub lost: BTreeSet<u64>,
+    pub(crate) lost: BTreeSet<u64>,
     /// The elements in the set that no acknowledged write has added.
-    pub unexpected: BTreeSet<u64>,
+    pub(crate) unexpected: BTreeSet<u64>,
 }
 
 /// Judges the writes of one way by what the set contains in the end.
-pub fn check(history: &[Attempt], way: Way, set: &BTreeSet<u64>) -> Verdict {
+pub(crate) fn check(history: &[Attempt], way: Way, set: &BTreeSet<u64>) -> Verdict {
     let outcome = |attempt: &&Attempt| attempt.outcomes[way as usize];
     let count = |wanted| history.iter().filter(|it| outcome(it) == wanted).count();
     let acknowledged: BTreeSet<u64> = history
@@ -110,7 +106,7 @@ pub fn check(history: &[Attempt], way: Way, set: &BTreeSet<u64>) -> Verdict {
 /// True if each fenced write that was acknowledged has a newer token than all before it.
 ///
 /// `history` is in the order in which the writes arrived. Each hold writes once.
-pub fn is_in_order(history: &[Attempt]) -> bool {
+pub(crate) fn is_in_order(history: &[Attempt]) -> bool {
     let tokens = history.iter().filter_map(|attempt| {
         let outcome = attempt.outcomes[Way::Fenced as usize];
         (outcome == Outcome::Acknowledged).then_some(attempt.token)
@@ -118,3 +114,7 @@ pub fn is_in_order(history: &[Attempt]) -> bool {
     let tokens: Vec<i64> = tokens.collect();
     tokens.windows(2).all(|pair| pair[0] < pair[1])
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/checker.rs"]
+mod tests;

@@ -6,17 +6,17 @@ use crate::checker::{Attempt, Look};
 
 /// What a history shows of the looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
+pub(crate) struct Looks {
     /// How many looks began after a newer holder had acquired the lock.
-    pub after_newer: usize,
+    pub(crate) after_newer: usize,
     /// The elements of those turns among them whose library said that the lock was held.
-    pub wrong: BTreeSet<u64>,
+    pub(crate) wrong: BTreeSet<u64>,
     /// How many elements were lost by a look that began before a newer holder had acquired the lock.
-    pub lost_by_earlier_look: usize,
+    pub(crate) lost_by_earlier_look: usize,
     /// How many elements were lost by a look that was wrong.
-    pub lost_by_wrong_look: usize,
+    pub(crate) lost_by_wrong_look: usize,
     /// The lost elements that no late write explains.
-    pub unexplained: BTreeSet<u64>,
+    pub(crate) unexplained: BTreeSet<u64>,
 }
 
 /// Judges the looks of a history.
@@ -28,7 +28,7 @@ pub struct Looks {
 ///
 /// `lost` has the elements that the checked set has lost, and `overwritten_by` the elements of the
 /// writes that removed each, in order.
-pub fn judge_looks(
+pub(crate) fn judge_looks(
     history: &[Attempt],
     lost: &BTreeSet<u64>,
     overwritten_by: &BTreeMap<u64, Vec<u64>>,
@@ -66,7 +66,7 @@ pub fn judge_looks(
 }
 
 /// The first holder with a newer token, by the time of the acquisition, for each token that has one.
-pub fn first_newer(history: &[Attempt]) -> BTreeMap<i64, &Attempt> {
+pub(crate) fn first_newer(history: &[Attempt]) -> BTreeMap<i64, &Attempt> {
     let mut attempts: Vec<&Attempt> = history.iter().collect();
     attempts.sort_by_key(|attempt| std::cmp::Reverse(attempt.token));
     let mut found = BTreeMap::new();

@@ -4,9 +4,10 @@ use std::env;
 use std::time::Duration;
 
 use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table};
-use zookeeper_recipes_jepsen::{Attempt, Looks, Verdict, Way};
 
+use crate::checker::{Attempt, Verdict, Way};
 use crate::faults::Fault;
+use crate::looks::Looks;
 
 /// What a run of one library has shown.
 #[derive(Debug)]

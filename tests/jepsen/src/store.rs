@@ -6,14 +6,14 @@ use crate::checker::{Outcome, Way};
 
 /// The sets of the three ways to write, and the newest token.
 #[derive(Debug, Default)]
-pub struct Store {
+pub(crate) struct Store {
     registers: [Register; 3],
     newest: Option<i64>,
 }
 
 /// What a client has read: the version of each set, and the token that it read with.
 #[derive(Clone, Copy, Debug)]
-pub struct Read {
+pub(crate) struct Read {
     versions: [Option<usize>; 3],
     token: i64,
 }
@@ -23,7 +23,7 @@ impl Store {
     ///
     /// The store notes the token. A holder that has read must not be overwritten by an older one,
     /// although the newer holder has not written yet.
-    pub fn read(&mut self, token: i64) -> Read {
+    pub(crate) fn read(&mut self, token: i64) -> Read {
         self.newest = self.newest.max(Some(token));
         let versions = self.registers.each_ref().map(|register| register.head);
         Read { versions, token }
@@ -32,7 +32,7 @@ impl Store {
     /// A client writes back the sets that it has read, each with one more element.
     ///
     /// `holds` is what the library of the client answered before the write.
-    pub fn write(&mut self, read: Read, element: u64, holds: bool) -> [Outcome; 3] {
+    pub(crate) fn write(&mut self, read: Read, element: u64, holds: bool) -> [Outcome; 3] {
         Way::ALL.map(|way| {
             match way {
                 Way::Checked if !holds => return Outcome::Withheld,
@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// What the set of this way contains.
-    pub fn set(&self, way: Way) -> BTreeSet<u64> {
+    pub(crate) fn set(&self, way: Way) -> BTreeSet<u64> {
         let register = &self.registers[way as usize];
         register.elements(register.head).collect()
     }
@@ -53,7 +53,7 @@ impl Store {
     /// The elements of the writes that removed each element from the set of this way, in order.
     ///
     /// A write that has read an older version can bring an element back, which can be removed again.
-    pub fn overwritten_by(&self, way: Way) -> &BTreeMap<u64, Vec<u64>> {
+    pub(crate) fn overwritten_by(&self, way: Way) -> &BTreeMap<u64, Vec<u64>> {
         &self.registers[way as usize].overwritten_by
     }
 }

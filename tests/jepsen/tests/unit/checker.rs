@@ -1,10 +1,11 @@
 //! Tests of what judges a history: the store, the checker, the looks.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use crate::Outcome::{self, Acknowledged, Refused, Unsent, Withheld};
-use crate::{Attempt, Look, Store, Verdict, Way, check, first_newer, is_in_order, judge_looks};
+use super::Outcome::{Acknowledged, Refused, Unsent, Withheld};
+use super::*;
+use crate::looks::{first_newer, judge_looks};
+use crate::store::Store;
 
 const fn at(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
@@ -19,12 +20,9 @@ fn turn(token: i64, acquired: u64, look: Option<(u64, bool)>, outcomes: [Outcome
         look: look.map(|(began, held)| Look {
             began: at(began),
             held,
-            // The line of a paused client arrives late, which must not matter.
-            heard: at(10_000),
         }),
         outcomes,
         fault: None,
-        ended: at(10_000),
     }
 }
 

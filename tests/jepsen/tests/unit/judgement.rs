@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_jepsen::{Attempt, Looks, Outcome, Verdict};
-
 use super::*;
+use crate::checker::{Attempt, Outcome, Verdict};
+use crate::looks::Looks;
 
 /// A run that nothing speaks against.
 fn run() -> Run {
@@ -16,7 +16,6 @@ fn run() -> Run {
         look: None,
         outcomes: [Outcome::Acknowledged; 3],
         fault: None,
-        ended: Duration::ZERO,
     };
     Run {
         library: "a library".to_owned(),
