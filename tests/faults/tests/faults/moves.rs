@@ -250,8 +250,7 @@ async fn watches_hold(
     println!("{moves} moves, {changes} changes, {events} events");
 }
 
-#[tokio::test(start_paused = true)]
-async fn watches_hold_while_a_session_moves_ten_thousand_times() {
+async fn watches_hold_over_simulated_moves(moves: usize) {
     let simulation = Simulation::new(SimulationOptions {
         servers: 3,
         follower_lag: Duration::ZERO..=Duration::from_millis(20),
@@ -261,11 +260,21 @@ async fn watches_hold_while_a_session_moves_ten_thousand_times() {
     let writer = simulation.process("writer").connect().await;
     let process = simulation.process("moving");
     let (session, writer) = (session.expect("it is open"), writer.expect("it is open"));
-    watches_hold(session, writer, 10_000, || process.disconnect()).await;
+    watches_hold(session, writer, moves, || process.disconnect()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_hold_while_a_session_moves_a_thousand_times() {
+    watches_hold_over_simulated_moves(1_000).await;
 }
 
 mod at_night {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_hold_while_a_session_moves_ten_thousand_times() {
+        watches_hold_over_simulated_moves(10_000).await;
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn watches_hold_while_a_session_moves_between_real_members() {

@@ -1,5 +1,6 @@
 //! TLS of Apache's server.
 
+use futures_util::future::join_all;
 use zookeeper_recipes_core::TlsOptions;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::in_time;
@@ -52,29 +53,32 @@ async fn server_with_a_secure_port_takes_clients_with_its_certificates() {
     assert_locks(&address, files.options()).await;
 
     let unknown = Authority::new("unknown");
+    let stranger = Files::new(&unknown, &unknown.issue(&[]));
     let without = TlsOptions::new().roots(authority.root.as_bytes());
-    for (tls, problem) in [
-        (without, "client"),
+    let by_number = format!("127.0.0.1:{port}");
+    let plain_port = format!("localhost:{}", server.port());
+    let rows = [
+        (&address, options(without), ["TLS: ", "client"]),
         (
-            Files::new(&unknown, &unknown.issue(&[])).options(),
-            "no trusted root",
+            &address,
+            options(stranger.options()),
+            ["TLS: ", "no trusted root"],
         ),
-    ] {
-        let text = refusal(&address, options(tls)).await;
-        assert!(text.contains("TLS: ") && text.contains(problem), "{text}");
-    }
-    let text = refusal(&format!("127.0.0.1:{port}"), options(files.options())).await;
-    assert!(text.contains("is for other names"), "{text}");
-
-    // A plain port closes on TLS, and a secure port on a plain client.
-    let text = refusal(
-        &format!("localhost:{}", server.port()),
-        options(files.options()),
-    )
+        (
+            &by_number,
+            options(files.options()),
+            ["", "is for other names"],
+        ),
+        // A plain port closes on TLS, and a secure port on a plain client.
+        (&plain_port, options(files.options()), ["", "speak TLS"]),
+        (&address, plain(), ["", "it expects TLS at this port"]),
+    ];
+    // Side by side, because each refusal takes the connection timeout.
+    join_all(rows.map(async |(address, options, problem)| {
+        let text = refusal(address, options).await;
+        assert!(problem.iter().all(|it| text.contains(it)), "{text}");
+    }))
     .await;
-    assert!(text.contains("speak TLS"), "{text}");
-    let text = refusal(&address, plain()).await;
-    assert!(text.contains("it expects TLS at this port"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
