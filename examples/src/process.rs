@@ -1,4 +1,4 @@
-//! Processes that an example stops and kills, and their pages.
+//! Processes that an example stops and kills.
 
 use std::fmt;
 use std::process::Stdio;
@@ -7,10 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{
-    AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Stdin, Stdout,
-    stdin, stdout,
+    AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Stdin, Stdout, stdin, stdout,
 };
-use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Error, InvalidInput, Session};
@@ -62,38 +60,22 @@ impl Part {
     }
 
     /// Opens a session, as [`Playground::connect`](crate::Playground::connect) does.
-    ///
-    /// # Errors
-    ///
-    /// As there.
     pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
         connect(&self.connect_string, self.session_timeout).await
     }
 
     /// Opens a session in the background: [`Session::connect_in_background`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Session::connect_in_background`].
     pub fn connect_in_background(&self) -> Result<Session, InvalidInput> {
         let options = ConnectOptions::new().session_timeout(self.session_timeout);
         Session::connect_in_background(&self.connect_string, options)
     }
 
     /// Sends a line to the process that started it.
-    ///
-    /// # Errors
-    ///
-    /// When that process has gone.
     pub async fn say(&mut self, line: impl fmt::Display) -> anyhow::Result<()> {
         say(&mut self.said, line).await
     }
 
     /// The next line that it is sent; `None` when it is ordered to end.
-    ///
-    /// # Errors
-    ///
-    /// When that process has gone.
     pub async fn hear(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.heard.next_line().await?)
     }
@@ -122,39 +104,23 @@ impl Process {
     }
 
     /// The next line that it sends.
-    ///
-    /// # Errors
-    ///
-    /// When it sends nothing for half a minute, or has ended.
     pub async fn hear(&mut self) -> anyhow::Result<String> {
         let line = timeout(PATIENCE, self.heard.next_line()).await??;
         line.context("it has ended")
     }
 
     /// Sends a line to it.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended.
     pub async fn say(&mut self, line: impl fmt::Display) -> anyhow::Result<()> {
         let said = self.said.as_mut().context("it was ordered to end")?;
         say(said, line).await
     }
 
     /// Stops it: SIGSTOP.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended.
     pub fn stop(&self) -> anyhow::Result<()> {
         self.signal(Signal::STOP)
     }
 
     /// Continues it after [`stop`](Self::stop): SIGCONT.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended.
     pub fn go_on(&self) -> anyhow::Result<()> {
         self.signal(Signal::CONT)
     }
@@ -166,19 +132,11 @@ impl Process {
     }
 
     /// Kills it: SIGKILL.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
     }
 
     /// Orders it to end, and waits until it has ended.
-    ///
-    /// # Errors
-    ///
-    /// Why it has failed, if it has.
     pub async fn end(mut self) -> anyhow::Result<()> {
         drop(self.said.take());
         match timeout(PATIENCE, self.child.wait()).await?? {
@@ -199,26 +157,4 @@ pub(crate) async fn connect(
 async fn say(mut writer: impl AsyncWrite + Unpin, line: impl fmt::Display) -> anyhow::Result<()> {
     writer.write_all(format!("{line}\n").as_bytes()).await?;
     Ok(writer.flush().await?)
-}
-
-/// Sends a request by HTTP, and returns the text of the answer. `None` if its status is not 200.
-///
-/// # Errors
-///
-/// When nobody answers, or not by HTTP.
-pub async fn ask(
-    address: &str,
-    method: &str,
-    path: &str,
-    text: &str,
-) -> anyhow::Result<Option<String>> {
-    let mut connection = TcpStream::connect(address).await?;
-    let length = text.len();
-    let headers = format!("host: localhost\r\nconnection: close\r\ncontent-length: {length}");
-    let request = format!("{method} {path} HTTP/1.1\r\n{headers}\r\n\r\n{text}");
-    connection.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
-    let (head, page) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
-    Ok(head.starts_with("HTTP/1.1 200").then(|| page.to_owned()))
 }

@@ -37,19 +37,20 @@ const LONG: [&str; 9] = [
     "zookeeper-recipes-simulation",
     "zookeeper-recipes-soak",
     "zookeeper-recipes-benches",
-    "zookeeper-recipes-examples",
+    "zookeeper-recipes-example-services",
     "zookeeper-recipes-testkit",
 ];
 
 /// The packages whose tests need the programs that [`install::run_peers`] installs.
-const NEED_MORE: [&str; 3] = [
+const NEED_MORE: [&str; 4] = [
+    "zookeeper-recipes-cli",
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     "zookeeper-recipes-benches",
 ];
 
 /// The package whose tests need the store that [`install::run_stores`] installs.
-const NEEDS_STORES: &str = "zookeeper-recipes-examples";
+const NEEDS_STORES: &str = "zookeeper-recipes-example-services";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {

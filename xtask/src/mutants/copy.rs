@@ -12,7 +12,7 @@ use crate::cargo::{cargo, root, target};
 use crate::test::{Artifact, built_by};
 
 /// What is built: all but what takes long and finds no mistake.
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 9] = [
     "--workspace",
     "--exclude",
     "xtask",
@@ -20,6 +20,8 @@ const TARGETS: [&str; 7] = [
     "zookeeper-recipes-benches",
     "--exclude",
     "zookeeper-recipes-examples",
+    "--exclude",
+    "zookeeper-recipes-example-services",
 ];
 
 /// The programs of the tests, built once from a copy of the workspace that has all mutants.

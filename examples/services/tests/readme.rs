@@ -4,18 +4,18 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const README: &str = include_str!("../../README.md");
+const README: &str = include_str!("../../../README.md");
 
 /// Where the README's code is, so that it is compiled and run.
 const CODE: [&str; 2] = [
-    include_str!("../examples/first_lock.rs"),
+    include_str!("../../examples/first_lock.rs"),
     include_str!("readme_code.rs"),
 ];
 
 const REPOSITORY: &str = "https://github.com/zookeeper-recipes/zookeeper-recipes";
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The directories of the published crates.
@@ -60,12 +60,14 @@ fn supported_rust_is_that_of_the_manifest() {
 
 #[test]
 fn every_example_is_named_on_its_page() -> Result<(), Box<dyn Error>> {
-    let page = include_str!("../README.md");
-    for entry in root().join("examples/examples").read_dir()? {
-        let path = entry?.path();
-        let name = path.file_stem().ok_or("a file without a name")?;
-        let name = format!("`{}`", name.to_string_lossy());
-        assert!(page.contains(&name), "{name}");
+    let page = include_str!("../../README.md");
+    for directory in ["examples/examples", "examples/services/examples"] {
+        for entry in root().join(directory).read_dir()? {
+            let path = entry?.path();
+            let name = path.file_stem().ok_or("a file without a name")?;
+            let name = format!("`{}`", name.to_string_lossy());
+            assert!(page.contains(&name), "{name}");
+        }
     }
     Ok(())
 }

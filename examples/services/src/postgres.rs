@@ -38,10 +38,6 @@ pub struct Postgres {
 
 impl Postgres {
     /// Creates an empty database, and starts a server of it.
-    ///
-    /// # Errors
-    ///
-    /// If this machine has no PostgreSQL, or the server does not start.
     pub fn start() -> anyhow::Result<Postgres> {
         let programs = programs()?;
         let directory = TempDir::new().context("no temporary directory")?;
@@ -92,10 +88,6 @@ pub struct Client {
 
 impl Client {
     /// A client of the server whose socket is in this directory. The call connects to nothing.
-    ///
-    /// # Errors
-    ///
-    /// If this machine has no PostgreSQL.
     pub fn new(directory: impl Into<PathBuf>) -> anyhow::Result<Client> {
         Ok(Client {
             psql: programs()?.join("psql"),
@@ -108,10 +100,6 @@ impl Client {
     /// `psql` prints the rows that a statement returns, and for a write how many rows it changed:
     /// `UPDATE 1`. In a statement, `:name` is the value of that variable, and `:'name'` is the value
     /// as a text.
-    ///
-    /// # Errors
-    ///
-    /// If a statement fails, or no server answers.
     pub fn run(&self, statements: &str, variables: &[(&str, &str)]) -> anyhow::Result<String> {
         let mut psql = self.start(variables)?;
         let mut input = psql.stdin.take().context("it has no input")?;
@@ -123,10 +111,6 @@ impl Client {
     }
 
     /// Begins a transaction with these statements, and returns it with what `psql` prints.
-    ///
-    /// # Errors
-    ///
-    /// If a statement fails, or no server answers.
     pub fn begin(
         &self,
         statements: &str,
@@ -168,10 +152,6 @@ pub struct Transaction {
 
 impl Transaction {
     /// Commits the transaction.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not commit it.
     pub fn commit(mut self) -> anyhow::Result<()> {
         self.input.write_all(b"COMMIT;\n")?;
         drop(self.input);

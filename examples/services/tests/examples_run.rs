@@ -7,14 +7,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
-use zookeeper_recipes_examples::postgres;
+use zookeeper_recipes_example_services::postgres;
+use zookeeper_recipes_examples::CONNECT_VARIABLE;
 use zookeeper_recipes_interop::can_run;
 use zookeeper_recipes_simulation::EmbeddedServer;
-use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 /// Each example, and a part of a line that it prints.
 const EXAMPLES: &[(&str, &str)] = &[
-    ("custom_recipe", "the southbound contender crosses"),
     (
         "exclusive_lock",
         "the work was stopped: the hold is lost: its session is closed",
@@ -42,7 +42,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,
     ),
     ("semaphore", "of 3 permits in use"),
-    ("rw_lock", "downgraded: the writer reads on"),
     (
         "sharded_workers",
         "worker-2 was drained, and worker-1 owns all",
@@ -69,48 +68,46 @@ fn runnable() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
-}
-
-/// An example's file, or the files in its directory.
-fn files(name: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let file = sources().join(format!("{name}.rs"));
-    if file.is_file() {
-        return Ok(vec![file]);
+/// The sources of all examples: files, and directories of files.
+fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let services = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = Vec::new();
+    for directory in [services.join("examples"), services.join("../examples")] {
+        for entry in directory.read_dir()? {
+            sources.push(entry?.path());
+        }
     }
-    let entries = sources().join(name).read_dir()?;
-    let paths = entries.map(|entry| Ok(entry?.path()));
-    paths.collect()
+    Ok(sources)
 }
 
-/// Where cargo has put an example as it built this test: it builds them together, unless it builds
-/// this test and nothing else.
+/// Where cargo has put an example as it built this test: it builds the examples of a package
+/// together with its tests, unless it builds this test and nothing else.
 fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).ok_or("a test in no directory")?;
     let program = profile.join("examples").join(name);
     let built = program.metadata().and_then(|metadata| metadata.modified());
-    let mut is_stale = built.is_err();
-    for file in files(name)? {
-        let written = file.metadata()?.modified()?;
-        is_stale |= built.as_ref().is_ok_and(|built| *built < written);
+    let mut sources = sources()?;
+    sources.retain(|source| source.file_stem() == Some(name.as_ref()));
+    let directory = sources.first().and_then(|source| source.read_dir().ok());
+    for file in directory.into_iter().flatten() {
+        sources.push(file?.path());
     }
-    if is_stale {
-        let problem = "is not built from its present source: cargo test -p";
-        return Err(format!("{name} {problem} {}", env!("CARGO_PKG_NAME")).into());
+    for source in sources.iter().filter(|source| source.is_file()) {
+        let written = source.metadata()?.modified()?;
+        if !built.as_ref().is_ok_and(|built| *built >= written) {
+            let call = "cargo test -p zookeeper-recipes-examples -p";
+            let problem = format!("is not built from its present source: {call}");
+            return Err(format!("{name} {problem} {}", env!("CARGO_PKG_NAME")).into());
+        }
     }
     Ok(program)
 }
 
-/// Runs an example to its end on this server, and returns what it printed. The example starts
-/// Apache's server if none is named.
-async fn run(name: &str, server: Option<&str>) -> Result<String, Box<dyn Error>> {
+/// Runs an example to its end on this server, and returns what it printed.
+async fn run(name: &str, server: &str) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program(name)?);
-    match server {
-        Some(address) => command.env(CONNECT_VARIABLE, address),
-        None => command.env_remove(CONNECT_VARIABLE).arg("--server"),
-    };
+    command.env(CONNECT_VARIABLE, server);
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output())
         .await
@@ -121,25 +118,27 @@ async fn run(name: &str, server: Option<&str>) -> Result<String, Box<dyn Error>>
     Ok(printed)
 }
 
-/// Runs each example that this machine can run. Each says what it should.
+/// Runs each example that this machine can run. Each says what it should, and leaves nothing but
+/// the directory of the README's program.
 async fn run_all(server: &str, left: impl AsyncFn() -> usize) -> Result<(), Box<dyn Error>> {
     let before = left().await;
     for (name, expected) in runnable() {
-        let printed = run(name, Some(server)).await?;
+        let printed = run(name, server).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
         assert_eq!(left().await, before, "znodes after {name}");
     }
+    let printed = run(NEEDS_A_SERVER, server).await?;
+    assert!(
+        printed.contains("writing the report under token"),
+        "{printed}"
+    );
     Ok(())
 }
 
 #[test]
 fn no_example_is_forgotten() -> Result<(), Box<dyn Error>> {
-    let mut there = BTreeSet::new();
-    for entry in sources().read_dir()? {
-        let path = entry?.path();
-        let name = path.file_stem().ok_or("a file without a name")?;
-        there.insert(name.to_string_lossy().into_owned());
-    }
+    let name = |source: &PathBuf| Some(source.file_stem()?.to_string_lossy().into_owned());
+    let there: BTreeSet<_> = sources()?.iter().filter_map(name).collect();
     let listed = EXAMPLES.iter().map(|(name, _)| (*name).to_owned());
     assert_eq!(there, listed.collect());
     Ok(())
@@ -148,18 +147,8 @@ fn no_example_is_forgotten() -> Result<(), Box<dyn Error>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<(), Box<dyn Error>> {
     let server = EmbeddedServer::start()?;
-    let address = server.connect_string();
-    run_all(&address, async || server.administrator().tree().len()).await?;
-    let printed = run(NEEDS_A_SERVER, Some(&address)).await?;
-    assert!(printed.contains("under token"), "{printed}");
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn example_starts_apaches_server_if_it_is_asked_to() -> Result<(), Box<dyn Error>> {
-    let printed = run("exclusive_lock", None).await?;
-    assert!(printed.contains("under token"), "{printed}");
-    Ok(())
+    let left = async || server.administrator().tree().len();
+    run_all(&server.connect_string(), left).await
 }
 
 mod at_night {

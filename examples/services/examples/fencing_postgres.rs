@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use zookeeper_recipes_examples::postgres::{Client, Postgres};
+use zookeeper_recipes_example_services::postgres::{Client, Postgres};
 use zookeeper_recipes_examples::{Part, Playground};
 use zookeeper_recipes_lock::{ExclusiveLock, FencingToken};
 

@@ -32,7 +32,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use zookeeper_recipes::common::describe_metrics;
 use zookeeper_recipes::{ExclusiveLock, LockOptions, Session};
-use zookeeper_recipes_examples::{Playground, ask};
+use zookeeper_recipes_example_services::ask;
+use zookeeper_recipes_examples::Playground;
 
 /// The bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];

@@ -17,19 +17,15 @@ pub(crate) const PATH: &str = "/service/shards";
 /// The number of shards.
 pub(crate) const SHARDS: usize = 12;
 
-/// Owns shards and serves the page until `shutdown`. Nearly always `work` is [`consume`].
+/// Owns shards, works on them, and serves the page until `shutdown`.
 ///
 /// `id` is the name of this instance, which it keeps when it starts again.
-pub(crate) async fn run<F>(
+pub(crate) async fn run(
     session: Session,
     id: String,
     listener: TcpListener,
-    work: impl Fn(Partition) -> F + Send + Sync + 'static,
     shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<()>
-where
-    F: Future<Output = std::io::Result<()>> + Send + 'static,
-{
+) -> anyhow::Result<()> {
     let address = listener.local_addr()?.to_string();
     let options = AssignmentOptions::new()
         .address(address)
@@ -41,14 +37,14 @@ where
     let routing = AssignmentOperator::new(&session, PATH)?.routing().await?;
     let pages = Router::new().route("/", get(page).with_state(routing));
     let pages = tokio::spawn(axum::serve(listener, pages).into_future());
-    assignment.run(shutdown, work).await?;
+    assignment.run(shutdown, consume).await?;
     pages.abort();
     session.close().await;
     Ok(())
 }
 
 /// The work on one shard, until another instance takes over.
-pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
+async fn consume(owned: Partition) -> std::io::Result<()> {
     eprintln!("shard {} with token {}", owned.id(), owned.fencing_token());
     while !owned.is_draining() {
         // One piece of the work. Send the token with each write.

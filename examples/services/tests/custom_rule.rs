@@ -1,4 +1,4 @@
-//! The examples of rules of one's own keep the laws of a rule, and what every recipe promises.
+//! The example of a rule of one's own keeps the laws of a rule, and what every recipe promises.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,14 +8,10 @@ use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::laws::{BrokenLaw, Laws};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-#[path = "../examples/custom_recipe.rs"]
-#[expect(dead_code, unreachable_pub)]
-mod custom_recipe;
-#[path = "../examples/priorities.rs"]
+#[path = "../../examples/priorities.rs"]
 #[expect(dead_code, unreachable_pub)]
 mod priorities;
 
-use custom_recipe::Direction::{North, South};
 use priorities::Priority;
 
 fn queue(session: &Session, path: &str, rule: impl Rule + 'static) -> Queue {
@@ -23,27 +19,16 @@ fn queue(session: &Session, path: &str, rule: impl Rule + 'static) -> Queue {
 }
 
 #[test]
-fn rules_of_ones_own_keep_the_laws() -> Result<(), BrokenLaw> {
-    let one_way = |labels: &[&str]| labels.windows(2).all(|pair| pair[0] == pair[1]);
-    let laws = Laws::of(&[&North, &South]);
-    laws.holders(&one_way).wakes(&one_way).check()?;
+fn rule_of_ones_own_keeps_the_laws() -> Result<(), BrokenLaw> {
     let one = |labels: &[&str]| labels.len() <= 1;
     let laws = Laws::of(&[&Priority(0), &Priority(1), &Priority(255)]);
     laws.holders(&one).wakes(&one).check()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recipes_of_ones_own_conform() {
+async fn recipe_of_ones_own_conforms() {
     let server = Server::start(ServerOptions::new()).await;
     let server = server.expect("it starts");
-    let north = |session: &Session, path: &str| -> Box<dyn Recipe> {
-        Box::new(queue(session, path, North))
-    };
-    let south = |session: &Session, path: &str| -> Box<dyn Recipe> {
-        Box::new(queue(session, path, South))
-    };
-    let bridge = Conformance::new(&server, north).shared(south);
-    bridge.check().await.expect("it conforms");
     for priority in [0, 255] {
         let press = move |session: &Session, path: &str| -> Box<dyn Recipe> {
             Box::new(queue(session, path, Priority(priority)))

@@ -11,7 +11,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use zookeeper_recipes_examples::{Part, Playground, Process, ask};
+use zookeeper_recipes_example_services::ask;
+use zookeeper_recipes_examples::{Part, Playground, Process};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
