@@ -27,7 +27,7 @@ use rustix::process::{
 use super::clock;
 use super::descriptor;
 use super::itself::itself;
-use super::message::{Order, Report};
+use super::message::{Order, Report, line, message};
 use super::signals;
 use super::switch::{Blow, Switch};
 use crate::exit::Exit;
@@ -122,7 +122,7 @@ fn start(stdin: OwnedFd, command: &[OsString]) -> io::Result<(Pid, UnixStream)> 
 
 fn take_orders(zkr: UnixStream, news: &Sender<News>) {
     for line in BufReader::new(zkr).lines() {
-        let Some(order) = line.ok().and_then(|line| line.parse().ok()) else {
+        let Some(order) = line.ok().and_then(|line| message(&line)) else {
             break;
         };
         if news.send(News::Ordered(order)).is_err() {
@@ -315,6 +315,6 @@ impl Guard {
 
     fn report(&mut self, report: Report) {
         // An error means that zkr has died, which the other direction of the socket reports.
-        let _ = self.zkr.write_all(format!("{report}\n").as_bytes());
+        let _ = self.zkr.write_all(line(&report).as_bytes());
     }
 }

@@ -18,7 +18,7 @@ use zookeeper_recipes_core::HoldView;
 use super::clock;
 use super::descriptor;
 use super::itself::itself;
-use super::message::{Order, Report};
+use super::message::{Order, Report, line, message};
 
 /// A guard process, and its command.
 pub(super) struct Guarded {
@@ -71,7 +71,7 @@ impl Guarded {
     /// If the future is dropped, no report is lost.
     pub(super) async fn report(&mut self) -> Option<Report> {
         let line = self.reports.next_line().await.ok().flatten()?;
-        let report = line.parse().ok()?;
+        let report = message(&line)?;
         if let Report::Ready(id) = report {
             self.group = Pid::from_raw(id);
         }
@@ -94,7 +94,7 @@ impl Guarded {
         // An error means that the guard has died, which the next report says. If the guard was
         // stopped for so long that the socket is full, it looks at the clock first when it
         // continues.
-        let _ = self.orders.try_write(format!("{order}\n").as_bytes());
+        let _ = self.orders.try_write(line(&order).as_bytes());
     }
 
     /// Continues the guard if it was stopped. True if it was.

@@ -42,7 +42,7 @@ async fn owned(stage: &Stage) -> Vec<(String, u64)> {
     if shown.code != Some(0) {
         return Vec::new();
     }
-    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let shown = shown.json();
     let workers = shown["workers"].as_array().expect("workers").iter();
     let own = |it: &Value| {
         let id = it["id"].as_str().expect("an id").to_owned();
@@ -89,11 +89,11 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
     until(&stage, [("a", 2), ("b", 2)]).await;
     let shown = stage.run(&["assignment", PATH]).await;
     let head = "/queues: 4 partitions, 2 workers; 0 without an owner, 0 to move\n";
-    assert!(shown.stdout.starts_with(head), "{shown:?}");
-    assert!(shown.stdout.contains("\n0: "), "{shown:?}");
+    shown.begins(head);
+    shown.shows("\n0: ");
 
     let drained = stage.run(&["assignment", PATH, "--drain", "a"]).await;
-    assert!(drained.stdout.contains("drained"), "{drained:?}");
+    drained.shows("drained");
     until(&stage, [("a", 0), ("b", 4)]).await;
     stage.run(&["assignment", PATH, "--undrain", "a"]).await;
     until(&stage, [("a", 2), ("b", 2)]).await;
@@ -117,10 +117,7 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
     assert!(!thawed.stdout.contains("frozen"), "{thawed:?}");
 
     let absent = stage.run(&["assignment", PATH, "--drain", "c"]).await;
-    assert!(
-        absent.stdout.contains("c   0 of 4, drained, gone\n"),
-        "{absent:?}"
-    );
+    absent.shows("c   0 of 4, drained, gone\n");
     let absent = stage.run(&["assignment", PATH, "--undrain", "c"]).await;
     assert!(!absent.stdout.contains("drained"), "{absent:?}");
 

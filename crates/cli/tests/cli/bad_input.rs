@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
-use zookeeper_recipes_suite::{LATE, administrator, server};
+use zookeeper_recipes_suite::{LATE, server};
 
-use crate::support::{Stage, ended, files, run, zkr};
+use crate::support::{Stage, ended, run, zkr};
 
 /// Arguments, and a part of the line that names what is wrong.
 const WRONG_ARGUMENTS: &[(&str, &str)] = &[
@@ -75,8 +75,7 @@ async fn server_that_does_not_answer_is_named() {
         "{line}"
     );
     let unknown = run("no-such-host.invalid:2181", &options).await;
-    let line = unknown.failed_with(69);
-    assert!(line.contains("no-such-host.invalid"), "{line}");
+    unknown.refused(69, "no-such-host.invalid");
     let garbled = run("zk1:port", &options).await;
     garbled.failed_with(64);
 }
@@ -89,8 +88,7 @@ async fn address_without_a_route_is_given_up_by_the_connect_timeout() {
     let arguments = [&["lock"], &timeouts[..], &["/lock", "--", "true"]].concat();
     let began = Instant::now();
     let ended = run(NO_ROUTE, &arguments).await;
-    let line = ended.failed_with(69);
-    assert!(line.contains(NO_ROUTE), "{line}");
+    ended.refused(69, NO_ROUTE);
     assert!(began.elapsed() < LATE, "{:?}", began.elapsed());
 }
 
@@ -99,20 +97,16 @@ async fn chroot_that_does_not_exist_is_named_and_not_created() {
     let stage = Stage::new();
     let connect = format!("{}/no/such", stage.connect);
     let ended = run(&connect, "lock /lock -- true").await;
-    let line = ended.failed_with(64);
-    assert!(
-        line.contains("the chroot /no/such does not exist"),
-        "{line}"
-    );
+    ended.refused(64, "the chroot /no/such does not exist");
     assert_eq!(stage.contenders("/"), ["zookeeper"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_come_from_a_file_or_the_environment() {
-    let server = server().await;
+    let stage = Stage::new();
     let owner = Client::connector()
         .with_auth("digest", b"owner:secret")
-        .connect(&server.connect_string())
+        .connect(&stage.connect)
         .await
         .expect("a client connects");
     let acls = [Acl::new(Permission::ALL, AuthId::authed())];
@@ -122,24 +116,20 @@ async fn credentials_come_from_a_file_or_the_environment() {
         .await
         .expect("it is created");
     let arguments = ["lock", "/private", "--", "true"];
-    let connect = server.connect_string();
 
-    let denied = run(&connect, &arguments).await;
+    let denied = stage.run(&arguments).await;
     let line = denied.failed_with(77);
     assert!(
         line.contains("/private") && line.contains("--credentials-file"),
         "{line}"
     );
 
-    let doctor = run(&connect, "doctor /private").await;
+    let doctor = stage.run("doctor /private").await;
     assert_eq!(doctor.code, Some(77), "{doctor:?}");
-    assert!(
-        doctor.stdout.contains("BAD   /private: no permission"),
-        "{doctor:?}"
-    );
+    doctor.shows("BAD   /private: no permission");
 
     let with = async |credentials: &str| {
-        let mut zkr = zkr(&connect);
+        let mut zkr = zkr(&stage.connect);
         let zkr = zkr.args(arguments).env("ZKR_CREDENTIALS", credentials);
         ended(zkr.spawn().expect("zkr starts")).await
     };
@@ -150,17 +140,13 @@ async fn credentials_come_from_a_file_or_the_environment() {
     let right = with("digest:owner:secret").await;
     assert_eq!(right.code, Some(0), "{right:?}");
 
-    let files = files();
-    let file = files.path().join("credentials");
-    std::fs::write(&file, "# of the owner\ndigest:owner:secret\n").expect("it is written");
-    let path = file.to_str().expect("text");
-    let with_file = [&["--credentials-file", path], &arguments[..]].concat();
-    let from_file = run(&connect, &with_file).await;
+    let file = stage.file("credentials");
+    std::fs::write(file, "# of the owner\ndigest:owner:secret\n").expect("it is written");
+    let with_file = [&["--credentials-file", file], &arguments[..]].concat();
+    let from_file = stage.run(&with_file).await;
     assert_eq!(from_file.code, Some(0), "{from_file:?}");
 
-    let children = administrator(&server).await;
-    let left = children.list_children("/").await.expect("it is listed");
-    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(stage.contenders("/"), ["private", "zookeeper"]);
     let left = owner.list_children("/private").await.expect("it is listed");
     assert!(left.is_empty(), "{left:?}");
 }

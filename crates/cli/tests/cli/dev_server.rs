@@ -139,7 +139,6 @@ async fn server_for_development_names_what_is_wrong() {
     let stage = Stage::new();
     let port = stage.server.port().to_string();
     let file = stage.file("znodes.json");
-    let name = file.to_str().expect("text");
     let in_use = format!("--port {port}");
     for (arguments, code, named) in [
         (&*in_use, 73, "in use"),
@@ -159,17 +158,15 @@ async fn server_for_development_names_what_is_wrong() {
         ("--port 5000 --admin-port 5000", 64, "--admin-port"),
     ] {
         let ended = stage.run(format!("dev-server {arguments}")).await;
-        let line = ended.failed_with(code);
-        assert!(line.contains(named), "{line}");
+        ended.refused(code, named);
     }
     for (data, named) in [
         (r#"{"/a/../b": null}"#, "/a/../b"),
         (r#"{"/a": 1}"#, "no JSON object of paths and data"),
     ] {
-        std::fs::write(&file, data).expect("it is written");
-        let ended = stage.run(("dev-server --port 0 --data", [name])).await;
-        let line = ended.failed_with(64);
-        assert!(line.contains(named), "{line}");
+        std::fs::write(file, data).expect("it is written");
+        let ended = stage.run(("dev-server --port 0 --data", [file])).await;
+        ended.refused(64, named);
     }
 }
 
@@ -177,19 +174,14 @@ async fn server_for_development_names_what_is_wrong() {
 async fn server_for_development_serves_what_the_file_says() {
     let stage = Stage::new();
     let file = stage.file("znodes.json");
-    std::fs::write(&file, r#"{"/app/locks": null, "/app": "v1"}"#).expect("it is written");
-    let name = file.to_str().expect("text");
-    let server = Served::start(("--tick 200ms --data", [name])).await;
+    std::fs::write(file, r#"{"/app/locks": null, "/app": "v1"}"#).expect("it is written");
+    let server = Served::start(("--tick 200ms --data", [file])).await;
     let chroot = format!("{}/app", server.connect);
     let locked = run(&chroot, "lock /locks/a -- echo done").await;
-    assert_eq!(
-        (locked.code, &*locked.stdout),
-        (Some(0), "done\n"),
-        "{locked:?}"
-    );
-    std::fs::write(&file, "[]").expect("it is written");
+    locked.printed("done\n");
+    std::fs::write(file, "[]").expect("it is written");
     stage
-        .run(("dev-server --port 0 --data", [name]))
+        .run(("dev-server --port 0 --data", [file]))
         .await
         .failed_with(64);
 }

@@ -1,5 +1,6 @@
 //! Exit codes, the environment, the standard streams.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
@@ -90,11 +91,7 @@ async fn what_others_hold_is_a_conflict_and_a_timeout_has_its_own_code() {
         "lock /free -w 0",
     ] {
         let ended = stage.run(format!("{arguments} -- echo ran")).await;
-        assert_eq!(
-            (ended.code, &*ended.stdout),
-            (Some(0), "ran\n"),
-            "{ended:?}"
-        );
+        ended.printed("ran\n");
     }
     for path in ["/lock", "/shared", "/exports"] {
         assert_eq!(
@@ -174,9 +171,9 @@ async fn lock_is_kept_at_least_as_long_as_wanted() {
 async fn waiter_whose_program_was_replaced_runs_its_command() {
     let stage = Stage::new();
     let program = stage.file("zkr");
-    std::fs::copy(env!("CARGO_BIN_EXE_zkr"), &program).expect("it is copied");
+    std::fs::copy(env!("CARGO_BIN_EXE_zkr"), program).expect("it is copied");
     let holder = stage.holder("/lock").await;
-    let waiter = tokio::process::Command::new(&program)
+    let waiter = tokio::process::Command::new(program)
         .args([
             "--connect",
             &stage.connect,
@@ -191,14 +188,10 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
         .spawn()
         .expect("it starts");
     stage.queue("/lock", 2).await;
-    std::fs::remove_file(&program).expect("it is removed");
+    std::fs::remove_file(program).expect("it is removed");
     drop(holder);
     let waiter = ended(waiter).await;
-    assert_eq!(
-        (waiter.code, &*waiter.stdout),
-        (Some(0), "runs\n"),
-        "{waiter:?}"
-    );
+    waiter.printed("runs\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,10 +219,9 @@ async fn completions_and_pages_name_the_verbs() {
         assert!(script.stdout.contains("semaphore") && script.stdout.contains("doctor"));
     }
     let page = stage.run(&["man"]).await;
-    assert!(page.stdout.contains("zkr\\-lock"), "{page:?}");
+    page.shows("zkr\\-lock");
     let directory = stage.file("");
-    let directory = directory.to_str().expect("text");
     let pages = stage.run(("man --to", [directory])).await;
     assert_eq!(pages.code, Some(0), "{pages:?}");
-    assert!(stage.file("zkr-lock.1").is_file());
+    assert!(Path::new(stage.file("zkr-lock.1")).is_file());
 }

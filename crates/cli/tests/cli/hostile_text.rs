@@ -39,9 +39,15 @@ async fn data_of_a_contender_reaches_no_terminal() {
         assert_eq!(shown.code, Some(0), "{shown:?}");
         nothing_is_obeyed(&format!("{arguments:?}"), &shown.stdout);
     }
-    let leader = stage.run("leader /leader --json").await;
-    let object: serde_json::Value = serde_json::from_str(&leader.stdout).expect("JSON");
+    let object = stage.run("leader /leader --json").await.json();
     assert_eq!(object["id"], HOSTILE, "a program reads what was written");
+    for data in [&[0xff, 0xfe][..], &[b'x'; 100]] {
+        let queued = client.create(path, data, &options).await;
+        queued.expect("a candidate");
+    }
+    let who = stage.run("who /leader").await;
+    who.shows("  (2 bytes)  ");
+    who.shows(&format!("  {}  ", "x".repeat(60)));
     let node = stage.contenders("/leader").remove(0);
     let evicted = stage.run(&["evict", "/leader", &node, "--yes"]).await;
     assert_eq!(evicted.code, Some(0), "{evicted:?}");
@@ -70,6 +76,6 @@ async fn words_of_a_server_reach_no_terminal() {
     let doctor = run(&connect, &["doctor"]).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let line = format!("{address}: version ");
-    assert!(doctor.stdout.contains(&line), "{doctor:?}");
+    doctor.shows(&line);
     nothing_is_obeyed("doctor", &doctor.stdout);
 }

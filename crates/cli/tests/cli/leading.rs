@@ -14,8 +14,7 @@ const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
 
 /// The session of the leader, as `zkr leader` shows it.
 async fn leaders_session(stage: &Stage) -> SessionId {
-    let shown = stage.run("leader /leader --json").await;
-    let leader: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let leader = stage.run("leader /leader --json").await.json();
     let session = leader["session"].as_str().expect("somebody leads");
     let digits = session.strip_prefix("0x").expect("hexadecimal");
     SessionId(i64::from_str_radix(digits, 16).expect("a number"))
@@ -25,14 +24,13 @@ async fn leaders_session(stage: &Stage) -> SessionId {
 async fn candidate_campaigns_again_after_a_loss() {
     let stage = Stage::new();
     let file = stage.file("terms");
-    let name = file.to_str().expect("text");
-    let lead = ("lead /leader --id a -- sh -c", [TERM, "sh", name]);
+    let lead = ("lead /leader --id a -- sh -c", [TERM, "sh", file]);
     let leader = stage.start(lead);
     let first = line_in(&file).await;
     let session = leaders_session(&stage).await;
     stage.server.administrator().expire(session);
-    eventually("it leads again", async || read(&file).lines().count() == 2).await;
-    let terms = read(&file);
+    eventually("it leads again", async || read(file).lines().count() == 2).await;
+    let terms = read(file);
     let term = |line: &str| {
         let (id, token) = line.split_once(' ').expect("two words");
         (id.to_owned(), token.parse::<i64>().expect("a token"))
@@ -53,9 +51,8 @@ async fn candidate_campaigns_again_after_a_loss() {
 async fn candidate_that_leads_once_ends_after_a_loss_and_the_next_one_leads() {
     let stage = Stage::new();
     let file = stage.file("terms");
-    let name = file.to_str().expect("text");
     let lead = [
-        "lead", "/leader", "--id", "a", "--once", "--", "sh", "-c", TERM, "sh", name,
+        "lead", "/leader", "--id", "a", "--once", "--", "sh", "-c", TERM, "sh", file,
     ];
     let leader = stage.start(lead);
     let first = line_in(&file).await;
@@ -77,12 +74,8 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
     let stage = Stage::new();
     let file = |id: &str| stage.file(id);
     let lead = |id: &str, more: &[&str]| {
-        let file = file(id);
-        let name = file.to_str().expect("text").to_owned();
-        let mut arguments = vec!["lead", "/leader", "--id", id];
-        arguments.extend(more);
-        arguments.extend(["--", "sh", "-c", TERM, "sh", &name]);
-        stage.start(&arguments)
+        let command = ["--", "sh", "-c", TERM, "sh", file(id)];
+        stage.start([&["lead", "/leader", "--id", id], more, &command].concat())
     };
     let _first = lead("first", &[]);
     let term = line_in(&file("first")).await;
@@ -92,19 +85,16 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
     stage.queue("/leader", 3).await;
 
     let shown = stage.run("leader /leader --transfer-to chosen").await;
-    assert!(shown.stdout.starts_with("chosen leads: "), "{shown:?}");
+    shown.begins("chosen leads: ");
     let process = term.split(' ').next().expect("an id");
     assert!(!runs(process), "the command of the first was stopped");
     line_in(&file("chosen")).await;
-    assert_eq!(read(&file("between")), "");
+    assert_eq!(read(file("between")), "");
     stage.queue("/leader", 3).await;
 
     let again = stage.run("leader /leader --transfer-to between").await;
-    assert!(again.stdout.starts_with("between leads: "), "{again:?}");
-    assert!(
-        again.stdout.contains("until its session has expired"),
-        "{again:?}"
-    );
+    again.begins("between leads: ");
+    again.shows("until its session has expired");
     let chosen = ended(chosen).await;
     let refused = chosen.failed_with(81);
     assert!(
@@ -117,16 +107,17 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
 async fn candidate_on_standby_stops_its_command_for_another() {
     let stage = Stage::new();
     let (standby, other) = (stage.file("standby"), stage.file("other"));
-    let name = standby.to_str().expect("text");
-    let _standby = stage.start(("lead /leader --id s --standby -- sh -c", [TERM, "sh", name]));
+    let _standby = stage.start((
+        "lead /leader --id s --standby -- sh -c",
+        [TERM, "sh", standby],
+    ));
     let term = line_in(&standby).await;
-    let name = other.to_str().expect("text");
-    let _other = stage.start(("lead /leader --id o -- sh -c", [TERM, "sh", name]));
+    let _other = stage.start(("lead /leader --id o -- sh -c", [TERM, "sh", other]));
     line_in(&other).await;
     assert!(!runs(term.split(' ').next().expect("an id")));
     stage.queue("/leader", 2).await;
     let shown = stage.run("who /leader").await;
-    assert!(shown.stdout.contains("standby"), "{shown:?}");
+    shown.shows("standby");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,33 +130,25 @@ async fn transfer_from_a_leader_that_does_not_listen_is_one_line() {
     stage.queue("/leader", 2).await;
     let transfer = "leader /leader --transfer-to next --timeout 200ms";
     let shown = stage.run(&transfer).await;
-    let refused = shown.failed_with(80);
-    assert!(
-        refused.contains("next does not lead after 200ms"),
-        "{refused}"
-    );
+    shown.refused(80, "next does not lead after 200ms");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it() {
     let stage = Stage::new();
     let file = stage.file("asked");
-    let name = file.to_str().expect("text");
     // The command notes SIGTERM, and continues.
     let script =
         r#"trap 'echo asked >> "$1"' TERM; echo began >> "$1"; while :; do sleep 0.1; done"#;
     let first = stage.start((
         "--session-timeout 30s lead /leader --id first --grace 1500ms -- sh -c",
-        [script, "sh", name],
+        [script, "sh", file],
     ));
     line_in(&file).await;
     let _next = stage.start("lead /leader --id next -- sleep 60");
     stage.queue("/leader", 2).await;
     let transfer = stage.start("leader /leader --transfer-to next");
-    eventually("it is asked to stop", async || {
-        read(&file).contains("asked")
-    })
-    .await;
+    eventually("it is asked to stop", async || read(file).contains("asked")).await;
     send(Signal::TERM, &first);
     let first = ended(first).await;
     assert_eq!(first.code, Some(143), "{first:?}");
@@ -184,13 +167,12 @@ async fn leader_that_may_not_delete_its_znode_ends_so_that_the_named_candidate_l
             .create_with_acl("/leader", b"", CreateMode::Persistent, &acl);
     created.expect("it is free");
     let file = stage.file("terms");
-    let name = file.to_str().expect("text");
-    let first = stage.start(("lead /leader --id first -- sh -c", [TERM, "sh", name]));
+    let first = stage.start(("lead /leader --id first -- sh -c", [TERM, "sh", file]));
     line_in(&file).await;
     let _next = stage.start("lead /leader --id next -- sleep 60");
     stage.queue("/leader", 2).await;
     let shown = stage.run("leader /leader --transfer-to next").await;
-    assert!(shown.stdout.starts_with("next leads: "), "{shown:?}");
+    shown.begins("next leads: ");
     let first = ended(first).await;
     assert_ne!(first.code, Some(0), "{first:?}");
 }
@@ -207,7 +189,7 @@ async fn credentials_that_are_refused_for_a_moment_end_a_candidate_unless_it_ret
             .args(["lead", "/leader", "--id", "a", "--session-timeout", "2s"])
             .args(options)
             .args(["--", "sh", "-c", term])
-            .arg(&file)
+            .arg(file)
             .spawn();
         let candidate = candidate.expect("zkr starts");
         line_in(&file).await;

@@ -45,9 +45,9 @@ fn rows(table: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_contenders_are_one_list_and_one_screen() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&server).await;
+    let stage = Stage::new();
+    let proxy = proxy(&stage.connect).await;
+    let client = administrator(&stage.connect).await;
     create(&client, "/lock").await;
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let path = format!("/lock/{CURATOR}lock-");
@@ -71,7 +71,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     let counters = proxy.counters();
     assert_eq!(counters.of(Operation::GetChildren).requests, 1);
     assert_eq!(counters.of(Operation::MultiRead).requests, 1);
-    let all = run(&server.connect_string(), "who /lock --all").await;
+    let all = stage.run("who /lock --all").await;
     assert_eq!(all.stdout.lines().count(), 1002);
 }
 
@@ -107,11 +107,7 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     queue(&client, "/rw", &format!("{KAZOO}__rlock__"), "e").await;
     queue(&client, "/rw", &format!("{KAZOO}__lock__"), "f").await;
     let who = stage.run("who /rw").await;
-    assert!(
-        who.stdout
-            .starts_with("/rw: read/write lock, 2 hold, 4 wait\n"),
-        "{who:?}"
-    );
+    who.begins("/rw: read/write lock, 2 hold, 4 wait\n");
     let expected = [
         "holds|read|a",
         "holds|read|b",
@@ -135,7 +131,7 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
     let stage = Stage::new();
     let semaphore = "semaphore /exports --permits 3 --weight 2 --";
     let file = stage.file("second");
-    let second = format!("echo runs > {}; sleep 60", file.to_str().expect("text"));
+    let second = format!("echo runs > {file}; sleep 60");
     let holders = [stage.start((semaphore, ["sleep", "60"])), {
         stage.queue("/exports", 1).await;
         stage.start((semaphore, ["sh", "-c", &second]))
@@ -143,7 +139,7 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
     stage.queue("/exports", 2).await;
     let who = stage.run("who /exports").await;
     let headline = "/exports: semaphore of 3 permits, 1 holds, 1 waits\n";
-    assert!(who.stdout.starts_with(headline), "{who:?}");
+    who.begins(headline);
     let found = rows(&who.stdout);
     assert!(found[0].starts_with("holds|2 permits|sleep@"), "{found:?}");
     assert!(
@@ -243,8 +239,7 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
         zkrs.push(stage.start(lock("report")));
         stage.queue("/lock", place).await;
     }
-    let who = stage.run("who /lock --json").await;
-    let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    let who = stage.run("who /lock --json").await.json();
     let token = |place: usize| who["contenders"][place]["fencing_token"].to_string();
     let evict = async |arguments: &[&str]| {
         let arguments = [&["evict", "/lock", "--yes"], arguments].concat();
@@ -269,10 +264,9 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     let waiter = zkrs.pop().expect("the last one");
     assert_eq!(evict(&["report"]).await.code, Some(0));
     let waiter = ended(waiter).await;
-    let line = waiter.failed_with(81);
-    assert!(line.contains("another client deleted"), "{line}");
+    waiter.refused(81, "another client deleted");
     let evicted = evict(&["--if-holder", &token(0)]).await;
-    assert!(evicted.stdout.contains("payroll@"), "{evicted:?}");
+    evicted.shows("payroll@");
     // The user has seen it in the queue before it went.
     let name = who["contenders"][1]["node"].as_str().expect("a name");
     for gone in [&token(1), name] {
@@ -290,18 +284,9 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
     let who = stage.run("who /lock").await;
-    assert!(
-        who.stdout
-            .contains("warning: note is the name of no contender"),
-        "{who:?}"
-    );
-    assert!(
-        who.stdout
-            .contains("warning: contenders of several recipes"),
-        "{who:?}"
-    );
-    let who = stage.run("who /lock --json").await;
-    let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    who.shows("warning: note is the name of no contender");
+    who.shows("warning: contenders of several recipes");
+    let object = stage.run("who /lock --json").await.json();
     assert_eq!(object["foreign"], serde_json::json!(["note"]));
     assert_eq!(object["mixed"], true);
     drop(holder);
@@ -337,17 +322,14 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_for_programs() {
     let stage = Stage::new();
-    let nobody = stage.run("who /lock --json").await;
-    let object: serde_json::Value = serde_json::from_str(&nobody.stdout).expect("JSON");
+    let object = stage.run("who /lock --json").await.json();
     assert_eq!(object["exists"], false);
     let text = stage.run("who /lock").await;
     let expected = "/lock: does not exist, so nobody holds and nobody waits\n";
-    assert_eq!((text.code, &*text.stdout), (Some(0), expected));
+    text.printed(expected);
 
-    let holder = stage.start("lock /lock -- sleep 60");
-    stage.queue("/lock", 1).await;
-    let who = stage.run("who /lock --json").await;
-    let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    let holder = stage.holder("/lock").await;
+    let object = stage.run("who /lock --json").await.json();
     assert_eq!(object["recipe"], "exclusive lock");
     let row = &object["contenders"][0];
     assert_eq!((&row["position"], &row["holds"]), (&1.into(), &true.into()));
@@ -364,8 +346,7 @@ async fn json_is_for_programs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reader_that_has_gone_is_no_failure() {
     let stage = Stage::new();
-    let holder = stage.start("lock /lock -- sleep 60");
-    stage.queue("/lock", 1).await;
+    let holder = stage.holder("/lock").await;
     for arguments in [
         &["who", "/lock"][..],
         &["leader", "/leader", "--follow"],
@@ -374,7 +355,7 @@ async fn reader_that_has_gone_is_no_failure() {
         let mut child = stage.start(arguments);
         drop(child.stdout.take());
         let ended = ended(child).await;
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
+        ended.quiet(0);
     }
     drop(holder);
 }
@@ -383,7 +364,7 @@ async fn reader_that_has_gone_is_no_failure() {
 async fn leader_is_shown_and_followed() {
     let stage = Stage::new();
     let nobody = stage.run("leader /leader").await;
-    assert!(nobody.stdout.starts_with("nobody leads"), "{nobody:?}");
+    nobody.begins("nobody leads");
     let mut follower = stage.start("leader /leader --follow --json");
     let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
     let mut next = async || {
@@ -393,14 +374,16 @@ async fn leader_is_shown_and_followed() {
         line.expect("another line")
     };
     assert_eq!(next().await, "null");
-    let leader = stage.start("lead /leader --id node-7 -- sleep 60");
+    let leader = stage.start("lead /leader --session-timeout 2s --id node-7 -- sleep 60");
     assert!(next().await.contains(r#""id":"node-7""#));
     let shown = stage.run("leader /leader").await;
-    assert!(
-        shown.stdout.starts_with("node-7 leads: token "),
-        "{shown:?}"
-    );
+    shown.begins("node-7 leads: token ");
+    // A latch of Curator's is behind our leader.
+    let client = Client::connect(&stage.connect).await.expect("it connects");
+    queue(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
     drop(leader);
+    assert!(next().await.contains(r#""id":"node-1""#));
+    drop(client);
     assert_eq!(next().await, "null");
 }
 
@@ -408,7 +391,7 @@ async fn leader_is_shown_and_followed() {
 async fn evicted_holder_is_stopped_and_the_next_one_holds() {
     let stage = Stage::new();
     let file = stage.file("id");
-    let script = format!("echo $$ > {}; sleep 60", file.to_str().expect("text"));
+    let script = format!("echo $$ > {file}; sleep 60");
     let holder = stage.start(("--session-timeout 3s lock /lock -- sh -c", [script]));
     let id = line_in(&file).await;
     let waiter = stage.start("lock /lock -- true");
@@ -424,10 +407,7 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
     assert!(unasked.failed_with(64).contains("--yes"));
     assert_eq!(stage.contenders("/lock").len(), 2);
     let evicted = stage.run(("evict /lock", [name, "--yes"])).await;
-    assert!(
-        evicted.stdout.contains("was taken out of the queue"),
-        "{evicted:?}"
-    );
+    evicted.shows("was taken out of the queue");
     let waiter = ended(waiter).await;
     assert_eq!(waiter.code, Some(0), "{waiter:?}");
     ended(holder).await.failed_with(81);
@@ -440,7 +420,7 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     let client = administrator(&server).await;
     create(&client, "/locks").await;
     let doctor = run(&server.connect_string(), "doctor /locks/report").await;
-    assert_eq!((doctor.code, &*doctor.stderr), (Some(0), ""), "{doctor:?}");
+    doctor.quiet(0);
     for found in [
         "ok    connected to ",
         ": version 3.",
@@ -451,16 +431,11 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
         assert!(doctor.stdout.contains(found), "{found}: {}", doctor.stdout);
     }
     let counted = run(&server.connect_string(), "doctor /locks").await;
-    assert!(
-        counted
-            .stdout
-            .contains("/locks has used 0.00 % of its numbers"),
-        "{counted:?}"
-    );
+    counted.shows("/locks has used 0.00 % of its numbers");
     let left = client.list_children("/locks").await.expect("it is listed");
     assert!(left.is_empty(), "{left:?}");
     let findings = run(&server.connect_string(), "doctor /locks --json").await;
-    let object: serde_json::Value = serde_json::from_str(&findings.stdout).expect("JSON");
+    let object = findings.json();
     let findings = object["findings"].as_array().expect("a list");
     let is_good = |finding: &serde_json::Value| finding["grade"] != "bad";
     assert!(
@@ -494,7 +469,7 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
     let server = server_with(options).await;
     let doctor = run(&server.connect_string(), &["doctor"]).await;
     let limit = "maxClientCnxns accepts 5 connections from one address";
-    assert!(doctor.stdout.contains(limit), "{doctor:?}");
+    doctor.shows(limit);
     // The question itself is a connection.
     eventually("nobody else is connected", async || {
         server.monitor().await.is_ok_and(|it| it.connections <= 1)
@@ -532,8 +507,7 @@ async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
     let administrator = stage.server.administrator();
     administrator.delete(&path).expect("it is there");
     let evict = ended(evict).await;
-    let line = evict.failed_with(75);
-    assert!(line.contains("it has gone by itself"), "{line}");
+    evict.refused(75, "it has gone by itself");
     drop(holder);
 }
 
@@ -564,8 +538,8 @@ async fn persistent_contender_is_named_with_the_way_to_remove_it() {
     create(&client, &left).await;
     let who = stage.run("who /lock").await;
     let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
-    assert!(who.stdout.contains("is persistent"), "{who:?}");
-    assert!(who.stdout.contains(&advice), "{who:?}");
+    who.shows("is persistent");
+    who.shows(&advice);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ mod leading;
 mod looking;
 mod losing;
 mod once;
+mod peers;
 mod readme;
 mod secrets;
 mod signals;

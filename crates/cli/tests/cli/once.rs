@@ -24,16 +24,11 @@ fn arguments<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 async fn one_of_many_machines_runs_the_command_of_a_slot() {
     let stage = Stage::new();
     let file = stage.file("runs");
-    let name = file.to_str().expect("text");
     let script = r#"echo "$ZKR_PATH $ZKR_FENCING_TOKEN" >> "$1""#;
-    let command = ["sh", "-c", script, "sh", name];
+    let command = ["sh", "-c", script, "sh", file];
     let machines = (0..6).map(async |_| stage.run(&arguments(&[], &command)).await);
     for machine in join_all(machines).await {
-        assert_eq!(
-            (machine.code, &*machine.stderr),
-            (Some(0), ""),
-            "{machine:?}"
-        );
+        machine.quiet(0);
     }
     let late = stage.run(&arguments(&["-E", "9", "-v"], &command)).await;
     assert_eq!(late.code, Some(9), "{late:?}");
@@ -41,7 +36,7 @@ async fn one_of_many_machines_runs_the_command_of_a_slot() {
     assert!(line.starts_with("zkr: /job: the slot of 19"), "{late:?}");
     assert!(line.contains(" was claimed by sh@"), "{late:?}");
     assert!(line.contains(": it succeeded at 20"), "{late:?}");
-    let text = read(&file);
+    let text = read(file);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("/job "), "{text}");
     assert!(stage.contenders("/job").is_empty());
@@ -70,7 +65,7 @@ async fn command_whose_machine_died_is_run_again_unless_done() {
     let stage = Stage::new();
     let begun = stage.file("begun");
     let script = r#"echo $$ > "$1"; while :; do sleep 0.01; done"#;
-    let hangs = ["sh", "-c", script, "sh", begun.to_str().expect("text")];
+    let hangs = ["sh", "-c", script, "sh", begun];
     let dies = ["--session-timeout", "2s"];
     let dies = stage.start([&dies[..], &arguments(&[], &hangs)].concat());
     let command = line_in(&begun).await;
@@ -85,7 +80,7 @@ async fn command_whose_machine_died_is_run_again_unless_done() {
     };
     eventually("the session of the machine has ended", is_said).await;
     let who = stage.run("who /job").await;
-    assert!(who.stdout.contains(died), "{who:?}");
+    who.shows(died);
     for (again, code) in [("after-failure", 0), ("unless-done", 5), ("unless-done", 5)] {
         let options = arguments(&["--again", again], &["sh", "-c", "exit 5"]);
         let run = stage.run(&options).await;
@@ -100,9 +95,9 @@ async fn command_that_cannot_be_started_takes_no_slot() {
     let stage = Stage::new();
     let script = |name: &str, text: &str, mode| {
         let file = stage.file(name);
-        std::fs::write(&file, text).expect("it is written");
-        std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("it is ours");
-        file.to_str().expect("text").to_owned()
+        std::fs::write(file, text).expect("it is written");
+        std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
+        file
     };
     let plain = script("plain", "#!/bin/sh\n", 0o644);
     // The file is executable. Only the system finds that its interpreter is missing.
@@ -110,9 +105,9 @@ async fn command_that_cannot_be_started_takes_no_slot() {
     for (options, command, code) in [
         (&[][..], "no-such-command", 127),
         (&[], "/no/such/command", 127),
-        (&[], &*plain, 126),
+        (&[], plain, 126),
         (&[], "/", 126),
-        (&[], &*broken, 127),
+        (&[], broken, 127),
         (&["--grace", "9s"], "true", 64),
         (&["--max-hold", "100ms"], "true", 64),
     ] {
@@ -121,7 +116,7 @@ async fn command_that_cannot_be_started_takes_no_slot() {
         stage.queue("/job", 0).await;
     }
     let runs = stage.run(&arguments(&[], &["echo", "runs"])).await;
-    assert_eq!((runs.code, &*runs.stdout), (Some(0), "runs\n"), "{runs:?}");
+    runs.printed("runs\n");
 }
 
 /// A service manager may end a zkr that has just been started.
@@ -151,8 +146,7 @@ async fn zkr_that_is_ended_before_its_command_begins_takes_no_slot() {
         let what = format!("{nth}, {kind:?}: {first:?}");
         assert_eq!((first.code, &*first.stdout), (Some(143), ""), "{what}");
         stage.queue("/job", 0).await;
-        let who = stage.run("who /job --json").await;
-        let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+        let who = stage.run("who /job --json").await.json();
         assert_eq!(who["job"]["last_run"], serde_json::Value::Null, "{what}");
     }
     let second = stage.run(&job).await;
@@ -164,7 +158,7 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let stage = Stage::new();
     let begun = stage.file("begun");
     let script = r#"echo $$ > "$1"; read line; exit 7"#;
-    let runs = ["sh", "-c", script, "sh", begun.to_str().expect("text")];
+    let runs = ["sh", "-c", script, "sh", begun];
     let first = zkr(&stage.connect)
         .args(arguments(&[], &runs))
         .stdin(Stdio::piped())
@@ -176,17 +170,15 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let line = found.failed_with(75);
     assert!(line.ends_with(": it runs"), "{line}");
     let who = stage.run("who /job").await;
-    assert!(who.stdout.contains(": it runs"), "{who:?}");
+    who.shows(": it runs");
     let quiet = stage.run(&arguments(&[], &["true"])).await;
-    assert_eq!((quiet.code, &*quiet.stderr), (Some(0), ""), "{quiet:?}");
+    quiet.quiet(0);
 
     drop(first.stdin.take());
     assert_eq!(ended(first).await.code, Some(7));
     let found = stage.run(&finds_it).await;
-    let line = found.failed_with(75);
-    assert!(line.contains(": it failed at 20"), "{line}");
-    let who = stage.run("who /job --json").await;
-    let who: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    found.refused(75, ": it failed at 20");
+    let who = stage.run("who /job --json").await.json();
     let run = &who["job"]["last_run"];
     assert_eq!(run["state"], "failed", "{who}");
     assert!(
@@ -216,8 +208,7 @@ async fn slots_that_are_others_than_the_recorded_ones_are_refused() {
         (&["--every", "1d", "--offset", "2h"], "is not the 0ns"),
     ] {
         let refused = stage.run(&once(options)).await;
-        let line = refused.failed_with(64);
-        assert!(line.contains(part), "{line}");
+        refused.refused(64, part);
     }
 }
 
@@ -233,8 +224,7 @@ async fn machine_with_a_wrong_clock_runs_nothing_and_takes_no_slot() {
     for time in [SystemTime::now() - HOUR, SystemTime::now() + HOUR] {
         stage.server.faults().set_system_time(time);
         let refused = stage.run(&job(&[])).await;
-        let line = refused.failed_with(70);
-        assert!(line.contains("the ensemble's"), "{line}");
+        refused.refused(70, "the ensemble's");
     }
     let allowed = stage.run(&job(&["--clock-may-differ", "2h"])).await;
     assert_eq!(allowed.stdout, "runs\n", "{allowed:?}");

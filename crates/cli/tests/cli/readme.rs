@@ -40,8 +40,8 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
         .kill_on_drop(true)
         .spawn();
     let ended = ended(child.expect("a shell starts")).await;
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
-    assert!(read(&files.path().join("report.txt")).starts_with("token "));
+    ended.quiet(0);
+    assert!(read(files.path().join("report.txt")).starts_with("token "));
     for shown in [
         "nobody else holds\n",
         "at most once a day, on one machine of all\n",

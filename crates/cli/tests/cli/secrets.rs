@@ -27,9 +27,8 @@ async fn neither_the_guard_nor_the_command_gets_the_credentials() {
     let stage = Stage::new();
     let file = stage.file("id");
     let script = r#"env; echo "$$" > "$1"; while :; do sleep 0.05; done"#;
-    let name = file.to_str().expect("text");
     let holder = zkr(&stage.connect)
-        .args(["lock", "/lock", "--", "sh", "-c", script, "sh", name])
+        .args(["lock", "/lock", "--", "sh", "-c", script, "sh", file])
         .env(VARIABLE, CREDENTIALS)
         .spawn()
         .expect("zkr starts");
@@ -53,7 +52,7 @@ async fn neither_the_guard_nor_the_command_gets_the_credentials() {
     }
     send(Signal::TERM, &holder);
     let holder = ended(holder).await;
-    assert!(holder.stdout.contains("ZKR_NODE=/lock/"), "{holder:?}");
+    holder.shows("ZKR_NODE=/lock/");
     assert!(!holder.stdout.contains(VARIABLE), "{holder:?}");
     shows_no_secret(&["lock"], &holder);
 }
@@ -62,8 +61,7 @@ async fn neither_the_guard_nor_the_command_gets_the_credentials() {
 async fn credentials_file_that_others_can_read_is_warned_of() {
     let stage = Stage::new();
     let file = stage.file("credentials");
-    std::fs::write(&file, CREDENTIALS).expect("it is written");
-    let name = file.to_str().expect("text");
+    std::fs::write(file, CREDENTIALS).expect("it is written");
     for (mode, others_read) in [
         (0o600, false),
         (0o400, false),
@@ -71,16 +69,16 @@ async fn credentials_file_that_others_can_read_is_warned_of() {
         (0o604, true),
         (0o644, true),
     ] {
-        std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("it is ours");
-        let arguments = ["doctor", "--credentials-file", name];
+        std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
+        let arguments = ["doctor", "--credentials-file", file];
         let doctor = stage.run(&arguments).await;
         assert_eq!(doctor.code, Some(0), "{doctor:?}");
-        assert!(doctor.stdout.contains("digest:owner\n"), "{doctor:?}");
+        doctor.shows("digest:owner\n");
         shows_no_secret(&arguments, &doctor);
         let warning = doctor.stderr.strip_prefix("zkr: warning: ");
         match others_read {
             true => {
-                let named = [name, &format!("{mode:04o}")];
+                let named = [file, &format!("{mode:04o}")];
                 let is_named = |line: &str| named.iter().all(|it| line.contains(it));
                 assert!(warning.is_some_and(is_named), "{doctor:?}");
                 assert_eq!(doctor.stderr.lines().count(), 1, "{doctor:?}");

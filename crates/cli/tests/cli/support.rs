@@ -1,9 +1,10 @@
 //! Running `zkr`, and looking at what it does.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -135,6 +136,43 @@ impl Ended {
         }
     }
 
+    /// It ended well, and printed this.
+    #[track_caller]
+    pub(crate) fn printed(&self, text: &str) {
+        assert_eq!((self.code, &*self.stdout), (Some(0), text), "{self:?}");
+    }
+
+    /// It ended with this code, and had nothing to say about it.
+    #[track_caller]
+    pub(crate) fn quiet(&self, code: i32) {
+        assert_eq!((self.code, &*self.stderr), (Some(code), ""), "{self:?}");
+    }
+
+    /// What it printed begins with this.
+    #[track_caller]
+    pub(crate) fn begins(&self, text: &str) {
+        assert!(self.stdout.starts_with(text), "{text:?}: {self:?}");
+    }
+
+    /// This is a part of what it printed.
+    #[track_caller]
+    pub(crate) fn shows(&self, part: &str) {
+        assert!(self.stdout.contains(part), "{part:?}: {self:?}");
+    }
+
+    /// What it printed for programs.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// It failed with this code, and with one line that has this part.
+    #[track_caller]
+    pub(crate) fn refused(&self, code: i32, part: &str) {
+        let line = self.failed_with(code);
+        assert!(line.contains(part), "{part:?}: {line}");
+    }
+
     /// The one line that says why `zkr` failed with this code.
     #[track_caller]
     pub(crate) fn failed_with(&self, code: i32) -> &str {
@@ -163,8 +201,15 @@ impl Stage {
     }
 
     /// The path of a file that a command may write.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.files.path().join(name)
+    ///
+    /// The text is never freed: the process of the tests ends soon.
+    pub(crate) fn file(&self, name: &str) -> &'static str {
+        self.files.path().join(name).display().to_string().leak()
+    }
+
+    /// The directory of these files.
+    pub(crate) fn files(&self) -> &Path {
+        self.files.path()
     }
 
     pub(crate) async fn run(&self, arguments: impl Arguments) -> Ended {
@@ -200,14 +245,15 @@ pub(crate) fn files() -> TempDir {
 }
 
 /// Waits until a command has written a whole line to a file, and returns the file's text.
-pub(crate) async fn line_in(file: &Path) -> String {
+pub(crate) async fn line_in(file: impl AsRef<Path>) -> String {
+    let file = file.as_ref();
     let what = format!("a line is in {file:?}");
     eventually(&what, async || read(file).ends_with('\n')).await;
     read(file)
 }
 
 /// The text of a file; empty if there is none.
-pub(crate) fn read(file: &Path) -> String {
+pub(crate) fn read(file: impl AsRef<Path>) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }
 
@@ -224,7 +270,7 @@ pub(crate) fn runs(id: &str) -> bool {
 
 /// The state of a process, and the id of its parent. `None` if there is no such process.
 fn state_and_parent(id: &str) -> Option<(String, String)> {
-    let stat = read(Path::new(&format!("/proc/{}/stat", id.trim())));
+    let stat = read(format!("/proc/{}/stat", id.trim()));
     let mut words = stat.rsplit_once(") ")?.1.split(' ');
     Some((words.next()?.to_owned(), words.next()?.to_owned()))
 }

@@ -38,8 +38,7 @@ async fn command_in_a_pipeline_gets_the_terminal_when_it_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_while_waiting_ends_the_waiter() {
     let stage = Stage::new();
-    let holder = stage.start("lock /lock -- sleep 60");
-    stage.queue("/lock", 1).await;
+    let holder = stage.holder("/lock").await;
     let script = r#"trap : INT; "$ZKR" lock /lock -- true; echo "code $?""#;
     let (mut terminal, shell) = Terminal::start(&["sh", "-c", script], &stage.connect);
     stage.queue("/lock", 2).await;
@@ -53,8 +52,7 @@ async fn ctrl_c_while_waiting_ends_the_waiter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_wait_is_reported_on_a_terminal_and_elsewhere_if_asked() {
     let stage = Stage::new();
-    let holder = stage.start("lock /lock -- sleep 60");
-    stage.queue("/lock", 1).await;
+    let holder = stage.holder("/lock").await;
     let silent = stage.start("lock /lock --timeout 3s -- true");
     let verbose = stage.start("lock /lock --timeout 3s --verbose -- true");
     let script = r#""$ZKR" lock /lock -w 3s -- true"#;
@@ -76,8 +74,7 @@ async fn terminal_that_closes_ends_the_command_and_releases() {
     let stage = Stage::new();
     let file = stage.file("id");
     let script = r#""$ZKR" lock /lock -- sh -c 'echo $$ > "$1"; read line' sh "$1""#;
-    let name = file.to_str().expect("text");
-    let (terminal, shell) = Terminal::start(&["sh", "-c", script, "sh", name], &stage.connect);
+    let (terminal, shell) = Terminal::start(&["sh", "-c", script, "sh", file], &stage.connect);
     let id = line_in(&file).await;
     assert!(runs(&id));
     drop(terminal);
@@ -126,12 +123,11 @@ async fn is_lost_by_a_long_ctrl_z(first: &str) {
     terminal.shows("$ ").await;
     // Long enough for a machine that runs all tests at once.
     let options = "--session-timeout 4s --tick 500ms lock /lock";
-    let name = file.display();
     terminal.types(&format!(
-        "\"$ZKR\" {options} -- sh -c '{first}; echo $$ > {name}; read line; read line'\n"
+        "\"$ZKR\" {options} -- sh -c '{first}; echo $$ > {file}; read line; read line'\n"
     ));
-    terminal.until(async || read(&file).ends_with('\n')).await;
-    let id = read(&file);
+    terminal.until(async || read(file).ends_with('\n')).await;
+    let id = read(file);
     let next = stage.start("lock /lock -- true");
     stage.queue("/lock", 2).await;
     terminal.types("\x1a");

@@ -45,8 +45,8 @@ impl Verdicts {
     async fn at(connect: &str, code: i32) -> Verdicts {
         let arguments = "doctor --thorough --json --containers-within 5s";
         let ended = run(connect, &arguments).await;
-        assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{ended:?}");
-        let object: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        ended.quiet(code);
+        let object = ended.json();
         Verdicts(object["verdicts"].as_array().expect("a list").clone())
     }
 
@@ -161,11 +161,7 @@ async fn znode_of_the_checks_that_exists_is_refused_and_stays() {
     });
     let arguments = "doctor --thorough /locks/report";
     let ended = run(&server.connect_string(), &arguments).await;
-    let message = ended.failed_with(64);
-    assert!(
-        message.contains("/locks/zkr-doctor-thorough exists"),
-        "{message}"
-    );
+    ended.refused(64, "/locks/zkr-doctor-thorough exists");
     assert_eq!(
         server.administrator().children("/locks"),
         ["zkr-doctor-thorough"]
@@ -191,8 +187,7 @@ async fn leftovers_of_an_interrupted_doctor_are_removed_unless_one_runs() {
     });
     let arguments = "doctor --thorough /locks";
     let ended = run(&running.connect_string(), &arguments).await;
-    let line = ended.failed_with(64);
-    assert!(line.contains("another doctor runs"), "{line}");
+    ended.refused(64, "another doctor runs");
     assert_eq!(running.administrator().children(&left), ["runs"]);
 }
 

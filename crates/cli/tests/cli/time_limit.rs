@@ -1,5 +1,7 @@
 //! A command that runs longer than `--max-hold` allows.
 
+use futures_util::future::join_all;
+
 use crate::support::{Stage, ended, line_in};
 
 /// A command that hangs.
@@ -14,17 +16,17 @@ async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs(
         &["semaphore", "/permits", "--permits", "1"],
         &["lead", "/leader", "--id", "one", "--once"],
     ];
-    for verb in verbs {
-        let begun = stage.file(verb[0]).with_extension(verb[1].replace('/', ""));
-        let name = begun.to_str().expect("text");
+    join_all(verbs.map(async |verb: &[&str]| {
+        let begun = stage.file(&verb[..2].join("").replace('/', "-"));
         let limit = ["--max-hold", "2s", "--grace", "200ms", "--"];
-        let command = ["sh", "-c", HANGS, "sh", name];
+        let command = ["sh", "-c", HANGS, "sh", begun];
         let hangs = stage.start([verb, &limit, &command].concat());
-        line_in(&begun).await;
+        line_in(begun).await;
         let next = stage.run([verb, &["--", "true"]].concat()).await;
         assert_eq!(next.code, Some(0), "{next:?}");
         let hangs = ended(hangs).await;
         assert_ne!(hangs.code, Some(0), "{hangs:?}");
         assert!(hangs.stderr.contains("--max-hold 2s"), "{hangs:?}");
-    }
+    }))
+    .await;
 }

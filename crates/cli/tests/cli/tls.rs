@@ -55,11 +55,7 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
     let (front, files, _) = guarded(&stage).await;
     let (address, options) = (front.at("localhost"), options(&files));
     let locked = run_with(&address, &["lock", "/lock", "--", "echo", "held"], &options).await;
-    assert_eq!(
-        (locked.code, locked.stdout.as_str()),
-        (Some(0), "held\n"),
-        "{locked:?}"
-    );
+    locked.printed("held\n");
     assert_eq!(locked.stderr, "", "{locked:?}");
     let before = front.clients().len();
     let examined = run_with(&address, &["doctor", "/lock"], &options).await;
@@ -77,7 +73,7 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
     );
     let _holder = stage.holder("/lock").await;
     let who = run_with(&address, &["who", "/lock"], &options).await;
-    assert!(who.stdout.contains("127.0.0.1:"), "{who:?}");
+    who.shows("127.0.0.1:");
     assert!(front.clients().iter().all(Option::is_some));
 }
 
@@ -101,11 +97,7 @@ async fn options_of_tls_come_from_the_environment() {
             .expect("zkr starts"),
     );
     let locked = locked.await;
-    assert_eq!(
-        (locked.code, locked.stderr.as_str()),
-        (Some(0), ""),
-        "{locked:?}"
-    );
+    locked.quiet(0);
     assert_eq!(front.clients().len(), 1);
 }
 
@@ -179,6 +171,22 @@ async fn doctor_names_the_member_whose_certificate_is_wrong() {
         line.is_some_and(|line| line.contains("has expired")),
         "{examined:?}"
     );
+}
+
+/// The credentials and the words of four letters would be plain.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_sends_nothing_but_a_handshake_to_a_port_without_tls() {
+    let stage = Stage::new();
+    let tap = Tap::new(After::Forward(stage.server.port())).await;
+    let doctor = zkr(&format!("localhost:{}", tap.port))
+        .env("ZKR_CREDENTIALS", "digest:service:secret")
+        .args(["doctor", "/lock", "--tls", "--connect-timeout", "2s"])
+        .spawn();
+    let doctor = ended(doctor.expect("zkr starts")).await;
+    doctor.refused(69, "speak TLS");
+    assert!(!tap.heard().is_empty());
+    tap.assert_only_handshakes();
+    assert_eq!(stage.server.administrator().sessions(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,16 +14,13 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     let (mut terminal, watch) = Terminal::start(&[zkr(), "watch", "/lock"], &stage.connect);
     terminal.shows("/lock: does not exist").await;
     let file = stage.file("go");
-    let script = format!(
-        "until [ -e {0} ]; do sleep 0.01; done; date +%s%N > {0}",
-        file.display()
-    );
+    let script = format!("until [ -e {file} ]; do sleep 0.01; done; date +%s%N > {file}");
     let holder = stage.start(["lock", "/lock", "--", "sh", "-c", &script]);
     terminal.shows("1 holds, nobody waits").await;
     let waiter = stage.start("lock /lock -- sleep 60");
     terminal.shows("1 holds, 1 waits").await;
     let before = terminal.shown().matches("1 holds, nobody waits").count();
-    std::fs::write(&file, "").expect("it is written");
+    std::fs::write(file, "").expect("it is written");
     line_in(&file).await;
     let handed = Instant::now();
     let drawn_anew = async || terminal.shown().matches("1 holds, nobody waits").count() > before;
@@ -56,7 +53,7 @@ async fn each_change_is_an_object_in_a_line_for_programs() {
         serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
     };
     assert_eq!(next().await["exists"], false);
-    let holder = stage.start("lock /lock -- sleep 60");
+    let holder = stage.start("lock --session-timeout 2s /lock -- sleep 60");
     let held = loop {
         let queue = next().await;
         if queue["contenders"][0]["holds"] == true {
