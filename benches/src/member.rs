@@ -23,10 +23,6 @@ pub struct Member {
 
 impl Member {
     /// Opens `number` sessions, each with a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// If a session cannot be opened: the machine may allow too few open files.
     pub async fn connect(connect_string: &str, number: usize) -> anyhow::Result<Vec<Member>> {
         let connecting = stream::iter(0..number).map(|_| async {
             let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);

@@ -4,10 +4,6 @@ use anyhow::{Context, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Allows this many open files.
-///
-/// # Errors
-///
-/// If the machine does not allow them to this process.
 pub fn allow_open_files(needed: u64) -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);

@@ -79,10 +79,6 @@ pub struct Entrant {
 impl Passing {
     /// Makes the contenders, a writer or a reader each, and the directory of their lock. None of
     /// them acquires before [`enter`](Self::enter).
-    ///
-    /// # Errors
-    ///
-    /// If a recipe cannot be made, or the server does not answer.
     pub async fn begin(
         way: &Way,
         (subject, path): (Subject, &str),
@@ -128,10 +124,6 @@ impl Passing {
 
     /// Lets the next contenders acquire, up to `number` of them, and waits until each of them holds
     /// or waits, and nothing is under way.
-    ///
-    /// # Errors
-    ///
-    /// If a contender fails, holds out of turn, or it takes too long.
     pub async fn enter(&mut self, number: usize) -> anyhow::Result<()> {
         self.fill(number).await.context("cannot fill the queue")
     }
@@ -225,10 +217,6 @@ impl Passing {
     }
 
     /// Lists the queue, and counts its contenders.
-    ///
-    /// # Errors
-    ///
-    /// If the queue cannot be listed.
     pub async fn listed(&self) -> anyhow::Result<usize> {
         let path = self.observer.path();
         let server = self.observing.session.server(path).await?;
@@ -295,10 +283,6 @@ impl Passing {
     }
 
     /// Lets time pass while the holders hold. Nothing may happen meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// If a contender fails, or another one holds.
     pub async fn rest(&mut self, time: Duration) -> anyhow::Result<()> {
         tokio::select! {
             biased;
@@ -312,10 +296,6 @@ impl Passing {
 
     /// Lets a holder release, and waits until it has released and all contenders hold whose turn
     /// has come. The call returns the time of the call, and these contenders.
-    ///
-    /// # Errors
-    ///
-    /// If a contender fails, holds out of turn or before the release, or it takes too long.
     pub async fn release(&mut self, who: usize) -> anyhow::Result<(Instant, Vec<Entrant>)> {
         let held = self.holding.remove(&who);
         let (number, hold) = held.with_context(|| format!("{who} does not hold"))?;
@@ -339,10 +319,6 @@ impl Passing {
 
     /// Lets a contender that has released acquire again, behind all others, and waits until it
     /// waits. The call returns how long that has taken.
-    ///
-    /// # Errors
-    ///
-    /// If the contender fails, or it takes too long.
     pub async fn join(&mut self, who: usize) -> anyhow::Result<Duration> {
         let before = self.members[who % self.members.len()].meter.read();
         let watches = self.way.wakes != Wakes::Nobody;
@@ -363,10 +339,6 @@ impl Passing {
 
     /// Waits until no request and no notification is under way. The call returns at once if the
     /// contenders poll, since then a request always is.
-    ///
-    /// # Errors
-    ///
-    /// If a session fails, or it takes too long.
     pub async fn settle(&self) -> anyhow::Result<()> {
         if self.way.wakes == Wakes::Nobody {
             return Ok(());
@@ -399,10 +371,6 @@ impl Passing {
     }
 
     /// Makes all contenders give up, and waits until their znodes and watches have gone.
-    ///
-    /// # Errors
-    ///
-    /// If a znode or a watch stays, or the server does not answer.
     pub async fn end(mut self) -> anyhow::Result<()> {
         self.tasks.shutdown().await;
         self.holding.clear();

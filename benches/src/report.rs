@@ -79,10 +79,6 @@ impl Report {
     }
 
     /// Adds a picture, which is written as `<bench>-<name>.svg`.
-    ///
-    /// # Errors
-    ///
-    /// If the picture cannot be drawn.
     pub fn plot(&mut self, name: &str, plot: &Plot) -> anyhow::Result<()> {
         let file = format!("{}-{name}.svg", self.name);
         self.paragraph(&format!("![{}]({file})", plot.title));
@@ -91,10 +87,6 @@ impl Report {
     }
 
     /// Writes the text as `<bench>.md`, and the other files beside it, and prints their paths.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be written.
     pub fn write(mut self, destination: &Destination) -> anyhow::Result<()> {
         self.files.push((format!("{}.md", self.name), self.text));
         let mut directories = vec![match &destination.output {

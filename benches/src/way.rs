@@ -102,10 +102,6 @@ impl Way {
     /// The lock of one contender, as a writer or as a reader. Its znode's data is `name`.
     ///
     /// An exclusive lock has writers only.
-    ///
-    /// # Errors
-    ///
-    /// If the path cannot be a lock's.
     pub fn recipe(
         &self,
         subject: Subject,

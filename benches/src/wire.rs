@@ -53,19 +53,11 @@ const WRITES: [Operation; 4] = [
 
 impl Wire {
     /// Starts a proxy for this server.
-    ///
-    /// # Errors
-    ///
-    /// If no port can be listened on.
     pub async fn to(server: &Server) -> io::Result<Wire> {
         Wire::to_all([server]).await
     }
 
     /// Starts a proxy for each of these servers.
-    ///
-    /// # Errors
-    ///
-    /// If no port can be listened on.
     pub async fn to_all(servers: impl IntoIterator<Item = &Server>) -> io::Result<Wire> {
         let mut proxies = Vec::new();
         for server in servers {

@@ -47,8 +47,10 @@ fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
     assert!(output.status.success(), "{output:?}");
     let written = String::from_utf8(output.stdout)?;
     for kind in [".md", ".csv", ".svg"] {
+        let is_written = written.lines().any(|path| path.ends_with(kind));
+        // The comparison with the peers has no picture.
         assert!(
-            written.lines().any(|path| path.ends_with(kind)),
+            is_written || (kind == ".svg" && bench.contains("peers")),
             "{written}"
         );
     }

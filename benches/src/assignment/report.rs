@@ -285,6 +285,5 @@ fn bands(title: &str, up: &str, workers: usize, samples: &[Sample]) -> Plot {
         up: up.to_owned(),
         stacked: true,
         series: series.collect(),
-        ..Plot::default()
     }
 }

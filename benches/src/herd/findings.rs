@@ -18,10 +18,6 @@ Any holder releases, writer or reader. That lets in no contender, a writer, or a
 the next writer, and each contender let in is a handoff. A single node has no readers.";
 
 /// Makes the report of these rows.
-///
-/// # Errors
-///
-/// If a picture cannot be drawn.
 pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
     let mut report = Report::new("herd", "What a release costs", machine);
     report.paragraph(ABOUT);

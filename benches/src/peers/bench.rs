@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         machine = machine.over(format!("clients over a proxy that adds {round_trip:?}"));
     }
     bench.progress.finish();
-    summarise(&bench.summary, machine)?.write(&options.destination)
+    summarise(&bench.summary, machine).write(&options.destination)
 }
 
 /// The libraries at work, and what was measured.

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::processor::Cost;
 use crate::row::Row;
 use crate::target::{OVER_RAW_REQUESTS, Target};
-use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
+use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table, shown};
 use zookeeper_recipes_benches::wire::Traffic;
 use zookeeper_recipes_benches::{Overhead, SESSION_TIMEOUT, Spread};
 
@@ -42,11 +42,7 @@ pub(crate) struct Summary<'p> {
 }
 
 /// Writes the report.
-///
-/// # Errors
-///
-/// If the picture cannot be drawn.
-pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Result<Report> {
+pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
     let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let name = match summary.plan.is_near() {
         true => "peers",
@@ -61,7 +57,6 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
          is better for ours in any row; it is the median of the ratios within each round. A dash: \
          the library has no such thing, or was not there.",
     );
-    report.plot("ratios", &summary.ratios())?;
 
     report.heading("What is to be reached");
     report.table("targets", &summary.targets());
@@ -94,7 +89,7 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     report.heading("How it is measured");
     report.paragraph(&summary.method());
     report.data("rounds", &summary.rounds());
-    Ok(report)
+    report
 }
 
 /// A target, and what was measured.
@@ -148,28 +143,6 @@ impl<'p> Summary<'p> {
     /// The median of the ratios within each round.
     fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
         Some(self.figures.ratio(row, peer)?.median)
-    }
-
-    fn ratios(&self) -> Plot {
-        let rows = &self.plan.rows;
-        let series = Peer::others().map(|peer| {
-            let points = (0..).zip(rows);
-            let points = points.filter_map(|(place, &row)| {
-                let ratio = self.ratio(row, peer)?;
-                Some((ratio, f64::from(place)))
-            });
-            Series {
-                name: peer.name().to_owned(),
-                points: points.collect(),
-            }
-        });
-        Plot {
-            title: "How many times better ours is (medians; left of 1: worse)".to_owned(),
-            right: "ours to the other's".to_owned(),
-            rows: rows.iter().map(|row| row.title()).collect(),
-            series: series.collect(),
-            ..Plot::default()
-        }
     }
 
     fn targets(&self) -> Table {

@@ -20,10 +20,6 @@ use crate::peer::Rust;
 const SESSIONS_OF_WAITERS: usize = 4;
 
 /// Follows the orders on the standard input until that ends.
-///
-/// # Errors
-///
-/// If an order cannot be understood or followed.
 pub(crate) fn work(
     library: Rust,
     connect_string: &str,

@@ -21,10 +21,6 @@ pub struct Machine {
 
 impl Machine {
     /// Describes this machine and this server.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer.
     pub async fn with(server: &Server) -> Result<Machine, Error> {
         let environment = server.ask(FourLetterWord::Envi).await?;
         let configuration = server.ask(FourLetterWord::Conf).await?;

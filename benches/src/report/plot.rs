@@ -1,4 +1,4 @@
-//! Pictures, as SVG: of curves, of figures in rows, and of bands that lie on each other.
+//! Pictures, as SVG: of curves, and of bands that lie on each other.
 
 use std::ops::Range;
 
@@ -13,12 +13,7 @@ use super::table::shown;
 
 const WIDTH: u32 = 960;
 
-/// The height of a picture without rows.
 const HEIGHT: u32 = 540;
-
-/// The height of a row of ratios, and of all that is above and below the rows.
-const ROW: u32 = 28;
-const AROUND_ROWS: u32 = 120;
 
 /// The width of the names of the series, right of them.
 const LEGEND: i32 = 250;
@@ -34,7 +29,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
 ];
 
-/// A picture of curves on logarithmic axes, of figures in rows, or of bands over time.
+/// A picture of curves on logarithmic axes, or of bands over time.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
     /// The title, above the picture.
@@ -43,9 +38,6 @@ pub struct Plot {
     pub right: String,
     /// The quantity on the vertical axis, with its unit.
     pub up: String,
-    /// The names of the rows, from top to bottom; none in the other pictures. The second part of a
-    /// point is then the place of its row.
-    pub rows: Vec<String>,
     /// True if the series are bands that lie on each other, the first one lowest. They have the same
     /// moments, each height lasts until the next moment, and the axes are linear.
     pub stacked: bool,
@@ -53,7 +45,7 @@ pub struct Plot {
     pub series: Vec<Series>,
 }
 
-/// A curve, a band, or the marks of the same kind in all rows.
+/// A curve or a band.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The name, beside the picture.
@@ -65,7 +57,7 @@ pub struct Series {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// An axis. Its places are figures, powers of ten, or rows downwards.
+/// An axis. Its places are figures or powers of ten.
 struct Axis {
     range: Range<f64>,
     /// The places of its lines, and of the light lines between these.
@@ -101,12 +93,8 @@ fn failed(error: impl std::error::Error) -> String {
 
 impl Plot {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
-        let height = match self.rows.len() as u32 {
-            0 => HEIGHT,
-            rows => AROUND_ROWS + rows * ROW,
-        };
         let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
         self.draw(&area)
             .and_then(|()| area.present().map_err(failed))
             .map_err(anyhow::Error::msg)
@@ -124,16 +112,13 @@ impl Plot {
             .caption(&self.title, ("sans-serif", 22))
             .margin(12)
             .x_label_area_size(48)
-            .y_label_area_size(if self.rows.is_empty() { 76 } else { 300 })
+            .y_label_area_size(76)
             .build_cartesian_2d(right, up)
             .map_err(failed)?;
         chart
             .configure_mesh()
             .x_label_formatter(&|place| shown(self.figure(*place)))
-            .y_label_formatter(&|place| {
-                let row = self.rows.get(-place.round() as usize);
-                row.map_or_else(|| shown(self.figure(*place)), String::clone)
-            })
+            .y_label_formatter(&|place| shown(self.figure(*place)))
             .x_desc(&self.right)
             .y_desc(&self.up)
             .axis_desc_style(("sans-serif", 17))
@@ -173,7 +158,7 @@ impl Plot {
         Ok(())
     }
 
-    /// Draws the points of a curve, or of marks in rows, which are in pixels.
+    /// Draws the points of a curve, which are in pixels.
     fn draw_series(
         &self,
         area: &Area<'_>,
@@ -182,7 +167,7 @@ impl Plot {
     ) -> Result<(), String> {
         // Larger than the curves that follow, so that the reader sees where they coincide.
         let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
-        if points.len() > 1 && self.rows.is_empty() {
+        if points.len() > 1 {
             draw_line(area, place, points.clone())?;
         }
         for point in points {
@@ -198,14 +183,7 @@ impl Plot {
             let tops = self.tops().into_iter().flatten();
             return (axis_from_zero(right), axis_from_zero(tops));
         }
-        match self.rows.is_empty() {
-            true => (axis_at(right, 0.08), axis_in_decades(up)),
-            false => {
-                let rows = (0..self.rows.len()).map(|row| -(row as f64));
-                // The ratio 1 is on the axis.
-                (axis_in_decades(right.chain([0.0])), axis_at(rows, 0.5))
-            }
-        }
+        (axis_at(right), axis_in_decades(up))
     }
 
     /// The figure at a place of an axis.
@@ -219,10 +197,9 @@ impl Plot {
     /// The points that have a place in the picture, as places on the axes.
     fn visible(&self, series: &Series) -> impl Iterator<Item = (f64, f64)> {
         let points = series.points.iter().copied();
-        let places = points.map(move |(right, up)| match self.rows.is_empty() {
-            _ if self.stacked => (right, up),
-            true => (right.log10(), up.log10()),
-            false => (right.log10(), -up),
+        let places = points.map(move |(right, up)| match self.stacked {
+            true => (right, up),
+            false => (right.log10(), up.log10()),
         });
         places.filter(|(right, up)| right.is_finite() && up.is_finite())
     }
@@ -240,7 +217,7 @@ impl Plot {
         tops.collect()
     }
 
-    /// The outlines of the bands; none in the other pictures.
+    /// The outlines of the bands; none of curves.
     fn bands(&self) -> Vec<Vec<(f64, f64)>> {
         if !self.stacked {
             return Vec::new();
@@ -293,14 +270,15 @@ fn axis_from_zero(places: impl Iterator<Item = f64>) -> Axis {
 }
 
 /// An axis with a line at each of these places.
-fn axis_at(places: impl Iterator<Item = f64>, around: f64) -> Axis {
+fn axis_at(places: impl Iterator<Item = f64>) -> Axis {
+    const AROUND: f64 = 0.08;
     let mut places: Vec<f64> = places.collect();
     places.sort_unstable_by(f64::total_cmp);
     places.dedup();
     let first = places.first().copied().unwrap_or(0.0);
     let last = largest(&places, 1.0);
     Axis {
-        range: first - around..last + around,
+        range: first - AROUND..last + AROUND,
         lines: places,
         light: Vec::new(),
     }

@@ -43,10 +43,6 @@ pub(crate) struct Death {
 }
 
 /// Kills a follower, and watches the fleet.
-///
-/// # Errors
-///
-/// If the fleet or the servers fail.
 pub(crate) async fn measure(
     library: &Library,
     ensemble: &mut Ensemble,

@@ -18,10 +18,6 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Opens the sessions, and acquires the locks of each.
-    ///
-    /// # Errors
-    ///
-    /// If the servers do not serve.
     pub(crate) async fn open(connect_string: &str, plan: Plan) -> anyhow::Result<Fleet> {
         let options = ConnectOptions::new()
             .session_timeout(SESSION_TIMEOUT)

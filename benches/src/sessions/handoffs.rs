@@ -36,10 +36,6 @@ pub(crate) struct Handoffs {
 }
 
 /// Counts the handoffs of a fleet.
-///
-/// # Errors
-///
-/// If the servers do not serve.
 pub(crate) async fn measure(
     library: &Library,
     ensemble: &Ensemble,

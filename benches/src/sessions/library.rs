@@ -22,10 +22,6 @@ impl Library {
     }
 
     /// Opens the sessions, acquires the locks that they hold, and begins the turns.
-    ///
-    /// # Errors
-    ///
-    /// If the servers do not serve.
     pub(crate) async fn open(
         &self,
         connect_string: &str,

@@ -28,10 +28,6 @@ const COLUMNS: [Column; 6] = [
 ];
 
 /// Writes the report.
-///
-/// # Errors
-///
-/// If the picture cannot be drawn.
 pub(crate) fn report(
     plan: Plan,
     measured: &[Measured],

@@ -37,10 +37,6 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 
 impl Turns {
     /// Lets each session contend for one of this many locks.
-    ///
-    /// # Errors
-    ///
-    /// Never for these paths.
     pub(crate) fn begin(sessions: &[Session], number: usize) -> anyhow::Result<Turns> {
         let mut turns = Turns {
             stopped: Arc::default(),
@@ -73,10 +69,6 @@ impl Turns {
     }
 
     /// Lets each contender end its turn.
-    ///
-    /// # Errors
-    ///
-    /// If a contender has failed.
     pub(crate) async fn end(mut self) -> anyhow::Result<()> {
         self.stopped.store(true, Ordering::Relaxed);
         while let Some(ended) = self.contenders.join_next().await {
