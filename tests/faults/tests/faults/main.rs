@@ -11,7 +11,6 @@ mod longest_data;
 mod lost_data;
 mod lost_replies;
 mod moves;
-mod other_servers;
 mod refusals;
 mod secrets;
 mod sequence_overflow;

@@ -4,3 +4,4 @@ mod bad_input;
 mod names;
 mod paused_clock;
 mod time_limits;
+mod unknown_requests;
