@@ -206,7 +206,7 @@ impl Faults {
 
     /// Has a worker hold every recipe, and keep it.
     async fn stay(&mut self, worker: &str) -> anyhow::Result<()> {
-        self.processes.order(worker, Order::Stay)?;
+        self.processes.order(worker, Order::Stay).await?;
         let holds = |report: &Report, recipe: &str| {
             let pair = (recipe.to_owned(), worker.to_owned());
             report.owners.contains(&pair)
@@ -223,13 +223,13 @@ impl Faults {
         // It reports the end of each hold that it had, without an order.
         let has_noticed = |report: &Report| report.lapsed.is_empty();
         self.processes.until("noticed", has_noticed).await?;
-        self.processes.order(worker, Order::Work)
+        self.processes.order(worker, Order::Work).await
     }
 
     async fn kill(&mut self, worker: &'static str) -> anyhow::Result<()> {
         self.stay(worker).await?;
         let leader = self.ensemble.leader().await?;
-        self.processes.kill(worker)?;
+        self.processes.kill(worker).await?;
         self.ensemble.members_mut()[leader].kill().await?;
         self.recovered(&others(worker)).await?;
         self.ensemble.restart(leader).await?;
@@ -245,7 +245,7 @@ impl Faults {
 
     async fn lose_the_quorum(&mut self) -> anyhow::Result<()> {
         for worker in WORKERS {
-            self.processes.order(worker, Order::Stay)?;
+            self.processes.order(worker, Order::Stay).await?;
         }
         let leader = self.ensemble.leader().await?;
         let other = (leader + 1) % self.ensemble.members().len();
@@ -255,7 +255,7 @@ impl Faults {
         let is_lost = |report: &Report| report.owners.is_empty();
         self.processes.until("lost", is_lost).await?;
         for worker in WORKERS {
-            self.processes.order(worker, Order::Work)?;
+            self.processes.order(worker, Order::Work).await?;
         }
         self.for_longer_than_a_session().await;
         for member in [leader, other] {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
 use zookeeper_recipes_interop::{Referee, Report};
 
 use crate::order::Order;
@@ -35,41 +37,35 @@ impl Processes {
         let child = Command::new(env::current_exe()?)
             .args(["worker", &*self.connect_string, self.referee.address(), id])
             .stdin(Stdio::piped())
+            .kill_on_drop(true)
             .spawn();
         self.running.insert(id, child.context("it does not start")?);
         Ok(())
     }
 
     /// Kills a process (SIGKILL), and waits until it has ended.
-    pub(crate) fn kill(&mut self, id: &str) -> anyhow::Result<()> {
+    pub(crate) async fn kill(&mut self, id: &str) -> anyhow::Result<()> {
         let mut child = self.running.remove(id).context("it does not run")?;
-        child.kill()?;
-        child.wait()?;
-        Ok(())
+        Ok(child.kill().await?)
     }
 
-    pub(crate) fn order(&mut self, id: &str, order: Order) -> anyhow::Result<()> {
+    pub(crate) async fn order(&mut self, id: &str, order: Order) -> anyhow::Result<()> {
         let child = self.running.get_mut(id).context("it does not run")?;
         let input = child.stdin.as_mut().context("it has no input")?;
-        Ok(writeln!(input, "{}", order.line())?)
+        let line = format!("{}\n", order.line());
+        Ok(input.write_all(line.as_bytes()).await?)
     }
 
     /// Shuts a process down, and waits for its end.
     pub(crate) async fn end(&mut self, id: &str) -> anyhow::Result<()> {
-        self.order(id, Order::End)?;
+        self.order(id, Order::End).await?;
         let mut child = self.running.remove(id).context("it does not run")?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = child.try_wait()? {
-                ensure!(status.success(), "{id}: {status}");
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                child.kill()?;
-                bail!("{id} does not end");
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        // The process ends with its input, too.
+        let _input = child.stdin.take();
+        let status = timeout(PATIENCE, child.wait()).await;
+        let status = status.with_context(|| format!("{id} does not end"))??;
+        ensure!(status.success(), "{id}: {status}");
+        Ok(())
     }
 
     /// Stops a process (SIGSTOP).
@@ -86,8 +82,9 @@ impl Processes {
     }
 
     fn signal(&self, signal: &str, id: &str) -> anyhow::Result<()> {
-        let process = self.running.get(id).context("it does not run")?.id();
-        let mut command = Command::new("kill");
+        let process = self.running.get(id).and_then(Child::id);
+        let process = process.context("it does not run")?;
+        let mut command = std::process::Command::new("kill");
         let status = command.args([signal, &process.to_string()]).status()?;
         ensure!(status.success(), "kill {signal}: {status}");
         Ok(())
@@ -121,16 +118,6 @@ impl Processes {
             }
             ensure!(Instant::now() < deadline, "not {what}: {:?}", report.owners);
             tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for child in self.running.values_mut() {
-            // An error means that it has ended already.
-            let _ = child.kill();
-            let _ = child.wait();
         }
     }
 }
