@@ -1,7 +1,10 @@
 """Runs kazoo's own tests against servers that run already.
 
     kazoo_suite.py <directory of kazoo's sources> <connect string> <address of the admin port>
-        [<arguments of pytest>...]
+        <part>/<parts> [<arguments of pytest>...]
+
+The parts are numbered from 0, and each has its share of the tests. The tests mostly wait, so that parts
+can run side by side, each on servers of its own.
 
 kazoo's harness starts Apache's servers, with Java, and makes certificates for them. Here it gets the
 servers that the caller has started. It stops and starts them through their admin port.
@@ -24,7 +27,7 @@ import urllib.request
 
 import pytest
 
-SOURCES, CONNECT_STRING, ADMIN, *ARGUMENTS = sys.argv[1:]
+SOURCES, CONNECT_STRING, ADMIN, SHARE, *ARGUMENTS = sys.argv[1:]
 
 RECONFIGURED = "the members of the ensemble are fixed"
 
@@ -128,7 +131,8 @@ def pytest_collection_modifyitems(config, items):
     if missing:
         raise pytest.UsageError(f"no such tests: {', '.join(missing)}")
     config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    part, parts = map(int, SHARE.split("/"))
+    items[:] = kept[part::parts]
 
 
 if __name__ == "__main__":

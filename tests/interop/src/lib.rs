@@ -96,14 +96,12 @@ mod peer;
 mod program;
 mod referee;
 mod suite;
-mod task;
 
 pub use judge::Report;
 pub use peer::Peer;
 pub use program::{Program, ProgramError};
 pub use referee::{Conversation, Referee};
 pub use suite::{can_run, can_run_as_root};
-pub use task::Task;
 
 /// The variable of the environment that puts our contenders over the client of the crate
 /// `zookeeper-client`. Their names begin with `adapter-`.

@@ -1,10 +1,10 @@
 //! Locks, read/write locks and elections that contenders of several libraries share.
 
-use zookeeper_recipes_interop::{Referee, Task};
-use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers};
+use zookeeper_recipes_interop::Referee;
+use zookeeper_recipes_suite::{TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, until};
+use crate::process::{Contenders, Language, PATIENCE, Task, until};
 use crate::support::share;
 
 on_both_servers!(embedded at night:
@@ -55,11 +55,8 @@ async fn pairs_that_must_not_share_a_path_hold_together(server: TestServer) {
     for (place, (holder, intruder)) in pairs.into_iter().enumerate() {
         let referee = Referee::listen(1).expect("a free port");
         let task = Task {
-            connect_string: server.address(),
             path: &format!("/shared-{place}"),
-            session_timeout: LONG,
-            turns: 1,
-            stay: PATIENCE,
+            ..Task::new(&server, 1, PATIENCE)
         };
         let start = |(language, mode)| Contenders::start(language, &task, &referee, &[(mode, 1)]);
         let _holder = start(holder);

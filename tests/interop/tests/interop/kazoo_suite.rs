@@ -1,6 +1,7 @@
 //! kazoo's own tests, against the embedded ensemble in place of Apache's.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use zookeeper_recipes_interop::{Program, can_run};
@@ -8,6 +9,9 @@ use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOp
 
 /// As long as a disk takes for a write.
 const A_DISK: Duration = Duration::from_millis(3);
+
+/// How many parts of the tests run side by side. They mostly wait.
+const PARTS: usize = 4;
 
 /// The directory of kazoo's sources, and the program that runs its tests.
 fn suite() -> Result<(PathBuf, Program), Vec<String>> {
@@ -26,14 +30,8 @@ fn suite() -> Result<(PathBuf, Program), Vec<String>> {
     Ok((unpacked.path(), program))
 }
 
-#[test]
-fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
-    let suite = suite();
-    let missing = suite.as_ref().err().map_or(&[][..], Vec::as_slice);
-    if !can_run("kazoo's own tests", missing) {
-        return;
-    }
-    let (sources, program) = suite.expect("nothing is missing");
+/// The ensemble of one part of the tests.
+fn ensemble() -> EmbeddedServer {
     let defaults = EmbeddedOptions::default();
     let options = EmbeddedOptions {
         members: 3,
@@ -46,15 +44,31 @@ fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
         },
         ..defaults
     };
-    let ensemble = EmbeddedServer::start_with(options).expect("it starts");
-    let admin = ensemble.admin_address().expect("an admin port");
-    let output = program
-        .command()
-        .arg(&sources)
-        .arg(ensemble.connect_string())
-        .arg(admin)
-        .output()
-        .expect("it can be run");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    EmbeddedServer::start_with(options).expect("it starts")
+}
+
+#[test]
+fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
+    let suite = suite();
+    let missing = suite.as_ref().err().map_or(&[][..], Vec::as_slice);
+    if !can_run("kazoo's own tests", missing) {
+        return;
+    }
+    let (sources, program) = suite.expect("nothing is missing");
+    let ensembles = [(); PARTS].map(|()| ensemble());
+    let parts = ensembles.iter().enumerate().map(|(part, ensemble)| {
+        let mut command = program.command();
+        command.arg(&sources).arg(ensemble.connect_string());
+        command.arg(ensemble.admin_address().expect("an admin port"));
+        command
+            .arg(format!("{part}/{PARTS}"))
+            .stdout(Stdio::piped());
+        command.spawn().expect("it can be run")
+    });
+    let parts: Vec<_> = parts.collect();
+    for part in parts {
+        let output = part.wait_with_output().expect("it can be waited for");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+    }
 }

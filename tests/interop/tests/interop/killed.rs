@@ -5,26 +5,37 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_interop::{Referee, Task};
+use zookeeper_recipes_interop::Referee;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers, queue_length, session};
+use zookeeper_recipes_suite::{LONG, TestServer, on_both_servers, queue_length, session};
 
-use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, until};
+use crate::process::{Contenders, Language, PATH, PATIENCE, Task, until};
+use crate::support::present;
 
 on_both_servers!(embedded at night:
     killed_holder_is_followed_by_the_next_library,
     killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator,
 );
 
-const PATH: &str = "/shared";
-
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
 const LATE: Duration = Duration::from_secs(2);
 
-/// Each of these holds, and is killed while the next one waits.
-async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mode: &str) {
+/// Each of these holds, and is killed while the next one waits. Those that the machine lacks are left
+/// out.
+async fn kill_one_after_the_other(
+    server: TestServer,
+    suite: &str,
+    languages: &[Language],
+    mode: &str,
+) {
+    let languages: Vec<_> = languages.iter().map(|it| (*it, [].as_slice())).collect();
+    let present = present(suite, &languages);
+    let mut languages: Vec<Language> = present.iter().map(|(language, _)| *language).collect();
+    languages.dedup();
+    if languages.is_empty() {
+        return;
+    }
     let observer = session(&server, LONG).await;
     let recipe: &dyn Recipe = match mode {
         "latch" => &LeaderElection::new(&observer, PATH, "observer").expect("a good path"),
@@ -32,11 +43,8 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
     };
     let referee = Referee::listen(1).expect("a free port");
     let task = Task {
-        connect_string: server.address(),
-        path: PATH,
         session_timeout: SESSION_TIMEOUT,
-        turns: 1,
-        stay: PATIENCE,
+        ..Task::new(&server, 1, PATIENCE)
     };
     let start = |language| Contenders::start(language, &task, &referee, &[(mode, 1)]);
     let inside = |language: Language| {
@@ -59,7 +67,7 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
             [&name(current), &name(next)]
         );
         let killed = Instant::now();
-        holder.kill();
+        holder.kill().await;
         let report = inside(next).await;
         let took = killed.elapsed();
         assert!(
@@ -73,14 +81,12 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
 
 async fn killed_holder_is_followed_by_the_next_library(server: TestServer) {
     use Language::{Curator, Kazoo, Ours};
-    if available("killed holders", &[Peer::Curator, Peer::Kazoo]) {
-        kill_one_after_the_other(server, &[Curator, Ours, Kazoo, Ours, Curator], "lock").await;
-    }
+    let languages = [Curator, Ours, Kazoo, Ours, Curator];
+    kill_one_after_the_other(server, "killed holders", &languages, "lock").await;
 }
 
 async fn killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator(server: TestServer) {
-    if available("killed leaders with Curator", &[Peer::Curator]) {
-        let languages = [Language::Curator, Language::Ours, Language::Curator];
-        kill_one_after_the_other(server, &languages, "latch").await;
-    }
+    use Language::{Curator, Ours};
+    let languages = [Curator, Ours, Curator];
+    kill_one_after_the_other(server, "killed leaders", &languages, "latch").await;
 }

@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_interop::{Referee, Task};
+use zookeeper_recipes_interop::Referee;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
     Address, LONG, TestServer, in_time, on_both_servers, queue_length, session,
 };
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, all_done};
+use crate::process::{Contenders, Language, PATH, Task, all_done};
 
-on_both_servers!(embedded at night:
+// Both servers, so that the gate has the other libraries on the embedded one, too.
+on_both_servers!(
     curator_and_kazoo_read_the_owner_of_our_contender,
     kazoo_under_its_own_names_reads_the_owner_of_our_contender,
 );
@@ -24,19 +25,13 @@ async fn read_our_owner(server: TestServer, peers: &[(Language, &str)]) {
         let options = ConnectOptions::new().session_timeout(LONG).owner(owner);
         let session = Session::connect_with(&server.address(), options).await;
         let session = session.expect("a session opens");
-        let lock = ExclusiveLock::new(&session, "/shared").expect("a good path");
+        let lock = ExclusiveLock::new(&session, PATH).expect("a good path");
         (session, lock)
     };
     let referee = Referee::listen(1).expect("a free port");
-    let task = Task {
-        connect_string: server.address(),
-        path: "/shared",
-        session_timeout: LONG,
-        turns: 1,
-        stay: Duration::ZERO,
-    };
+    let task = Task::new(&server, 1, Duration::ZERO);
     let observer = session(&server, LONG).await;
-    let observer = ExclusiveLock::new(&observer, "/shared").expect("a good path");
+    let observer = ExclusiveLock::new(&observer, PATH).expect("a good path");
     let (_first_session, first) = lock("first").await;
     let first = first.acquire().await.expect("it holds");
     let mut waiters = Vec::new();
@@ -48,7 +43,7 @@ async fn read_our_owner(server: TestServer, peers: &[(Language, &str)]) {
     let last = tokio::spawn(async move { last.acquire().await });
     queue_length(&observer, peers.len() + 2).await;
     first.release().await.expect("it is released");
-    all_done(&mut waiters, &referee).await;
+    all_done(waiters, &referee).await;
     let last = in_time("the last one holds", last).await;
     let _last = last.expect("no panic").expect("it holds");
 

@@ -1,16 +1,20 @@
 //! Contenders, in processes that do not outlive the test.
 
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_interop::{OVER_THE_ADAPTER, Referee, Report, Task};
+use futures_util::future::try_join_all;
+use tokio::process::{Child, ChildStdin};
+use zookeeper_recipes_interop::{OVER_THE_ADAPTER, Referee, Report};
+use zookeeper_recipes_suite::{Address, LONG, TestServer};
 
 use crate::peers::Peer;
 
 /// Longer than anything here may take: a test that waits so long has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Where the contenders of a test queue.
+pub(crate) const PATH: &str = "/shared";
 
 /// The interval between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(10);
@@ -59,13 +63,41 @@ impl Language {
     }
 }
 
+/// What contenders are to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) connect_string: String,
+    /// The directory of the queue.
+    pub(crate) path: &'a str,
+    /// That of the session of each contender.
+    pub(crate) session_timeout: Duration,
+    /// How often each contender comes in.
+    pub(crate) turns: usize,
+    /// How long a contender stays inside.
+    pub(crate) stay: Duration,
+}
+
+impl Task<'_> {
+    /// Turns at [`PATH`], in sessions that do not expire.
+    pub(crate) fn new(server: &TestServer, turns: usize, stay: Duration) -> Task<'static> {
+        Task {
+            connect_string: server.address(),
+            path: PATH,
+            session_timeout: LONG,
+            turns,
+            stay,
+        }
+    }
+}
+
 /// Several contenders of one language, in one process. It is killed when dropped, and ends by itself
 /// when this process does.
 #[derive(Debug)]
 pub(crate) struct Contenders {
     language: Language,
     child: Child,
-    complaints: Option<JoinHandle<String>>,
+    /// The process ends with its input.
+    _input: Option<ChildStdin>,
 }
 
 impl Contenders {
@@ -76,61 +108,56 @@ impl Contenders {
         referee: &Referee,
         modes: &[(&str, usize)],
     ) -> Contenders {
-        let mut command = language.command();
-        command.args(task.arguments(referee.address(), modes));
-        let mut child = command
+        let milliseconds = |time: Duration| time.as_millis().to_string();
+        let mut command = tokio::process::Command::from(language.command());
+        command
+            .arg(&task.connect_string)
+            .arg(milliseconds(task.session_timeout))
+            .args(["contend", task.path, referee.address()])
+            .args([task.turns.to_string(), milliseconds(task.stay)])
+            .args(modes.iter().map(|(mode, count)| format!("{mode}:{count}")))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let mut stderr = child.stderr.take().expect("it is piped");
-        let complaints = thread::spawn(move || {
-            let mut complaints = Vec::new();
-            // What came before an error is worth having all the same.
-            let _ = stderr.read_to_end(&mut complaints);
-            String::from_utf8_lossy(&complaints).into_owned()
-        });
         Contenders {
             language,
+            _input: child.stdin.take(),
             child,
-            complaints: Some(complaints),
         }
     }
 
     /// Kills the process (SIGKILL), and waits until it has ended.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it can be waited for");
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.expect("it can be killed");
     }
 
-    fn ended(&mut self) -> Option<ExitStatus> {
-        let status = self.child.try_wait().expect("it can be waited for")?;
-        if !status.success() {
-            let complaints = self.complaints.take().map(JoinHandle::join);
-            let complaints = complaints.and_then(Result::ok).unwrap_or_default();
-            panic!("{:?}: {status}\n{complaints}", self.language);
+    /// Waits until the process has ended. The error is why it failed.
+    async fn end(self) -> Result<(), String> {
+        let ended = self.child.wait_with_output().await;
+        let ended = ended.expect("it can be waited for");
+        let complaints = String::from_utf8_lossy(&ended.stderr);
+        match ended.status.success() {
+            true => Ok(()),
+            false => Err(format!(
+                "{:?}: {}\n{complaints}",
+                self.language, ended.status
+            )),
         }
-        Some(status)
-    }
-}
-
-impl Drop for Contenders {
-    fn drop(&mut self) {
-        // An error here means that it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
 /// Waits until all contenders have had all their turns. The test fails if one of them fails or it
 /// takes too long.
-pub(crate) async fn all_done(groups: &mut [Contenders], referee: &Referee) {
-    until("all turns are over", referee, |_| {
-        let ended = groups.iter_mut().filter_map(Contenders::ended);
-        ended.count() == groups.len()
-    })
-    .await;
+pub(crate) async fn all_done(groups: impl IntoIterator<Item = Contenders>, referee: &Referee) {
+    let ends = groups.into_iter().map(Contenders::end);
+    match tokio::time::timeout(PATIENCE, try_join_all(ends)).await {
+        Ok(ended) => drop(ended.unwrap_or_else(|failure| panic!("{failure}"))),
+        Err(_) => panic!("turns are not over: {:#?}", referee.report()),
+    }
 }
 
 /// Waits until the referee has seen it. The test fails if that takes too long.

@@ -4,20 +4,16 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use zookeeper_recipes_election::{LeaderElection, Leadership};
-use zookeeper_recipes_interop::{Conversation, Referee, Report, Task};
-use zookeeper_recipes_suite::{
-    Address, LONG, TestServer, in_time, on_both_servers, queue_length, session,
-};
+use zookeeper_recipes_interop::{Conversation, Referee, Report};
+use zookeeper_recipes_suite::{LONG, TestServer, in_time, on_both_servers, queue_length, session};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, all_done, until};
+use crate::process::{Contenders, Language, PATH, Task, all_done, until};
 
 on_both_servers!(embedded at night:
     latch_before_the_successor_leads_and_after_it_the_successor,
     latch_is_not_put_to_sleep_by_notices_and_proclamations,
 );
-
-const PATH: &str = "/shared";
 
 const LATCH: &str = "curator-latch-0";
 
@@ -52,13 +48,7 @@ impl Stage {
     /// Starts a latch of Curator that leads once, and stays long enough that a second leader would
     /// come in beside it.
     async fn latch(&self, place: usize) -> Contenders {
-        let task = Task {
-            connect_string: self.server.address(),
-            path: PATH,
-            session_timeout: LONG,
-            turns: 1,
-            stay: Duration::from_secs(1),
-        };
+        let task = Task::new(&self.server, 1, Duration::from_secs(1));
         let latch = Contenders::start(Language::Curator, &task, &self.referee, &[("latch", 1)]);
         queue_length(&self.operator, place).await;
         latch
@@ -135,7 +125,7 @@ async fn latch_before_the_successor_leads_and_after_it_the_successor(server: Tes
     transferred.expect("the successor is named");
     let report = stage.led_by("successor").await;
     assert_eq!(leaders(&report), ["leader", LATCH, "successor"]);
-    all_done(&mut [latch], &stage.referee).await;
+    all_done([latch], &stage.referee).await;
     let leader = stage.operator.leader().await.expect("it is known");
     assert_eq!(leader.expect("somebody leads").id, "successor");
     assert_eq!(stage.referee.report().entries.len(), 3);
@@ -179,5 +169,5 @@ async fn latch_is_not_put_to_sleep_by_notices_and_proclamations(server: TestServ
 
     let report = stage.led_by(LATCH).await;
     assert_eq!(leaders(&report), ["first", "second", LATCH]);
-    all_done(&mut [latch], &stage.referee).await;
+    all_done([latch], &stage.referee).await;
 }

@@ -3,49 +3,56 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_interop::{Referee, Report, Task};
-use zookeeper_recipes_suite::{Address, LONG, TestServer};
+use zookeeper_recipes_interop::{Referee, Report};
+use zookeeper_recipes_suite::TestServer;
 
 use crate::peers::available;
-use crate::process::{Contenders, Language, all_done};
+use crate::process::{Contenders, Language, Task, all_done};
 
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-/// Lets all groups contend at once, and checks that each contender has had all its turns. `None` if
-/// the machine lacks one of the libraries.
+/// Of these groups, those whose library the machine has. None if no other library is left.
+pub(crate) fn present<'a>(suite: &str, groups: &[Group<'a>]) -> Vec<Group<'a>> {
+    let is_there = |(language, _): &Group<'_>| match language.peer() {
+        Some(peer) => available(suite, &[peer]),
+        None => true,
+    };
+    let mut present: Vec<_> = groups.iter().copied().filter(is_there).collect();
+    if present
+        .iter()
+        .all(|(language, _)| language.peer().is_none())
+    {
+        present.clear();
+    }
+    present
+}
+
+/// Lets all groups that are [`present`] contend at once, and checks that each contender has had all
+/// its turns. `None` if the machine lacks the libraries.
 pub(crate) async fn contend(
     server: &TestServer,
     suite: &str,
     groups: &[Group<'_>],
     turns: usize,
 ) -> Option<Report> {
-    let peers = groups.iter().filter_map(|(language, _)| language.peer());
-    if !available(suite, &peers.collect::<Vec<_>>()) {
-        return None;
-    }
+    let groups = present(suite, groups);
     let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
     let contenders: usize = groups.iter().map(count).sum();
+    if contenders == 0 {
+        return None;
+    }
     let referee = Referee::listen(contenders).expect("a free port");
-    let task = Task {
-        connect_string: server.address(),
-        path: "/shared",
-        session_timeout: LONG,
-        turns,
-        // Longer than a wrong handoff takes, so that the referee sees it.
-        stay: Duration::from_millis(2),
-    };
-    let mut running: Vec<Contenders> = groups
-        .iter()
-        .map(|&(language, modes)| Contenders::start(language, &task, &referee, modes))
-        .collect();
-    all_done(&mut running, &referee).await;
+    // It is longer than a wrong handoff takes, so that the referee sees it.
+    let task = Task::new(server, turns, Duration::from_millis(2));
+    let start = |(language, modes)| Contenders::start(language, &task, &referee, modes);
+    all_done(groups.into_iter().map(start), &referee).await;
     let report = referee.report();
     assert_eq!(report.entries.len(), contenders * turns);
     Some(report)
 }
 
-/// Lets all groups contend, and checks that they exclude each other, take turns and list each other.
+/// Lets the groups contend, and checks that they exclude each other, take turns and list each other.
 pub(crate) async fn share(
     server: &TestServer,
     suite: &str,
@@ -54,7 +61,8 @@ pub(crate) async fn share(
 ) -> Option<Report> {
     let report = contend(server, suite, groups, turns).await?;
     assert_eq!(report.violations, [""; 0]);
-    for &(language, _) in groups {
+    let groups = present(suite, groups);
+    for &(language, _) in &groups {
         assert_mixed(&report, language);
         let seen = seen_by(&report, language);
         for &(other, modes) in groups.iter().filter(|(other, _)| *other != language) {
