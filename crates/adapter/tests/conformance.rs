@@ -81,32 +81,23 @@ impl Connector for NewClient {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_exclusive_lock_conforms() {
-    conforms(LOCK, 1).await;
+/// A test of each row: this recipe conforms, for contenders of this weight.
+macro_rules! conform {
+    ($($name:ident: $recipe:expr, $weight:expr;)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                conforms($recipe, $weight).await;
+            }
+        )+
+    };
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_single_node_lock_conforms() {
-    conforms(LOCK_OF_ONE_ZNODE, 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_write_lock_conforms() {
-    conforms(RWLOCK, WRITER).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_read_lock_conforms() {
-    conforms(RWLOCK, 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_semaphore_conforms() {
-    conforms(SEMAPHORE, 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_election_conforms() {
-    conforms(ELECTION, 1).await;
+conform! {
+    the_exclusive_lock_conforms: LOCK, 1;
+    the_single_node_lock_conforms: LOCK_OF_ONE_ZNODE, 1;
+    the_write_lock_conforms: RWLOCK, WRITER;
+    the_read_lock_conforms: RWLOCK, 1;
+    the_semaphore_conforms: SEMAPHORE, 1;
+    the_election_conforms: ELECTION, 1;
 }

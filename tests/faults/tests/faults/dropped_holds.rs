@@ -1,10 +1,6 @@
 //! Holds that are dropped when nothing can be awaited any more.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake};
-use std::thread::Thread;
-
+use futures::executor::block_on;
 use zookeeper_recipes_core::Hold;
 use zookeeper_recipes_suite::{KINDS, LONG, TestServer, administrator, on_both_servers, session};
 
@@ -13,25 +9,6 @@ use crate::support::{assert_nothing_left, hold_all};
 on_both_servers!(apache at night:
     hold_is_dropped_released_and_acquired_outside_any_runtime,
 );
-
-/// Polls a future on this thread alone.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Woken(Thread);
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let mut future = pin!(future);
-    let waker = Arc::new(Woken(std::thread::current())).into();
-    let mut context = Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
 
 async fn hold_is_dropped_released_and_acquired_outside_any_runtime(server: TestServer) {
     let administrator = administrator(&server).await;

@@ -31,11 +31,8 @@ on_both_servers!(apache at night:
 /// The name of a guard begins with it.
 const GUARD: &str = "zookeeper-recipes-session-";
 
-/// The servers grant half of it: longer than [`SOON`].
-const CLIENT: Duration = Duration::from_secs(20);
-
-async fn client(server: &impl Address) -> Client {
-    let connector = Client::connector().with_session_timeout(CLIENT);
+async fn client(server: &impl Address, timeout: Duration) -> Client {
+    let connector = Client::connector().with_session_timeout(timeout);
     connector
         .connect(&server.address())
         .await
@@ -52,7 +49,7 @@ async fn session_over(client: Client) -> Session {
 async fn closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it(
     server: TestServer,
 ) {
-    let client = client(&server).await;
+    let client = client(&server, LONG).await;
     let ensemble = ClientEnsemble::new(client.clone());
     let session = ensemble.connect().await.expect("it is open");
     let create = async |session: &dyn ServerSession, path| {
@@ -83,7 +80,7 @@ async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_nex
     let proxy = proxy(&server).await;
     let each = Fault::on(Operation::Connect).repeatedly();
     proxy.fault(each.session_forgotten());
-    let client = client(&proxy).await;
+    let client = client(&proxy, 2 * SHORT).await;
     let rival = session(&server, LONG).await;
     let victim = session_over(client.clone()).await;
     let successions = held_and_awaited(&victim, &rival, "forgotten").await;
@@ -101,7 +98,7 @@ async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_nex
 
 async fn holds_outlive_a_reconnect_of_the_client(server: TestServer) {
     let proxy = proxy(&server).await;
-    let client = client(&proxy).await;
+    let client = client(&proxy, LONG).await;
     let session = session_over(client.clone()).await;
     let holds = hold_all(&session, "kept").await;
     for _ in 0..5 {
@@ -146,7 +143,7 @@ async fn guards(administrator: &Client) -> usize {
 
 /// An administrator deletes the guard.
 async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
-    let client = client(&server).await;
+    let client = client(&server, LONG).await;
     let ensemble = ClientEnsemble::new(client.clone());
     let session = ensemble.connect().await.expect("it is open");
     let administrator = administrator(&server).await;
@@ -184,10 +181,10 @@ async fn guard_that_is_refused_is_an_error_that_says_what_to_do(server: TestServ
     let open = async |ensemble: ClientEnsemble| {
         Session::open(Arc::new(ensemble), ConnectOptions::new()).await
     };
-    let refused = open(ClientEnsemble::new(client(&server).await)).await;
+    let refused = open(ClientEnsemble::new(client(&server, LONG).await)).await;
     let refused = refused.expect_err("the root is sealed");
     assert!(format!("{refused:?}").contains("guard_in"), "{refused:?}");
-    let elsewhere = ClientEnsemble::new(client(&server).await).guard_in("/guards");
+    let elsewhere = ClientEnsemble::new(client(&server, LONG).await).guard_in("/guards");
     let session = open(elsewhere.expect("a good path"))
         .await
         .expect("it is open");
