@@ -1,12 +1,12 @@
 //! The page on the architecture names files that exist.
 
-use std::path::Path;
+use crate::root;
 
 const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
 
 #[test]
 fn every_file_that_the_page_names_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let names = PAGE.split('`').skip(1).step_by(2);
     let files = names.filter(|name| name.ends_with(".rs") || name.ends_with('/'));
     let core = root.join("crates/core/src");

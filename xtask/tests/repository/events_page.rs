@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::{root, sources};
+
 const PAGE: &str = include_str!("../../../crates/core/src/docs/events.md");
 
 /// The server of tests has events of its own.
@@ -19,29 +21,14 @@ const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 /// The level and the fields of an event.
 type Shape = (String, BTreeSet<String>);
 
-fn files(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// The source files of the crates that a service uses.
-fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+fn services() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(crates)? {
+    for entry in root().join("crates").read_dir()? {
         let entry = entry?;
-        if !NOT_ON_THE_PAGE
-            .iter()
-            .any(|name| entry.file_name() == *name)
-        {
-            files(&entry.path().join("src"), &mut found)?;
+        let name = entry.file_name();
+        if !NOT_ON_THE_PAGE.iter().any(|other| name == *other) {
+            found.extend(sources(&entry.path().join("src"))?);
         }
     }
     Ok(found)
@@ -145,7 +132,7 @@ fn listed() -> BTreeMap<String, Shape> {
 #[test]
 fn page_lists_each_event_with_its_level_and_its_fields() -> Result<(), Box<dyn Error>> {
     let mut events = BTreeMap::new();
-    for path in sources()? {
+    for path in services()? {
         for (name, shape) in emitted(&path)? {
             let shape = (shape, path.clone());
             let before = events.insert(name.clone(), shape.clone());

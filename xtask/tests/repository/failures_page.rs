@@ -2,16 +2,14 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::{root, sources};
 
 const PAGE: &str = include_str!("../../../crates/core/src/docs/failures.md");
 
 /// The place of a test if the page names none.
 const DEFAULT_PLACE: &str = "tests/faults";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// The last cell of each row, without the heading, of each table that says what shows it.
 fn cells() -> impl Iterator<Item = &'static str> {
@@ -49,16 +47,8 @@ fn by_place(cell: &str) -> Vec<(&str, &str)> {
 
 /// All Rust code below a directory.
 fn code(directory: &Path) -> Result<String, Box<dyn Error>> {
-    let mut all = String::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            all += &code(&path)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all += &fs::read_to_string(&path)?;
-        }
-    }
-    Ok(all)
+    let texts = sources(directory)?.into_iter().map(fs::read_to_string);
+    Ok(texts.collect::<Result<_, _>>()?)
 }
 
 #[test]

@@ -2,14 +2,10 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::Path;
+
+use crate::root;
 
 type Outcome = Result<(), Box<dyn Error>>;
-
-fn root() -> &'static Path {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask)
-}
 
 /// The rows of the first table below a heading, without the row of the headings.
 fn rows<'a>(text: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
