@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::{join_all, try_join_all};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -49,12 +50,8 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     let proxy = proxy(&stage.connect).await;
     let client = administrator(&stage.connect).await;
     create(&client, "/lock").await;
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let path = format!("/lock/{CURATOR}lock-");
-    let all = (0..1000).map(|_| client.create(&path, b"10.0.0.7", &options));
-    futures_util::future::try_join_all(all)
-        .await
-        .expect("all queue");
+    let prefix = format!("{CURATOR}lock-");
+    join_all((0..1000).map(|_| queue(&client, "/lock", &prefix, "10.0.0.7"))).await;
     let who = run(&proxy.connect_string(), "who /lock").await;
     assert_eq!(who.code, Some(0), "{who:?}");
     let lines: Vec<&str> = who.stdout.lines().collect();
@@ -188,13 +185,8 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
 
     // 1, so that nobody fits who does not hold from before.
     stage.run("resize /exports 1").await;
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let client = Client::connect(&stage.connect).await.expect("it connects");
-    let later = format!("/exports/{CURATOR}permit-1-");
-    client
-        .create(&later, b"later", &options)
-        .await
-        .expect("it queues");
+    queue(&client, "/exports", &format!("{CURATOR}permit-1-"), "later").await;
     let (text, seen) = states().await;
     let unknown = "holds or waits";
     assert_eq!(
@@ -562,7 +554,7 @@ async fn doctor_warns_of_a_session_with_so_many_znodes_that_the_servers_can_hard
             let (client, options, path) = (&client, &options, path(number));
             async move { client.create(&path, b"", options).await }
         });
-        futures_util::future::try_join_all(creates)
+        try_join_all(creates)
     };
     create(0..100).await.expect("they are created");
     let id = format!("{:#x}", client.session_id().0);

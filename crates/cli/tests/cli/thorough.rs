@@ -43,7 +43,7 @@ struct Verdicts(Vec<Value>);
 impl Verdicts {
     /// Runs the doctor at these servers, which has to end with this code.
     async fn at(connect: &str, code: i32) -> Verdicts {
-        let arguments = "doctor --thorough --json --containers-within 5s";
+        let arguments = "doctor --thorough --json --containers-within 5s --tick 500ms";
         let ended = run(connect, &arguments).await;
         ended.quiet(code);
         let object = ended.json();

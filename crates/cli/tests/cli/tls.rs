@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use futures_util::future::join_all;
 use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
 
 use crate::support::{Ended, Stage, ended, run, zkr};
@@ -137,22 +138,25 @@ async fn contradictions_are_refused_before_anything_is_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_certificate_is_named_by_each_verb() {
     let stage = Stage::new();
-    let (front, files, authority) = guarded(&stage).await;
-    let stranger = Authority::new("stranger");
-    let (address, options) = (front.at("localhost"), options(&files));
-    for (shown, problem) in [
+    let (_, files, authority) = guarded(&stage).await;
+    let (stranger, options) = (Authority::new("stranger"), options(&files));
+    let wrong = [
         (authority.issue(&["other.example"]), "is for other names"),
         (authority.issue_expired(&["localhost"]), "has expired"),
         (stranger.issue(&["localhost"]), "no trusted root has issued"),
-    ] {
-        front.replace(shown.server(None));
-        for verb in ["who", "doctor"] {
+    ];
+    join_all(wrong.map(async |(shown, problem)| {
+        let front = Front::new(stage.server.port(), shown.server(None)).await;
+        let address = front.at("localhost");
+        join_all(["who", "doctor"].map(async |verb| {
             let verb = [verb, "/lock", "--connect-timeout", "3s"];
             let refused = run_with(&address, &verb, &options).await;
             let line = refused.failed_with(69);
             assert!(line.contains(&address) && line.contains(problem), "{line}");
-        }
-    }
+        }))
+        .await;
+    }))
+    .await;
 }
 
 /// Other members serve the session meanwhile.
