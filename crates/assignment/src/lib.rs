@@ -89,9 +89,9 @@
 //!   thread of a `current_thread` runtime stops all work of that worker: see [`Assignment::run`].
 //! * The [routing](Routing) is no proof. It shows what the workers have published.
 //! * It does not find the best balance for unequal weights: see [`docs::balance`].
-//! * If more than about 100 KiB of plans change, the leader writes several transactions. A leader
-//!   that dies between two of them leaves a plan of which a part is old, and the next leader
-//!   completes it.
+//! * If more than 32 pieces of plans change, of 4 KiB each, the leader writes several transactions.
+//!   A leader that dies between two of them leaves a plan of which a part is old, and the next
+//!   leader completes it.
 //! * A worker does not watch the record of what it owns, because exclusion rests on the locks and
 //!   not on this record. If another program writes there, the leader plans by that, and may set a
 //!   healthy worker aside, until the worker writes the record again or reconnects.

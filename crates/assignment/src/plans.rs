@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Acl, CreateMode, Error, NodePath, Operation};
+use zookeeper_recipes_core::{Acl, CreateMode, Error, GuardedTransaction, NodePath, Operation};
 use zookeeper_recipes_election::Term;
 
 use crate::children::Children;
@@ -12,9 +12,8 @@ use crate::next_plans::WorkerPlan;
 use crate::pieces::{self, Lines, PLAN, Piece, Record, Unreadable, arrange, complete, parse_name};
 use crate::recorded::unreadable;
 
-/// A transaction has at most so many bytes of data, and so many operations.
-const MOST_BYTES: usize = 96 * 1024;
-const MOST_OPERATIONS: usize = 128;
+/// A transaction writes at most so many pieces, each of little more than 4 KiB.
+const AT_ONCE: usize = 32;
 
 /// The plans at the server.
 #[derive(Debug)]
@@ -124,25 +123,13 @@ pub(crate) fn own_plan(directory: &NodePath, worker: &str, found: &Children) -> 
 /// Returns the longest time that a transaction took.
 pub(crate) async fn write(term: &Term, operations: Vec<Operation>) -> Result<Duration, Error> {
     let mut longest = Duration::ZERO;
-    let mut operations = operations.into_iter().peekable();
-    while let Some(first) = operations.next() {
-        let (mut bytes, mut number) = (size(&first), 1);
-        let mut transaction = term.transaction().operation(first);
-        let has_room = |bytes, number| bytes <= MOST_BYTES && number <= MOST_OPERATIONS;
-        while let Some(next) = operations.next_if(|it| has_room(bytes + size(it), number + 1)) {
-            (bytes, number) = (bytes + size(&next), number + 1);
-            transaction = transaction.operation(next);
-        }
+    let mut operations = operations.into_iter();
+    while operations.len() > 0 {
+        let some = operations.by_ref().take(AT_ONCE);
+        let transaction = some.fold(term.transaction(), GuardedTransaction::operation);
         let began = Instant::now();
         transaction.commit().await?;
         longest = longest.max(began.elapsed());
     }
     Ok(longest)
-}
-
-fn size(operation: &Operation) -> usize {
-    match operation {
-        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
-        Operation::Check { .. } | Operation::Delete { .. } => 0,
-    }
 }

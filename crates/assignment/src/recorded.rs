@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
+use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Acl, Backoff, CreateMode, Error, InvalidInput, NodePath, Operation, Refusal, ServerError,
     Session,
@@ -87,36 +87,15 @@ pub(crate) struct Read {
     version: i32,
     /// Its other parts.
     children: Vec<String>,
-    /// The watch of its data, if there is one.
-    pub(crate) changed: Option<Watch>,
 }
 
-/// Reads the record, with a watch of its data if `watches`.
-pub(crate) async fn read(
-    server: &dyn ServerSession,
-    path: &NodePath,
-    watches: bool,
-) -> Result<Read, ServerError> {
+/// Reads the record. One whose znode is missing counts as missing.
+pub(crate) async fn read(server: &dyn ServerSession, path: &NodePath) -> Result<Read, ServerError> {
     let (mut backoff, mut before) = (Backoff::default(), None);
     loop {
-        let (data, stat, changed) = match watches {
-            true => match server.get_and_watch(path.as_str()).await {
-                Err(error) if error.is(Refusal::NoNode) => {
-                    let (found, created) = server.exists_and_watch(path.as_str()).await?;
-                    if found.is_some() {
-                        continue;
-                    }
-                    return Ok(Read {
-                        changed: Some(created),
-                        ..Read::default()
-                    });
-                }
-                read => read.map(|(data, stat, changed)| (data, stat, Some(changed)))?,
-            },
-            false => {
-                let (data, stat) = server.get(path.as_str()).await?;
-                (data, stat, None)
-            }
+        let (data, stat) = match server.get(path.as_str()).await {
+            Err(error) if error.is(Refusal::NoNode) => return Ok(Read::default()),
+            read => read?,
         };
         let again = before.replace(stat.mzxid) == Some(stat.mzxid);
         if let Some((recorded, children)) = read_parts(server, path, &data, again).await? {
@@ -124,7 +103,6 @@ pub(crate) async fn read(
                 recorded,
                 version: stat.version,
                 children,
-                changed,
             });
         }
         backoff.wait().await;
@@ -173,14 +151,8 @@ pub(crate) async fn record(
 ) -> Result<Partitions, Error> {
     let generation = session.ensemble().identity().prefix();
     let write = async |server: Arc<dyn ServerSession>| {
-        let found = match read(&*server, path, false).await {
-            // It is new, or the servers have lost it.
-            Err(error) if error.is(Refusal::NoNode) => {
-                create_directory(session, path, acl).await?;
-                return Ok(None);
-            }
-            found => found.map_err(|error| Error::at(path.as_str(), server.id(), error))?,
-        };
+        let found = read(&*server, path).await;
+        let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
         match found.recorded {
             Recorded::Unreadable(at, problem)
                 if !replaces || matches!(problem, Unreadable::Version(_)) =>
@@ -191,14 +163,16 @@ pub(crate) async fn record(
             Recorded::Found(recorded) if !replaces => return Ok(Some(recorded)),
             _ => {}
         }
-        match write(&*server, path, &generation, found.version, partitions, acl).await {
-            // Another process has replaced the record, and deleted a child.
-            Err(error)
-                if matches!(refusal(&error), Some(Refusal::BadVersion | Refusal::NoNode)) =>
-            {
+        let written = write(&*server, path, &generation, found.version, partitions, acl).await;
+        match written.as_ref().map_err(refusal) {
+            // The directory is new, or the servers have lost it, or another process has replaced
+            // the record and deleted a child.
+            Err(Some(Refusal::NoNode)) => {
+                create_directory(session, path, acl).await?;
                 return Ok(None);
             }
-            written => written?,
+            Err(Some(Refusal::BadVersion)) => return Ok(None),
+            _ => written?,
         }
         // The earlier record is not read any more. A child that remains does no harm.
         join_all(found.children.iter().map(|child| server.delete(child))).await;

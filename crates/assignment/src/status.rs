@@ -116,10 +116,8 @@ impl AssignmentOperator {
                     read => read.map_err(failed)?,
                 });
             }
-            let recorded = match recorded::read(&*server, &layout.partitions, false).await {
-                Err(error) if error.is(Refusal::NoNode) => Recorded::Missing,
-                read => read.map_err(failed)?.recorded,
-            };
+            let recorded = recorded::read(&*server, &layout.partitions).await;
+            let recorded = recorded.map_err(failed)?.recorded;
             if let Recorded::Unreadable(path, problem) = &recorded {
                 return Err(unreadable(path, problem));
             }
