@@ -48,8 +48,17 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// The report up to now.
-    pub(crate) fn report(&self) -> &Report {
-        &self.report
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            owners: self.owners.now(),
+            lapsed: self.owners.lapsed(),
+            ..self.report.clone()
+        }
+    }
+
+    /// Who owns what.
+    pub(crate) fn owners(&mut self) -> &mut Owners {
+        &mut self.owners
     }
 
     /// Judges a line that a contender has sent. The crate's first page lists the lines.
@@ -99,20 +108,12 @@ impl Judge {
             }
             _ => bail!("not understood: {line:?}"),
         }
-        self.change_owners(|_| {});
         Ok(())
-    }
-
-    /// Changes who owns what.
-    pub(crate) fn change_owners(&mut self, change: impl FnOnce(&mut Owners)) {
-        change(&mut self.owners);
-        self.report.owners = self.owners.now();
-        self.report.lapsed = self.owners.lapsed();
     }
 
     /// Notes that the process of a contender or of a worker has ended.
     pub(crate) fn gone(&mut self, name: &str) {
-        self.change_owners(|owners| owners.gone(name));
+        self.owners.gone(name);
         self.report.inside.retain(|inside| inside != name);
         self.exclusive.remove(name);
     }

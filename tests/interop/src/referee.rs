@@ -60,17 +60,17 @@ impl Referee {
 
     /// A worker's process is stopped (SIGSTOP). The worker owns nothing from now on.
     pub fn stopped(&self, worker: &str) {
-        self.hall.judge().change_owners(|it| it.stopped(worker));
+        self.hall.judge().owners().stopped(worker);
     }
 
     /// A worker's process is about to continue (SIGCONT).
     pub fn continues(&self, worker: &str) {
-        self.hall.judge().change_owners(|it| it.continues(worker));
+        self.hall.judge().owners().continues(worker);
     }
 
     /// The report up to now.
     pub fn report(&self) -> Report {
-        self.hall.judge().report().clone()
+        self.hall.judge().report()
     }
 }
 

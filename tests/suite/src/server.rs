@@ -39,23 +39,19 @@ impl Address for String {
     }
 }
 
-impl Address for Server {
-    fn address(&self) -> String {
-        self.connect_string()
-    }
+macro_rules! addresses {
+    ($($server:ty),+) => {
+        $(
+            impl Address for $server {
+                fn address(&self) -> String {
+                    self.connect_string()
+                }
+            }
+        )+
+    };
 }
 
-impl Address for Ensemble {
-    fn address(&self) -> String {
-        self.connect_string()
-    }
-}
-
-impl Address for Proxy {
-    fn address(&self) -> String {
-        self.connect_string()
-    }
-}
+addresses!(Server, Ensemble, Proxy);
 
 /// Starts a server.
 pub async fn server() -> Server {

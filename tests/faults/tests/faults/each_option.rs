@@ -14,9 +14,8 @@ use zookeeper_recipes_simulation::{EmbeddedServer, Simulation, SimulationOptions
 use zookeeper_recipes_suite::in_time;
 use zookeeper_recipes_suite::tls::{Authority, trusting};
 
-const OPTIONS: [Set; 7] = [
+const OPTIONS: [Set; 6] = [
     Set::SessionTimeout,
-    Set::ConnectionTimeout,
     Set::Tick,
     Set::Owner,
     Set::JuteMaxbuffer,
@@ -30,14 +29,12 @@ const BACKENDS: [Backend; 4] = [
     Backend::Client,
 ];
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
-const SHORT: Duration = Duration::from_millis(300);
 const SECRET: &str = "me:correct-horse";
 
 /// The option that is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Set {
     SessionTimeout,
-    ConnectionTimeout,
     Tick,
     Owner,
     JuteMaxbuffer,
@@ -50,7 +47,6 @@ impl Set {
         let new = ConnectOptions::new();
         match self {
             Set::SessionTimeout => new.session_timeout(Duration::from_secs(7)),
-            Set::ConnectionTimeout => new.connection_timeout(SHORT),
             Set::Tick => new.tick(Duration::from_secs(4)),
             Set::Owner => new.owner("billing"),
             Set::JuteMaxbuffer => new.jute_maxbuffer(262_144),
@@ -138,7 +134,7 @@ async fn seen_in(session: &Session, option: Set) -> bool {
             matches!(created, Err(ServerError::Refused(Refusal::TooLong(_))))
         }
         Set::Auth => create(0, AuthId::authed()).await.is_ok(),
-        Set::ConnectionTimeout | Set::Tls => unreachable!("no session opens"),
+        Set::Tls => unreachable!("no session opens"),
     }
 }
 
@@ -170,7 +166,7 @@ async fn each_way_uses_each_option_or_refuses_it_at_once() {
                 assert_refused(backend, &place, option, named).await;
                 continue;
             }
-            if let Set::ConnectionTimeout | Set::Tls = option {
+            if option == Set::Tls {
                 continue;
             }
             for in_background in [false, true] {

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
+use zookeeper_recipes_core::{Hold, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_suite::{
     KINDS, Kind, LONG, TestServer, administrator, assert_no_watch_left, in_time, on_both_servers,
     proxy, session,
@@ -12,7 +12,7 @@ use zookeeper_recipes_testkit::proxy::{
 };
 
 use crate::support::{
-    acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
+    Acquiring, acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
 };
 
 on_both_servers!(embedded at night:
@@ -169,6 +169,16 @@ impl Scenario<'_> {
         waits_in_earnest(*kind, &shared.server, (victim, proxy), path).await;
     }
 
+    /// The waiter holds once the first one has released, and not sooner.
+    async fn waiter_is_next(&self, first: Hold, waiter: Acquiring) {
+        self.waits_in_earnest(first.node_path()).await;
+        assert!(!waiter.is_finished(), "{}: held twice", self.name);
+        first.release().await.expect("it is released");
+        let hold = acquired(&self.name, waiter).await;
+        self.queue_length(1).await;
+        hold.release().await.expect("it is released");
+    }
+
     async fn assert_all_well(&self, strikes: &[Strikes], acquisitions: i32) {
         for strikes in strikes {
             assert_eq!(strikes.count(), 1, "{}: the fault has struck", self.name);
@@ -223,12 +233,7 @@ async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in(serv
                     // Which creates again only when the first one has gone.
                     scenario.all_have_struck(&strikes).await;
                 }
-                scenario.waits_in_earnest(first.node_path()).await;
-                assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
-                first.release().await.expect("it is released");
-                let hold = acquired(&scenario.name, waiter).await;
-                scenario.queue_length(1).await;
-                hold.release().await.expect("it is released");
+                scenario.waiter_is_next(first, waiter).await;
                 scenario.assert_all_well(&strikes, 3).await;
             }
         }
@@ -258,12 +263,7 @@ async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again(server: Tes
             second.abort();
             scenario.queue_length(2).await;
             scenario.all_have_struck(&strikes).await;
-            scenario.waits_in_earnest(first.node_path()).await;
-            assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
-            first.release().await.expect("it is released");
-            let hold = acquired(&scenario.name, waiter).await;
-            scenario.queue_length(1).await;
-            hold.release().await.expect("it is released");
+            scenario.waiter_is_next(first, waiter).await;
             scenario.assert_all_well(&strikes, 4).await;
         }
     };

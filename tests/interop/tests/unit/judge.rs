@@ -5,8 +5,8 @@ use super::*;
 /// A line of a contender or worker, or what becomes of a worker's process.
 fn step(judge: &mut Judge, line: &str) {
     match *line.split(' ').collect::<Vec<_>>() {
-        ["stopped", worker] => judge.change_owners(|it| it.stopped(worker)),
-        ["continues", worker] => judge.change_owners(|it| it.continues(worker)),
+        ["stopped", worker] => judge.owners().stopped(worker),
+        ["continues", worker] => judge.owners().continues(worker),
         ["gone", worker] => judge.gone(worker),
         _ => judge.hear(line).expect("a line that can be understood"),
     }
