@@ -60,6 +60,9 @@ const STORED: &str = "/stored";
 /// holders might lose their holds meanwhile.
 const VICTIMS: usize = 24;
 
+/// The number of cases at a time of which each is alone in its session.
+const CASES: usize = 12;
+
 /// One who is refused all operations of a kind with the same code.
 struct Victim {
     proxy: Proxy,
@@ -159,22 +162,23 @@ async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else(se
             victim.live_through_refusals(&rival, &cases).await;
         })
         .await;
-    // One case after the other, so that a recipe that asks again at once has the time to do so.
+    // Few cases at a time, so that a recipe that asks again at once has the time to do so.
     let asked_again = [
         (Operation::Create, MARSHALLING_ERROR),
         (Operation::Create, NODE_EXISTS),
         (Operation::GetData, MARSHALLING_ERROR),
         (Operation::GetData, NO_NODE),
     ];
-    let asked_again = asked_again.map(async |(operation, code)| {
-        for case in &cases {
+    let alone = asked_again
+        .iter()
+        .flat_map(|refused| cases.iter().map(move |case| (*refused, case)));
+    stream::iter(alone)
+        .for_each_concurrent(CASES, async |((operation, code), case)| {
             let victim = Victim::new(&server, operation, code).await;
-            victim
-                .live_through_refusals(&rival, slice::from_ref(case))
-                .await;
-        }
-    });
-    join_all(asked_again).await;
+            let alone = slice::from_ref(case);
+            victim.live_through_refusals(&rival, alone).await;
+        })
+        .await;
 }
 
 /// Apache's server alone requires SASL.
