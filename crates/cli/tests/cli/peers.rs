@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::process::{Child, ChildStdin, Command};
-use zookeeper_recipes_interop::{Program, ProgramError, Referee, Task, can_run};
+use zookeeper_recipes_interop::{Program, ProgramError, Referee, can_run};
 use zookeeper_recipes_suite::{LONG, administrator, children, eventually, server};
 
 use crate::support::{ended, files, run, start};
@@ -15,18 +14,14 @@ use crate::support::{ended, files, run, start};
 fn contender(
     program: &Program,
     mode: &str,
-    connect: String,
+    connect: &str,
     referee: &Referee,
 ) -> (Child, ChildStdin) {
-    let task = Task {
-        connect_string: connect,
-        path: "/shared",
-        session_timeout: LONG,
-        turns: 1,
-        stay: Duration::ZERO,
-    };
+    let timeout = LONG.as_millis().to_string();
+    let (referee, mode) = (referee.address().to_string(), format!("{mode}:1"));
     let child = Command::from(program.command())
-        .args(task.arguments(referee.address(), &[(mode, 1)]))
+        .args([connect, &timeout, "contend", "/shared", &referee])
+        .args(["1", "0", &mode])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -63,9 +58,9 @@ mod at_night {
         let holder = start(&connect, ("lock /shared -- sh -c", [until_told, &end]));
         queue(1).await;
         let referee = Referee::listen(1).expect("a free port");
-        let (curator, _input) = contender(&curator, "lock", connect.clone(), &referee);
+        let (curator, _input) = contender(&curator, "lock", &connect, &referee);
         queue(2).await;
-        let (kazoo, _other_input) = contender(&kazoo, "renamed", connect.clone(), &referee);
+        let (kazoo, _other_input) = contender(&kazoo, "renamed", &connect, &referee);
         queue(3).await;
         let last = start(&connect, "lock /shared -- true");
         queue(4).await;
