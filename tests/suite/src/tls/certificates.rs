@@ -54,17 +54,18 @@ impl Authority {
 
     /// A certificate that has expired.
     pub fn issue_expired(&self, subjects: &[&str]) -> Issued {
-        let mut params = named(subjects, "zookeeper");
-        params.not_before = date_time_ymd(2001, 1, 1);
-        params.not_after = date_time_ymd(2002, 1, 1);
-        self.sign(params)
+        self.issue_in(2001, subjects)
     }
 
     /// A certificate that is not valid yet.
     pub fn issue_early(&self, subjects: &[&str]) -> Issued {
+        self.issue_in(2901, subjects)
+    }
+
+    fn issue_in(&self, year: i32, subjects: &[&str]) -> Issued {
         let mut params = named(subjects, "zookeeper");
-        params.not_before = date_time_ymd(2901, 1, 1);
-        params.not_after = date_time_ymd(2902, 1, 1);
+        params.not_before = date_time_ymd(year, 1, 1);
+        params.not_after = date_time_ymd(year + 1, 1, 1);
         self.sign(params)
     }
 

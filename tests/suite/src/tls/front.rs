@@ -121,16 +121,18 @@ async fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     server.set_nodelay(true)?;
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        ended = forward(from_client, to_server, usize::MAX, Some(shared.deaf.subscribe())) => ended,
-        ended = forward(from_server, to_client, shared.piece, None) => ended,
+        ended = forward(from_client, to_server, usize::MAX, Some(shared.deaf.subscribe()), |_| {}) => ended,
+        ended = forward(from_server, to_client, shared.piece, None, |_| {}) => ended,
     }
 }
 
+/// Forwards in pieces of this length, while `deaf` is false. `record` hears what is forwarded.
 async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     piece: usize,
     mut deaf: Option<watch::Receiver<bool>>,
+    record: impl Fn(&[u8]),
 ) -> io::Result<()> {
     let mut bytes = vec![0; 4 << 10];
     loop {
@@ -142,6 +144,7 @@ async fn forward(
         if number == 0 {
             return Ok(());
         }
+        record(&bytes[..number]);
         for piece in bytes[..number].chunks(piece) {
             to.write_all(piece).await?;
             to.flush().await?;
@@ -217,37 +220,24 @@ impl Tap {
 }
 
 async fn listen(mut stream: TcpStream, after: After, heard: &Mutex<Vec<u8>>) -> io::Result<()> {
-    let mut server = match after {
-        After::Forward(port) => Some(TcpStream::connect(("127.0.0.1", port)).await?),
-        _ => None,
-    };
+    let record = |bytes: &[u8]| heard.lock().expect("no panic").extend(bytes);
+    if let After::Forward(port) = after {
+        let server = TcpStream::connect(("127.0.0.1", port)).await?;
+        let (from_server, to_server) = server.into_split();
+        let (from_client, to_client) = stream.into_split();
+        return tokio::select! {
+            ended = forward(from_client, to_server, usize::MAX, None, record) => ended,
+            ended = forward(from_server, to_client, usize::MAX, None, |_| {}) => ended,
+        };
+    }
     let mut bytes = vec![0; 64 << 10];
     loop {
-        let number = match &mut server {
-            None => stream.read(&mut bytes).await?,
-            Some(server) => {
-                let mut answer = vec![0; 4 << 10];
-                tokio::select! {
-                    number = stream.read(&mut bytes) => number?,
-                    number = server.read(&mut answer) => match number? {
-                        0 => return Ok(()),
-                        number => {
-                            stream.write_all(&answer[..number]).await?;
-                            continue;
-                        }
-                    }
-                }
-            }
-        };
-        if number == 0 {
-            return Ok(());
-        }
-        heard.lock().expect("no panic").extend(&bytes[..number]);
-        match (after, &mut server) {
-            (After::Close, _) => return Ok(()),
-            (After::Answer(answer), _) => stream.write_all(answer).await?,
-            (_, Some(server)) => server.write_all(&bytes[..number]).await?,
-            _ => {}
+        let number = stream.read(&mut bytes).await?;
+        record(&bytes[..number]);
+        match after {
+            After::Answer(answer) if number > 0 => stream.write_all(answer).await?,
+            After::Silence if number > 0 => {}
+            _ => return Ok(()),
         }
     }
 }
