@@ -18,10 +18,7 @@ async fn the_last_worker_owns_all_within_the_stated_bound_after_the_others_were_
             ..SimulationOptions::default()
         });
         let mut fleet = Fleet::new(simulation, PARTITIONS);
-        for worker in ["a", "b", "c"] {
-            fleet.start(worker).await;
-        }
-        fleet.balanced(&["a", "b", "c"]).await;
+        fleet.start_all(&["a", "b", "c"]).await;
         let last = ["a", "b", "c"][seed as usize % 3];
         for worker in ["a", "b", "c"].into_iter().filter(|it| *it != last) {
             fleet.process(worker).partition(Duration::from_secs(60));
@@ -44,10 +41,7 @@ async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
             ..SimulationOptions::default()
         });
         let mut fleet = Fleet::new(simulation, PARTITIONS);
-        for worker in ["a", "b"] {
-            fleet.start(worker).await;
-        }
-        fleet.balanced(&["a", "b"]).await;
+        fleet.start_all(&["a", "b"]).await;
         fleet.simulation.faults().lose_data(Duration::from_secs(1));
         fleet.judge.begin_anew();
         fleet.balanced(&["a", "b"]).await;
@@ -63,8 +57,7 @@ async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
 #[tokio::test(start_paused = true)]
 async fn worker_publishes_again_after_a_reconnect_if_its_record_is_another_one() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let administrator = fleet.simulation.administrator();
     let record = format!("{PATH}/owned/a");
     let data = || {

@@ -132,8 +132,7 @@ async fn missing_permission_is_named_with_the_directory_that_does_not_grant_it()
 #[tokio::test(start_paused = true)]
 async fn id_that_another_process_has_is_refused() {
     let mut fleet = Fleet::of(2);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let session = fleet.session("other").await;
     let error = refused(fleet.assignment(&session, "a")).await;
     assert!(error.contains("is the id of another process"), "{error}");
@@ -143,8 +142,7 @@ async fn id_that_another_process_has_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn recorded_partitions_count_and_those_of_a_later_worker_do_not() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     fleet.partitions = Partitions::named(["other"]);
     fleet.start("b").await;
     fleet.partitions = Partitions::numbered(4);
@@ -192,15 +190,13 @@ async fn plan_that_somebody_has_overwritten_is_written_again_for_a_worker_that_s
         let created = administrator.create(path, b"somebody was here", CreateMode::Persistent);
         created.expect("it is new");
     }
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn worker_keeps_what_it_owns_while_its_plan_is_missing_or_unreadable() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let grants = fleet.judge.grants();
     let administrator = fleet.simulation.administrator();
     let path = "/app/queues/plan/a";
@@ -246,8 +242,7 @@ const BAD: &[u8] = b"zookeeper-recipes partitions 1 x- 0\n1 - 0\n1 - tenant/7\n"
 #[tokio::test(start_paused = true)]
 async fn record_with_a_name_that_no_znode_can_have_is_refused_by_path_and_line() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let grants = fleet.judge.grants();
     let (administrator, path) = (fleet.simulation.administrator(), "/app/queues/partitions");
     administrator.set_data(path, BAD).expect("it exists");
@@ -273,8 +268,7 @@ async fn record_with_a_name_that_no_znode_can_have_is_refused_by_path_and_line()
 #[tokio::test(start_paused = true)]
 async fn plan_with_a_name_that_no_znode_can_have_takes_no_time_and_no_partition() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let grants = fleet.judge.grants();
     let administrator = fleet.simulation.administrator();
     let plan = b"zookeeper-recipes plan 1 1 \nown 0\nown 1\nown 2\nown 3\nown tenant/7\n";
@@ -370,8 +364,7 @@ async fn worker_that_runs_twice_in_a_session_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn record_that_names_missing_parts_is_an_error_and_can_be_replaced() {
     let mut fleet = Fleet::of(2);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let administrator = fleet.simulation.administrator();
     let record = b"zookeeper-recipes partitions 1 by-hand 7\n1 - 0\n";
     let path = format!("{PATH}/partitions");

@@ -51,10 +51,7 @@ fn writers(history: &[Committed]) -> Vec<(Option<SessionId>, Option<SessionId>)>
 #[tokio::test(start_paused = true)]
 async fn leader_whose_znode_is_deleted_writes_no_plan() {
     let mut fleet = Fleet::of(6);
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     let operator = fleet.operator().await;
     let administrator = fleet.simulation.administrator();
     let faults = fleet.simulation.faults();
@@ -85,9 +82,7 @@ async fn leader_whose_znode_is_deleted_writes_no_plan() {
 #[tokio::test(start_paused = true)]
 async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let administrator = fleet.simulation.administrator();
     // The process of `b` starts again before its session has expired, and finds no plan.
     fleet.kill("b");
@@ -102,8 +97,7 @@ async fn plan_that_is_deleted_is_written_again_for_a_worker_that_needs_it() {
 #[tokio::test(start_paused = true)]
 async fn plan_that_is_deleted_while_a_partition_moves_is_written_again() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     fleet.options = AssignmentOptions::new().warm(|_| pending());
     fleet.start("b").await;
     let (administrator, plan) = (fleet.simulation.administrator(), "/app/queues/plan/b");

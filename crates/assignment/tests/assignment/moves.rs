@@ -28,8 +28,7 @@ fn gives(fleet: &Fleet) -> usize {
 #[tokio::test(start_paused = true)]
 async fn owner_works_until_the_next_one_has_warmed_and_the_handoff_leaves_no_gap() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let warmed = Arc::new(Semaphore::new(0));
     let warming = warmed.clone();
     fleet.options = AssignmentOptions::new().warm(move |_| {
@@ -59,8 +58,7 @@ async fn owner_works_until_the_next_one_has_warmed_and_the_handoff_leaves_no_gap
 #[tokio::test(start_paused = true)]
 async fn znode_of_another_program_is_not_taken_for_the_next_owner() {
     let mut fleet = Fleet::of(2);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let administrator = fleet.simulation.administrator();
     let locks = format!("{PATH}/locks");
     for lock in administrator.children(&locks) {
@@ -212,10 +210,7 @@ async fn weighted_partitions_come_to_rest_one_move_at_a_time() {
 async fn drained_worker_gives_all_it_has_and_gets_its_share_again_after_that() {
     let mut fleet = Fleet::of(6);
     let operator = fleet.operator().await;
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     operator.drain("b").await.expect("open");
     fleet.balanced(&["a", "c"]).await;
     let status = operator.status().await.expect("read");
@@ -229,10 +224,7 @@ async fn drained_worker_gives_all_it_has_and_gets_its_share_again_after_that() {
 async fn pinned_partition_goes_to_its_worker_and_stays_there() {
     let mut fleet = Fleet::of(6);
     let operator = fleet.operator().await;
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     for worker in ["a", "b", "c", "a"] {
         operator.pin("4", worker).await.expect("open");
         fleet
@@ -259,9 +251,7 @@ async fn pinned_partition_goes_to_its_worker_and_stays_there() {
 async fn frozen_plan_moves_only_the_partitions_of_workers_that_are_gone() {
     let mut fleet = Fleet::of(6);
     let operator = fleet.operator().await;
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let before = fleet.judge.grants();
     operator.freeze().await.expect("open");
     // The leader has seen it once a later order has its effect.
@@ -283,9 +273,7 @@ async fn partitions_come_and_go_and_the_others_stay() {
     let mut fleet = Fleet::of(6);
     fleet.partitions = Partitions::named(["north", "south", "east", "west"]);
     let operator = fleet.operator().await;
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let before = fleet.judge.owners();
     // One is split in two, and one is removed.
     let names = ["north-1", "north-2", "south", "east"];
@@ -362,8 +350,7 @@ async fn status_shows_who_owns_what_and_what_moves() {
     let operator = fleet.operator().await;
     let status = operator.status().await.expect("read");
     assert!(status.partitions.is_empty() && status.workers.is_empty() && !status.frozen);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let mut routing = operator.routing().await.expect("open");
     let all = timeout(LONG, routing.wait_for(|routing| routing.len() == 4)).await;
     drop(all.expect("in time").expect("open"));

@@ -13,10 +13,7 @@ async fn restarted(options: AssignmentOptions, waits: bool) -> (usize, usize) {
     fleet.options = options;
     let names: Vec<String> = (0..20).map(|it| format!("w{it:02}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    for worker in &all {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&all).await;
+    fleet.start_all(&all).await;
     let (before, owners) = (fleet.judge.grants(), fleet.judge.owners());
     for worker in &all {
         fleet.end(worker).await;
@@ -57,10 +54,7 @@ async fn rolling_restart_within_the_grace_moves_nothing() {
 async fn worker_that_is_gone_for_longer_than_the_grace_loses_its_partitions() {
     let mut fleet = Fleet::of(6);
     fleet.options = AssignmentOptions::new().grace(Duration::from_secs(30));
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     fleet.kill("c");
     let began = tokio::time::Instant::now();
     fleet.balanced(&["a", "b"]).await;
@@ -77,10 +71,7 @@ async fn worker_that_is_gone_for_longer_than_the_grace_loses_its_partitions() {
 async fn endless_grace_keeps_the_partitions_of_a_worker_that_is_gone() {
     let mut fleet = Fleet::of(6);
     fleet.options = AssignmentOptions::new().grace(Duration::MAX);
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     let before = fleet.judge.owners();
     fleet.end("c").await;
     tokio::time::sleep(LONG).await;
@@ -95,10 +86,7 @@ async fn each_absence_of_a_worker_has_a_grace_of_its_own() {
     let mut fleet = Fleet::of(6);
     let grace = Duration::from_secs(30);
     fleet.options = AssignmentOptions::new().grace(grace);
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     let before = fleet.judge.owners();
     for _ in 0..3 {
         fleet.end("c").await;

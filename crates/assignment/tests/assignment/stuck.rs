@@ -60,10 +60,7 @@ async fn longest_gap(judge: Judge, partitions: usize) -> Duration {
 async fn worker_that_takes_none_is_set_aside_and_stops_no_drain_until_it_takes_one() {
     let mut fleet = fleet(12);
     let operator = fleet.operator().await;
-    for worker in ["a", "b"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let permits = Arc::new(Semaphore::new(0));
     fleet.options = hangs(&permits);
     let judge = fleet.judge.clone();
@@ -107,10 +104,7 @@ async fn worker_that_takes_none_is_set_aside_and_stops_no_drain_until_it_takes_o
 #[tokio::test(start_paused = true)]
 async fn partition_without_an_owner_goes_elsewhere_if_its_next_owner_takes_none() {
     let mut fleet = fleet(6);
-    for worker in ["a", "b"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     fleet.options = hangs(&Arc::new(Semaphore::new(0)));
     fleet.start("h").await;
     sleep(SECOND).await;
@@ -126,8 +120,7 @@ async fn partition_without_an_owner_goes_elsewhere_if_its_next_owner_takes_none(
 async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_one() {
     let mut fleet = fleet(12);
     let operator = fleet.operator().await;
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     fleet.options = options().drain_at_most(Duration::MAX);
     let permits = Arc::new(Semaphore::new(0));
     let (judge, ends) = (fleet.judge.clone(), permits.clone());
@@ -166,8 +159,7 @@ async fn worker_that_gives_none_is_set_aside_and_stops_no_drain_until_it_gives_o
 async fn worker_that_took_the_only_partition_not_is_tried_again_once_another_one_owns_it() {
     let mut fleet = fleet(1);
     let operator = fleet.operator().await;
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     fleet.start("b").await;
     sleep(SECOND).await;
     let permits = Arc::new(Semaphore::new(0));

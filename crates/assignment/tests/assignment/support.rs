@@ -148,6 +148,14 @@ impl Fleet {
         .await;
     }
 
+    /// Starts the first workers, and waits until they own all partitions, balanced to within one.
+    pub(crate) async fn start_all(&mut self, workers: &[&str]) {
+        for worker in workers {
+            self.start(worker).await;
+        }
+        self.balanced(workers).await;
+    }
+
     /// Starts a worker with this work.
     pub(crate) async fn start_with<F>(
         &mut self,

@@ -14,10 +14,7 @@ use crate::support::{Fleet, Judge, LONG, PATH};
 #[tokio::test(start_paused = true)]
 async fn each_partition_is_owned_by_one_of_the_workers() {
     let mut fleet = Fleet::of(10);
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,9 +24,7 @@ async fn routing_shows_the_owner_with_its_address_and_its_token() {
     let client = AssignmentOperator::new(&session, PATH).expect("a good path");
     let mut routing = client.routing().await.expect("open");
     assert!(routing.borrow().is_empty());
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let owners = fleet.judge.owners();
     let shown = routing.wait_for(|routing| {
         let shown = routing
@@ -70,10 +65,7 @@ async fn partitions_of_a_worker_that_dies_are_owned_again_within_the_stated_boun
 #[tokio::test(start_paused = true)]
 async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_own_only() {
     let mut fleet = Fleet::of(12);
-    for worker in ["a", "b", "c"] {
-        fleet.start(worker).await;
-    }
-    fleet.balanced(&["a", "b", "c"]).await;
+    fleet.start_all(&["a", "b", "c"]).await;
     let before = fleet.judge.owners();
 
     fleet.start("d").await;
@@ -113,8 +105,7 @@ async fn shown(fleet: &Fleet) {
 #[tokio::test(start_paused = true)]
 async fn record_is_never_deleted_if_a_server_refuses_its_write_for_a_moment() {
     let mut fleet = Fleet::of(2);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let record = "/app/queues/owned/a";
     let faults = fleet.simulation.faults();
     let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Transact);
@@ -133,8 +124,7 @@ async fn record_is_never_deleted_if_a_server_refuses_its_write_for_a_moment() {
 #[tokio::test(start_paused = true)]
 async fn record_that_somebody_deletes_is_there_again_after_the_next_change() {
     let mut fleet = Fleet::of(4);
-    fleet.start("a").await;
-    fleet.balanced(&["a"]).await;
+    fleet.start_all(&["a"]).await;
     let administrator = fleet.simulation.administrator();
     administrator
         .delete("/app/queues/owned/a")
@@ -147,9 +137,7 @@ async fn record_that_somebody_deletes_is_there_again_after_the_next_change() {
 #[tokio::test(start_paused = true)]
 async fn session_that_expires_is_followed_by_one_that_owns_again() {
     let mut fleet = Fleet::of(6);
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     let sessions = fleet.simulation.administrator().sessions();
     for session in sessions {
         fleet.simulation.administrator().expire(session);
@@ -161,9 +149,7 @@ async fn session_that_expires_is_followed_by_one_that_owns_again() {
 #[tokio::test(start_paused = true)]
 async fn nothing_ephemeral_is_left_after_the_end() {
     let mut fleet = Fleet::of(6);
-    fleet.start("a").await;
-    fleet.start("b").await;
-    fleet.balanced(&["a", "b"]).await;
+    fleet.start_all(&["a", "b"]).await;
     fleet.end("a").await;
     fleet.balanced(&["b"]).await;
     fleet.end("b").await;
