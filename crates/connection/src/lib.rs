@@ -61,15 +61,14 @@ mod session;
 mod sync;
 
 pub use driver::clock::{now, tokio_is_paused};
-pub use driver::connection::{Connection, Pending, PendingWatch};
+pub use driver::connection::{Connection, Pending};
 pub use driver::network::{Connecting, LookingUp, Network, Stream};
-pub use driver::shared::WatchEvent;
 pub use driver::task::Driver;
 pub use driver::tcp::Tcp;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
-pub use driver::watch::Watch;
+pub use driver::watch::{Watch, WatchEvent};
 pub use error::{DisconnectReason, End, RequestError};
 pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};

@@ -11,12 +11,13 @@ use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::driver::network::Network;
-use crate::driver::shared::Shared;
+use crate::driver::shared::{Inner, Shared};
 use crate::driver::task::Driver;
 use crate::driver::watch::Watch;
 use crate::error::{End, RequestError};
 use crate::session::host::{Host, Obstacle};
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
+use crate::sync::Mutex;
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
 pub struct Connection {
@@ -34,8 +35,15 @@ impl Connection {
         for host in &hosts {
             machine.remember(now, host, &network.known(host));
         }
-        let state = watch::Sender::new(machine.disconnected());
-        let shared = Arc::new(Shared::new(machine, network, state));
+        let shared = Arc::new(Shared {
+            state: watch::Sender::new(machine.disconnected()),
+            inner: Mutex::new(Inner {
+                machine,
+                driver: None,
+                is_left: false,
+            }),
+            network,
+        });
         let driver = Driver::new(shared.clone());
         (Connection { shared }, driver)
     }
@@ -71,22 +79,25 @@ impl Connection {
     ///
     /// A dropped future takes the read back if it is not sent yet. If a read that was sent sets a
     /// watch, the watch is removed.
-    pub fn watch(&self, read: WatchedRead, path: &str) -> PendingWatch {
+    pub fn watch(
+        &self,
+        read: WatchedRead,
+        path: &str,
+    ) -> impl Future<Output = Result<(Answer, Option<Watch>), RequestError>> + Send + use<> {
         let (to, reply) = oneshot::channel();
         let (fired, event) = oneshot::channel();
-        let id = self
-            .shared
-            .input(|machine, now| machine.watch(now, read, path, to, fired));
         let watch = Watch {
+            id: self
+                .shared
+                .input(|machine, now| machine.watch(now, read, path, to, fired)),
             shared: self.shared.clone(),
             path: path.into(),
-            id,
             event: Some(event),
         };
-        PendingWatch {
-            reply: Pending { reply },
-            read,
-            watch: Some(watch),
+        async move {
+            let answer = Pending { reply }.await?;
+            let is_set = read.sets_watch(answer.reply.header.error);
+            Ok((answer, is_set.then_some(watch)))
         }
     }
 
@@ -107,7 +118,7 @@ impl Connection {
     /// `None` before that. If the connection of the first [`State::Connected`] has another number,
     /// the session has reconnected before.
     pub fn opened_over(&self) -> Option<u64> {
-        self.shared.lock().machine.opened_over()
+        self.shared.lock().machine.opened_over
     }
 
     /// Why there is no session at each host, or not yet. A host that was not tried is left out.
@@ -187,23 +198,5 @@ impl Future for Pending {
         let reply = ready!(Pin::new(&mut self.reply).poll(context));
         // The driver answers each request before it goes.
         Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(End::Closed))))
-    }
-}
-
-/// The reply to a read that sets a watch, and the watch.
-#[derive(Debug)]
-pub struct PendingWatch {
-    reply: Pending,
-    read: WatchedRead,
-    watch: Option<Watch>,
-}
-
-impl Future for PendingWatch {
-    type Output = Result<(Answer, Option<Watch>), RequestError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(Pin::new(&mut self.reply).poll(context))?;
-        let is_set = self.read.sets_watch(answer.reply.header.error);
-        Poll::Ready(Ok((answer, self.watch.take().filter(|_| is_set))))
     }
 }

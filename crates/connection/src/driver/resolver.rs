@@ -37,12 +37,14 @@ struct Name {
     waiting: Option<Vec<oneshot::Sender<Found>>>,
 }
 
-impl Resolver {
-    /// Looks names up by the system.
-    pub(crate) fn new() -> Resolver {
+/// Looks names up by the system.
+impl Default for Resolver {
+    fn default() -> Resolver {
         Resolver::by(|host| Ok((&*host.name, host.port).to_socket_addrs()?.collect()))
     }
+}
 
+impl Resolver {
     /// Looks names up by a function that may block.
     pub(crate) fn by(
         look_up: impl Fn(&Host) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
@@ -58,7 +60,8 @@ impl Resolver {
         let names = lock(&self.names);
         names
             .get(host)
-            .map_or_else(Vec::new, |name| name.known.clone())
+            .map(|name| name.known.clone())
+            .unwrap_or_default()
     }
 
     /// Looks a name up. The look-up begins with the call.

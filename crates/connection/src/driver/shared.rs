@@ -1,32 +1,25 @@
 //! What the handle of a session, its watches and its driver share.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use zookeeper_recipes_protocol::EventType;
 
 use crate::driver::network::Network;
+use crate::driver::watch::WatchEvent;
 use crate::error::RequestError;
 use crate::session::machine::{Answer, Machine, Output, State};
 use crate::sync::{Mutex, MutexGuard, lock};
-
-/// What a watch has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchEvent {
-    /// The event of the watch.
-    Fired(EventType),
-    /// The watch is not set any more: the session is over, or its servers do not set watches again.
-    Unwatched,
-}
 
 pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
 pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
 
 /// What the handle, its watches and the driver share.
 pub(crate) struct Shared {
-    inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<Inner>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) state: watch::Sender<State>,
 }
@@ -40,23 +33,6 @@ pub(crate) struct Inner {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        machine: Machine<ReplyTo, WatchTo>,
-        network: Arc<dyn Network>,
-        state: watch::Sender<State>,
-    ) -> Shared {
-        let inner = Inner {
-            machine,
-            driver: None,
-            is_left: false,
-        };
-        Shared {
-            inner: Mutex::new(inner),
-            network,
-            state,
-        }
-    }
-
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         lock(&self.inner)
     }
@@ -67,12 +43,12 @@ impl Shared {
         act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration) -> T,
     ) -> T {
         let now = self.network.now();
-        let mut left = Vec::new();
+        let mut left = VecDeque::new();
         let (result, driver) = {
             let mut inner = self.lock();
             let result = act(&mut inner.machine, now);
             if inner.is_left {
-                left.extend(std::iter::from_fn(|| inner.machine.poll()));
+                mem::swap(&mut left, &mut inner.machine.outputs);
             }
             (result, inner.driver.take())
         };

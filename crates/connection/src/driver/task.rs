@@ -1,5 +1,6 @@
 //! The task of a session: moves bytes between the machine and its connection.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -10,14 +11,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use crate::driver::network::{Connecting, LookingUp, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::DisconnectReason;
 use crate::session::host::Host;
 use crate::session::machine::{Machine, Output, State};
-use crate::session::requests::KEPT;
+use crate::session::requests::take_first;
 
 /// How many bytes one read takes at most.
 const READ: usize = 16 << 10;
@@ -32,8 +33,9 @@ pub struct Driver {
     transport: Transport,
     look_ups: Vec<(Host, LookingUp)>,
     read: Box<[u8]>,
-    timer: Option<Timer>,
-    outputs: Vec<Output<ReplyTo, WatchTo>>,
+    /// A timer, and when it fires. It may fire too early, but never too late.
+    timer: Option<(Duration, Pin<Box<Sleep>>)>,
+    outputs: VecDeque<Output<ReplyTo, WatchTo>>,
     has_ended: bool,
 }
 
@@ -53,12 +55,6 @@ struct Wire {
     unflushed: bool,
 }
 
-/// A timer, and when it fires. It may fire too early, but never too late.
-struct Timer {
-    sleep: Pin<Box<Sleep>>,
-    at: Duration,
-}
-
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Driver {
         Driver {
@@ -67,7 +63,7 @@ impl Driver {
             look_ups: Vec::new(),
             read: vec![0; READ].into(),
             timer: None,
-            outputs: Vec::new(),
+            outputs: VecDeque::new(),
             has_ended: false,
         }
     }
@@ -87,18 +83,12 @@ impl Driver {
                 inner.machine.drop_unwanted(|to| !to.is_closed());
                 inner.machine.transmit(now, unwritten);
             }
-            while let Some(output) = inner.machine.poll() {
-                self.outputs.push(output);
-            }
+            mem::swap(&mut self.outputs, &mut inner.machine.outputs);
             inner.driver = Some(context.waker().clone());
             inner.machine.deadline()
         };
-        let mut outputs = mem::take(&mut self.outputs);
-        for output in outputs.drain(..) {
+        while let Some(output) = take_first(&mut self.outputs) {
             self.apply(output);
-        }
-        if outputs.capacity() <= KEPT {
-            self.outputs = outputs;
         }
         deadline
     }
@@ -231,29 +221,14 @@ impl Driver {
             self.input(Machine::elapsed);
             return true;
         }
-        let left = deadline - now;
-        match &mut self.timer {
-            // To move the timer at each request would cost more than a wake-up now and then.
-            Some(timer) if timer.at <= deadline => {}
-            Some(timer) => {
-                timer.at = deadline;
-                timer.sleep.as_mut().reset(Instant::now() + left);
-            }
-            None => {
-                self.timer = Some(Timer {
-                    sleep: Box::pin(sleep(left)),
-                    at: deadline,
-                });
-            }
+        // To move the timer at each request would cost more than a wake-up now and then.
+        let timer = self.timer.take().filter(|(at, _)| *at <= deadline);
+        let (at, mut timer) = timer.unwrap_or_else(|| (deadline, Box::pin(sleep(deadline - now))));
+        if timer.as_mut().poll(context).is_ready() {
+            return true;
         }
-        let fired = self
-            .timer
-            .as_mut()
-            .is_some_and(|timer| timer.sleep.as_mut().poll(context).is_ready());
-        if fired {
-            self.timer = None;
-        }
-        fired
+        self.timer = Some((at, timer));
+        false
     }
 }
 

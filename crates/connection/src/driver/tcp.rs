@@ -19,7 +19,7 @@ use crate::session::host::Host;
 /// Connections over TCP, on the clock of the machine. The system looks names up.
 ///
 /// Each look-up has a thread of its own, for which neither a runtime nor the process waits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tcp {
     resolver: Arc<Resolver>,
     #[cfg(feature = "tls")]
@@ -29,15 +29,7 @@ pub struct Tcp {
 impl Tcp {
     /// Connections that are not encrypted.
     pub fn new() -> Tcp {
-        Tcp::with(Resolver::new())
-    }
-
-    fn with(resolver: Resolver) -> Tcp {
-        Tcp {
-            resolver: Arc::new(resolver),
-            #[cfg(feature = "tls")]
-            tls: None,
-        }
+        Tcp::default()
     }
 
     /// Encrypts each connection. No byte of the protocol is sent without.
@@ -51,12 +43,6 @@ impl Tcp {
         options.check()?;
         self.tls = Some(options);
         Ok(self)
-    }
-}
-
-impl Default for Tcp {
-    fn default() -> Tcp {
-        Tcp::new()
     }
 }
 

@@ -7,9 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
+use zookeeper_recipes_protocol::EventType;
 
-use crate::driver::shared::{Shared, WatchEvent};
+use crate::driver::shared::Shared;
 use crate::session::watches::WatchId;
+
+/// What a watch has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The event of the watch.
+    Fired(EventType),
+    /// The watch is not set any more: the session is over, or its servers do not set watches again.
+    Unwatched,
+}
 
 /// A watch on the server. It resolves once, with its event.
 ///

@@ -90,8 +90,7 @@ impl Hosts {
 
     /// Forgets the places of the round that no name has any more.
     fn forget_untried(&mut self) {
-        let names = &self.names;
-        self.untried.retain(|place| has(names, place));
+        self.untried.retain(|place| has(&self.names, place));
     }
 
     fn name(&mut self, host: &Host) -> Option<&mut Name> {
@@ -111,17 +110,17 @@ impl Hosts {
 
     /// Begins a round, and returns the names to look up.
     pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
-        let places = self.names.iter().flat_map(
-            |Name {
-                 host, addresses, ..
-             }| {
-                addresses.iter().map(|(address, _)| Endpoint {
-                    host: host.clone(),
-                    address: *address,
-                })
-            },
-        );
-        self.untried = places.collect();
+        self.untried.clear();
+        for Name {
+            host, addresses, ..
+        } in &self.names
+        {
+            let endpoint = |it: &(SocketAddr, _)| Endpoint {
+                host: host.clone(),
+                address: it.0,
+            };
+            self.untried.extend(addresses.iter().map(endpoint));
+        }
         self.random.shuffle(&mut self.untried);
         // The session has just lost it, or has left it, so it is the last one to try.
         let present = self.present.as_ref().map(|it| it.address);
@@ -229,10 +228,9 @@ impl Hosts {
         let Some(Endpoint { host, address }) = self.present.clone() else {
             return;
         };
-        let addresses = self.name(&host).into_iter();
-        let addresses = addresses.flat_map(|name| &mut name.addresses);
-        for it in addresses.filter(|(it, _)| *it == address) {
-            it.1.clone_from(&obstacle);
+        let addresses = self.name(&host).map(|name| &mut name.addresses);
+        for (_, cause) in addresses.into_iter().flatten().filter(|it| it.0 == address) {
+            cause.clone_from(&obstacle);
         }
     }
 
@@ -244,24 +242,23 @@ impl Hosts {
     ) -> Vec<Obstacle> {
         let mut obstacles = Vec::new();
         for name in &self.names {
-            let host = &name.host;
-            let mut add = |address, cause: Option<DisconnectReason>| {
-                let host = host.clone();
-                obstacles.extend(cause.map(|cause| Obstacle {
+            let asked_at = name.asked_at.filter(|_| name.addresses.is_empty());
+            let lasts = asked_at.map(|at| DisconnectReason::NotLookedUp(now.saturating_sub(at)));
+            let mut causes = vec![(None, name.problem.clone().or(lasts))];
+            for (address, obstacle) in &name.addresses {
+                let mut tried = self.present.iter();
+                let is_tried = tried.any(|it| it.host == name.host && it.address == *address);
+                let present = present.clone().filter(|_| is_tried);
+                causes.push((Some(*address), obstacle.clone().or(present)));
+            }
+            obstacles.extend(causes.into_iter().filter_map(|(address, cause)| {
+                let (host, cause) = (name.host.clone(), cause?);
+                Some(Obstacle {
                     host,
                     address,
                     cause,
-                }));
-            };
-            let asked_at = name.asked_at.filter(|_| name.addresses.is_empty());
-            let lasts = asked_at.map(|at| DisconnectReason::NotLookedUp(now.saturating_sub(at)));
-            add(None, name.problem.clone().or(lasts));
-            for (address, obstacle) in &name.addresses {
-                let tried = self.present.as_ref();
-                let is_tried = tried.is_some_and(|it| it.host == *host && it.address == *address);
-                let present = present.clone().filter(|_| is_tried);
-                add(Some(*address), obstacle.clone().or(present));
-            }
+                })
+            }));
         }
         obstacles
     }

@@ -32,34 +32,34 @@ impl<R, W> Machine<R, W> {
         }
         let mut decoder = mem::replace(&mut self.decoder, FrameDecoder::new(0));
         decoder.feed(bytes);
-        let connection = self.connection;
-        let broken = loop {
-            match decoder.next_frame() {
-                Ok(Some(frame)) => {
-                    if let Err(cause) = self.frame(now, frame) {
-                        break Some(cause);
-                    }
-                }
-                Ok(None) => break None,
-                Err(FrameError::TooLong { length, limit }) => {
-                    let header = decoder.peek(REPLY_HEADER);
-                    match self.too_long(now, header, length, limit) {
-                        Ok(true) => decoder.skip_frame(),
-                        Ok(false) => break None,
-                        Err(cause) => break Some(cause),
-                    }
-                }
-                Err(error) => break Some(error.into()),
-            }
-            if !self.has_connection() {
-                return;
-            }
-        };
-        debug_assert_eq!(connection, self.connection, "no input opens a connection");
-        self.decoder = decoder;
-        if let Some(cause) = broken {
+        let read = self.frames(now, &mut decoder);
+        if self.has_connection() {
+            self.decoder = decoder;
+        }
+        if let Err(cause) = read {
             self.give_up(now, cause);
         }
+    }
+
+    fn frames(
+        &mut self,
+        now: Duration,
+        decoder: &mut FrameDecoder,
+    ) -> Result<(), DisconnectReason> {
+        while self.has_connection() {
+            match decoder.next_frame() {
+                Ok(Some(frame)) => self.frame(now, frame)?,
+                Ok(None) => return Ok(()),
+                Err(FrameError::TooLong { length, limit }) => {
+                    if !self.too_long(now, decoder.peek(REPLY_HEADER), length, limit)? {
+                        return Ok(());
+                    }
+                    decoder.skip_frame();
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// A server that has confirmed the session has answered.
@@ -121,31 +121,29 @@ impl<R, W> Machine<R, W> {
         let granted = u64::try_from(response.timeout).unwrap_or_default();
         let is_granted = granted > 0 && response.session_id != 0;
         match &self.session {
-            Some(_) if !is_granted => {
-                self.end(End::Expired);
-                return Ok(());
-            }
             None if !is_granted => return Err(DisconnectReason::NotGranted),
-            Some(session) if session.session_id != response.session_id => {
-                // Nobody knows the new session, so it must not stay open at the server.
-                self.send_own(1, RequestBody::CloseSession);
+            Some(session) if !is_granted || session.session_id != response.session_id => {
+                if is_granted {
+                    // Nobody knows the new session, so it must not stay open at the server.
+                    self.send_own(1, RequestBody::CloseSession);
+                }
                 self.end(End::Expired);
                 return Ok(());
             }
             _ => {}
         }
-        self.timeout = Duration::from_millis(granted);
+        let granted = Duration::from_millis(granted);
         let is_first = self.session.is_none();
         self.session = Some(response);
         self.opened_over.get_or_insert(self.connection);
-        if is_first || self.timeout < self.shortest {
-            self.shortest = self.timeout;
+        if is_first || granted < self.shortest {
+            self.shortest = granted;
             // Credentials and watches come first, and the session can expire meanwhile.
             if !is_first {
                 self.yields(Output::State(self.disconnected()));
             }
         }
-        self.timing = Timing::of(self.timeout, self.hosts.number());
+        self.timing = Timing::of(granted, self.hosts.number());
         self.restore(now);
         Ok(())
     }
@@ -264,12 +262,12 @@ impl<R, W> Machine<R, W> {
         let Some(asked) = self.requests.answered() else {
             return;
         };
-        let unsupported = &self.config.unsupported;
+        let unsupported = &mut self.config.unsupported;
         unsupported.answered(asked.opcode, header.error);
         match asked.to {
             Recipient::Caller(caller, watch) => {
-                if let Some((path, id)) = watch {
-                    match kind_set(asked.opcode, header.error) {
+                if let Some((read, path, id)) = watch {
+                    match read.kind_set(header.error) {
                         Some(kind) if !self.watches.set(&path, id, kind) => {
                             self.remove_watch(now, &path, kind);
                         }
@@ -294,24 +292,15 @@ impl<R, W> Machine<R, W> {
 impl WatchedRead {
     /// True if the read set a watch, by the error code of its reply.
     pub fn sets_watch(self, error: ErrorCode) -> bool {
-        kind_set(self.opcode(), error).is_some()
+        self.kind_set(error).is_some()
     }
 
-    pub(crate) fn opcode(self) -> OpCode {
-        match self {
-            WatchedRead::Data => OpCode::GetData,
-            WatchedRead::Exists => OpCode::Exists,
-            WatchedRead::Children => OpCode::GetChildren,
+    fn kind_set(self, error: ErrorCode) -> Option<WatchKind> {
+        match (self, error) {
+            (WatchedRead::Data | WatchedRead::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
+            (WatchedRead::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
+            (WatchedRead::Children, ErrorCode::Ok) => Some(WatchKind::Children),
+            _ => None,
         }
-    }
-}
-
-/// The watch that a read has set, by its operation and the error code of its reply.
-fn kind_set(opcode: OpCode, error: ErrorCode) -> Option<WatchKind> {
-    match (opcode, error) {
-        (OpCode::GetData | OpCode::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
-        (OpCode::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
-        (OpCode::GetChildren, ErrorCode::Ok) => Some(WatchKind::Children),
-        _ => None,
     }
 }

@@ -130,7 +130,7 @@ pub enum Output<R, W> {
 /// Where the reply of a request goes.
 pub(crate) enum Recipient<R> {
     /// To a caller, whose read may set this watch of a path.
-    Caller(R, Option<(String, WatchId)>),
+    Caller(R, Option<(WatchedRead, String, WatchId)>),
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
     Closing,
@@ -183,11 +183,10 @@ pub struct Machine<R, W> {
     pub(crate) config: Config,
     /// The last answer with which a server has granted or confirmed the session.
     pub(crate) session: Option<ConnectResponse>,
-    /// The session timeout that the last server has granted, and the shortest of all.
-    ///
-    /// Before the first grant, both are the one to ask for.
-    pub(crate) timeout: Duration,
+    /// The shortest session timeout that a server has granted. Before the first grant, the one to
+    /// ask for.
     pub(crate) shortest: Duration,
+    /// The limits that follow from the session timeout that the last server has granted.
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
@@ -219,7 +218,7 @@ pub struct Machine<R, W> {
     pub(crate) broken_at_watches: u32,
     /// When to give up to close the session at the server.
     pub(crate) closing_until: Option<Duration>,
-    outputs: VecDeque<Output<R, W>>,
+    pub(crate) outputs: VecDeque<Output<R, W>>,
 }
 
 /// Leaves all bytes out: they can have a password in them.
@@ -247,7 +246,6 @@ impl<R, W> Machine<R, W> {
         let timing = Timing::of(config.session_timeout, hosts.number());
         let mut machine = Machine {
             session: None,
-            timeout: config.session_timeout,
             shortest: config.session_timeout,
             handshake_limit: HandshakeLimit::default(),
             served_at: None,
@@ -292,12 +290,10 @@ impl<R, W> Machine<R, W> {
     /// Pings, credentials, the setting and removal of watches and the end of the session are the
     /// machine's own: such a request is refused with [`RequestError::Reserved`].
     pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) {
-        match is_reserved(body.opcode()) {
-            true => {
-                let refused = Err(RequestError::Reserved(body.opcode()));
-                self.yields(Output::Answered(caller, refused));
-            }
-            false => self.ask(now, body, Recipient::Caller(caller, None)),
+        let (opcode, to) = (body.opcode(), Recipient::Caller(caller, None));
+        match is_reserved(opcode) {
+            true => self.unanswered(to, RequestError::Reserved(opcode)),
+            false => self.ask(now, body, to),
         }
     }
 
@@ -325,7 +321,7 @@ impl<R, W> Machine<R, W> {
         self.ask(
             now,
             body,
-            Recipient::Caller(caller, Some((path.to_owned(), id))),
+            Recipient::Caller(caller, Some((read, path.to_owned(), id))),
         );
         id
     }
@@ -388,7 +384,7 @@ impl<R, W> Machine<R, W> {
             Recipient::Nobody | Recipient::Closing => true,
         });
         for asked in unwanted {
-            if let Recipient::Caller(_, Some((path, id))) = asked.to {
+            if let Recipient::Caller(_, Some((_, path, id))) = asked.to {
                 self.watches.forget(&path, id);
             }
         }
@@ -396,11 +392,6 @@ impl<R, W> Machine<R, W> {
 
     fn sends_requests(&self) -> bool {
         matches!(self.phase, Phase::Up) && self.requests.has_unsent()
-    }
-
-    /// True if [`transmit`](Self::transmit) has bytes to send.
-    pub fn wants_transmit(&self) -> bool {
-        !self.own_frames.is_empty() || self.sends_requests()
     }
 
     /// Ends the session on this side at once, and yields what its callers have to know.
@@ -418,11 +409,6 @@ impl<R, W> Machine<R, W> {
     /// The id of the session. `None` if no server has opened it yet.
     pub fn session_id(&self) -> Option<i64> {
         self.session.as_ref().map(|session| session.session_id)
-    }
-
-    /// The number of the first connection over which a server has confirmed the session.
-    pub fn opened_over(&self) -> Option<u64> {
-        self.opened_over
     }
 
     /// The state while no server has confirmed the session.
@@ -463,7 +449,7 @@ impl<R, W> Machine<R, W> {
         let Recipient::Caller(caller, watch) = to else {
             return;
         };
-        if let Some((path, id)) = watch {
+        if let Some((_, path, id)) = watch {
             self.watches.forget(&path, id);
         }
         self.yields(Output::Answered(caller, Err(error)));
@@ -474,15 +460,11 @@ impl<R, W> Machine<R, W> {
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
         let keeps = matches!(self.phase, Phase::Up | Phase::Restoring { .. });
-        let is_needed = self.watches.needs(path, kind.table());
-        if !keeps || is_needed {
-            return;
+        let (path, kind) = (path.to_owned(), kind.table());
+        if keeps && !self.watches.needs(&path, kind) {
+            let request = RequestBody::RemoveWatches(WatchesRequest { path, kind });
+            self.ask(now, request, Recipient::Nobody);
         }
-        let request = WatchesRequest {
-            path: path.to_owned(),
-            kind: kind.table(),
-        };
-        self.ask(now, RequestBody::RemoveWatches(request), Recipient::Nobody);
     }
 
     pub(crate) fn send_own(&mut self, xid: i32, body: RequestBody) {

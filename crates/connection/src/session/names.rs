@@ -62,8 +62,8 @@ impl<R, W> Machine<R, W> {
 
     /// Pauses after a try in vain, or after the break of a connection that was up.
     pub(crate) fn pause(&mut self, now: Duration, was_up: bool) {
-        let (session, is_first) = (self.timing.session, was_up && !self.pauses.has_failed());
-        self.pauses.failed();
+        let (session, is_first) = (self.timing.session, was_up && !self.pauses.has_failed);
+        self.pauses.has_failed = true;
         let mut pause = Duration::ZERO;
         if was_up {
             let names = match is_first {
@@ -128,7 +128,7 @@ impl<R, W> Machine<R, W> {
     }
 
     fn addresses_have_changed(&mut self, now: Duration) {
-        self.timing = Timing::of(self.timeout, self.hosts.number());
+        self.timing = Timing::of(self.timing.session, self.hosts.number());
         match self.phase {
             // Nobody answers at an address that the name has lost.
             Phase::Opening { .. } if self.hosts.again().is_none() => {

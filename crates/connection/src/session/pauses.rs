@@ -28,7 +28,10 @@ pub(crate) struct Pauses {
     /// How many rounds have failed since a server last answered a request.
     rounds: u32,
     /// True if a try or a connection has failed since then.
-    has_failed: bool,
+    ///
+    /// A server that confirms each session and then breaks it is no reason for a shorter pause than
+    /// after other failures.
+    pub(crate) has_failed: bool,
     random: Rng,
 }
 
@@ -48,19 +51,6 @@ impl Pauses {
         self.has_failed = false;
     }
 
-    /// Notes that a try has failed.
-    pub(crate) fn failed(&mut self) {
-        self.has_failed = true;
-    }
-
-    /// True if a try or a connection has failed, and no server has answered a request since.
-    ///
-    /// A server that confirms each session and then breaks it is no reason for a shorter pause than
-    /// after other failures.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed
-    }
-
     /// The pause after a round in which each host failed.
     ///
     /// Its limit doubles with each round. It is at most a sixth of the session timeout, so that no
@@ -73,7 +63,6 @@ impl Pauses {
 
     /// The pause after the break of a connection that was up.
     pub(crate) fn after_a_break(&mut self, session_timeout: Duration) -> Duration {
-        self.has_failed = true;
         self.draw(MAX_PAUSE_AFTER_BREAK.min(session_timeout / 20))
     }
 

@@ -1,5 +1,6 @@
 //! The connections of a session: one after the other, each opened, greeted and watched over time.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -14,18 +15,14 @@ use crate::session::machine::{
 };
 use crate::session::unsupported::{is_replaced, may_be_unknown};
 
-/// What the machine does once a time has come. The connection is given up in the last four.
-#[derive(Clone, Copy)]
+/// What the machine does once a time has come.
 enum Due {
     /// Ends a close that no server has answered.
     End,
     /// Tries the next address.
     Try,
     Ping,
-    NotConnected(Duration),
-    NoSession(Duration),
-    Silent(Duration),
-    Unanswered(OpCode),
+    GiveUp(DisconnectReason),
 }
 
 fn first(one: (Duration, Due), other: (Duration, Due)) -> (Duration, Due) {
@@ -33,6 +30,15 @@ fn first(one: (Duration, Due), other: (Duration, Due)) -> (Duration, Due) {
         true => other,
         false => one,
     }
+}
+
+fn silent(since: Duration, after: Duration) -> (Duration, Due) {
+    (since + after, Due::GiveUp(DisconnectReason::Silent(after)))
+}
+
+fn no_session(since: Duration, after: Duration) -> (Duration, Due) {
+    let cause = DisconnectReason::NoSession(after);
+    (since + after, Due::GiveUp(cause))
 }
 
 impl<R, W> Machine<R, W> {
@@ -62,11 +68,6 @@ impl<R, W> Machine<R, W> {
         request.encode_frame(&mut self.own_frames);
     }
 
-    /// The connection could not be opened, or has broken.
-    pub fn broken(&mut self, now: Duration, cause: impl Into<DisconnectReason>) {
-        self.lost(now, cause.into());
-    }
-
     /// Leaves the present server, if it has confirmed the session and another address is known.
     pub fn leave_server(&mut self, now: Duration) {
         if matches!(self.phase, Phase::Up) && self.hosts.has_other() {
@@ -79,19 +80,12 @@ impl<R, W> Machine<R, W> {
         let Some((_, due)) = self.due().filter(|(at, _)| now >= *at) else {
             return;
         };
-        let cause = match due {
-            Due::End => return self.end(End::Closed),
-            Due::Try => return self.try_next(now),
-            Due::Ping => return self.ping(now),
-            Due::NotConnected(after) => DisconnectReason::NotConnected(after),
-            Due::NoSession(after) => DisconnectReason::NoSession(after),
-            Due::Silent(after) => DisconnectReason::Silent(after),
-            Due::Unanswered(opcode) => DisconnectReason::Unanswered {
-                opcode,
-                after: self.timing.session,
-            },
-        };
-        self.give_up(now, cause);
+        match due {
+            Due::End => self.end(End::Closed),
+            Due::Try => self.try_next(now),
+            Due::Ping => self.ping(now),
+            Due::GiveUp(cause) => self.give_up(now, cause),
+        }
     }
 
     /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
@@ -105,13 +99,15 @@ impl<R, W> Machine<R, W> {
         let of_phase = match self.phase {
             Phase::Up => self.due_while_up(),
             Phase::Down { until, .. } => (until, Due::Try),
-            Phase::Opening { since } => (since + accept, Due::NotConnected(accept)),
-            Phase::Greeting { since } => (since + handshake, Due::NoSession(handshake)),
+            Phase::Opening { since } => {
+                let cause = DisconnectReason::NotConnected(accept);
+                (since + accept, Due::GiveUp(cause))
+            }
+            Phase::Greeting { since } => no_session(since, handshake),
             Phase::Restoring { since, .. } => {
                 let silence = self.timing.silence.max(handshake);
                 let most = self.timing.session.max(handshake);
-                let silent = (self.heard_at + silence, Due::Silent(silence));
-                first(silent, (since + most, Due::NoSession(most)))
+                first(silent(self.heard_at, silence), no_session(since, most))
             }
             Phase::Ended(_) => return None,
         };
@@ -133,10 +129,10 @@ impl<R, W> Machine<R, W> {
         };
         // A process that was paused has heard nothing for long. The server gets its time to answer.
         // Before the reply to the request before it, it was busy with that one.
-        let silence = self.timing.silence;
-        let silent = (sent_at.max(self.heard_at) + silence, Due::Silent(silence));
-        let unanswered_at = sent_at.max(self.answered_at) + self.timing.session;
-        let limit = first(silent, (unanswered_at, Due::Unanswered(opcode)));
+        let silent = silent(sent_at.max(self.heard_at), self.timing.silence);
+        let after = self.timing.session;
+        let unanswered = Due::GiveUp(DisconnectReason::Unanswered { opcode, after });
+        let limit = first(silent, (sent_at.max(self.answered_at) + after, unanswered));
         match self.pinged_at {
             None => first(limit, ping),
             // The limit of silence covers a ping without a reply.
@@ -146,8 +142,8 @@ impl<R, W> Machine<R, W> {
 
     /// True if a hold of the session can still be saved: T has not passed without a server.
     pub(crate) fn is_urgent(&self, now: Duration) -> bool {
-        let served_at = self.served_at;
-        served_at.is_some_and(|at| now < at + self.timing.session)
+        self.served_at
+            .is_some_and(|at| now < at + self.timing.session)
     }
 
     /// Why there is no session at each host, or not yet. A host that was not tried is left out.
@@ -170,25 +166,24 @@ impl<R, W> Machine<R, W> {
     pub(crate) fn give_up(&mut self, now: Duration, cause: DisconnectReason) {
         self.own_frames.clear();
         self.yields(Output::Disconnect);
-        self.lost(now, cause);
+        self.broken(now, cause);
     }
 
     /// The server has confirmed the session: credentials and watches come before all requests.
     pub(crate) fn restore(&mut self, now: Duration) {
+        let mut schemes = VecDeque::new();
         for (scheme, credentials) in self.config.auth.clone() {
-            let request = AuthRequest {
-                kind: 0,
-                scheme,
-                auth: Some(credentials),
-            };
+            schemes.push_back(scheme.clone());
+            let (kind, auth) = (0, Some(credentials));
+            let request = AuthRequest { kind, scheme, auth };
             self.send_own(xid::AUTH, RequestBody::Auth(request));
         }
-        let mut watches = 0;
         if self.broken_at_watches >= MAX_WATCH_BREAKS {
             self.unwatch_all();
         }
-        for request in self.watches.set_again(self.last_zxid) {
-            watches += 1;
+        let requests = self.watches.set_again(self.last_zxid);
+        let watches = requests.len();
+        for request in requests {
             self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
         }
         // Servers that enforce a scheme refuse each request without it, and no handshake. The session
@@ -196,25 +191,21 @@ impl<R, W> Machine<R, W> {
         if self.served_at.is_none() {
             self.ping(now);
         }
-        let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.phase = Phase::Restoring {
             since: now,
-            schemes: schemes.collect(),
+            schemes,
             watches,
         };
         self.up_if_restored(now);
     }
 
     pub(crate) fn up_if_restored(&mut self, now: Duration) {
-        let Phase::Restoring {
-            schemes,
-            watches: 0,
-            ..
-        } = &self.phase
-        else {
-            return;
+        let is_restored = match &self.phase {
+            Phase::Restoring {
+                schemes, watches, ..
+            } => schemes.is_empty() && *watches == 0 && self.pinged_at.is_none(),
+            _ => false,
         };
-        let is_restored = schemes.is_empty() && self.pinged_at.is_none();
         let (true, Some(session_id)) = (is_restored, self.session_id()) else {
             return;
         };
@@ -233,8 +224,11 @@ impl<R, W> Machine<R, W> {
         }));
     }
 
-    /// Forgets the connection. The requests that were sent over it have an unknown outcome.
-    fn lost(&mut self, now: Duration, cause: DisconnectReason) {
+    /// The connection could not be opened, or has broken.
+    ///
+    /// The requests that were sent over it have an unknown outcome.
+    pub fn broken(&mut self, now: Duration, cause: impl Into<DisconnectReason>) {
+        let cause = cause.into();
         let was_up = match &self.phase {
             Phase::Opening { .. } | Phase::Greeting { .. } | Phase::Restoring { .. } => false,
             Phase::Up => true,
@@ -288,7 +282,7 @@ impl<R, W> Machine<R, W> {
         match oldest.filter(|(opcode, _)| may_be_unknown(*opcode)) {
             Some((opcode, sent_at)) => {
                 // A server that does not know the request closes the connection at once.
-                if sent_at.is_some_and(|sent_at| now <= sent_at + self.timeout / 6) {
+                if sent_at.is_some_and(|sent_at| now <= sent_at + self.timing.session / 6) {
                     self.config.unsupported.closed(opcode, now);
                 }
                 DisconnectReason::ClosedAt(opcode)

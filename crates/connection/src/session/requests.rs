@@ -52,7 +52,9 @@ impl<R> Requests<R> {
 
     /// Adds a request behind all others, and returns `to` and the error if the request is too long.
     pub(crate) fn ask(&mut self, body: RequestBody, to: R) -> Result<(), (R, RequestError)> {
-        let xid = self.next_xid();
+        // Numbers are positive. They begin anew after the largest.
+        self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
+        let xid = self.last_xid;
         let request = Request { xid, body };
         let before = self.frames.len();
         if let Err(error) = append(&request, self.limit, &mut self.frames) {
@@ -66,12 +68,6 @@ impl<R> Requests<R> {
             sent_at: None,
         });
         Ok(())
-    }
-
-    /// The numbers of requests are positive. They begin anew after the largest.
-    fn next_xid(&mut self) -> i32 {
-        self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
-        self.last_xid
     }
 
     /// True if requests wait to be sent.

@@ -29,7 +29,11 @@ const MIN_TIME: Duration = Duration::from_secs(30);
 /// minute or more, and the next one is sent. Once a server has answered a request, its kind is
 /// supported for good.
 #[derive(Clone, Debug, Default)]
-pub struct UnsupportedRequests(Arc<Mutex<BTreeMap<i32, Support>>>);
+pub struct UnsupportedRequests {
+    known: Arc<Mutex<BTreeMap<OpCode, Support>>>,
+    /// The kinds that servers have answered to this clone, which are looked up with no lock.
+    answered: Vec<OpCode>,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Support {
@@ -46,18 +50,18 @@ impl UnsupportedRequests {
     ///
     /// If nothing replaces the request, its breaks are counted anew from here on.
     pub(crate) fn refuses(&self, opcode: OpCode, now: Duration) -> bool {
-        if !may_be_unknown(opcode) {
+        if !may_be_unknown(opcode) || self.answered.contains(&opcode) {
             return false;
         }
-        let mut known = lock(&self.0);
-        let broke = known.get(&i32::from(opcode)).copied();
+        let mut known = lock(&self.known);
+        let broke = known.get(&opcode).copied();
         let Some(Support::Broke { times, first, last }) = broke else {
             return false;
         };
         if !is_replaced(opcode) {
             let is_refused = times >= MAX_BREAKS && last >= first + MIN_TIME;
             if is_refused {
-                known.remove(&i32::from(opcode));
+                known.remove(&opcode);
             }
             return is_refused;
         }
@@ -68,8 +72,8 @@ impl UnsupportedRequests {
 
     /// The server closed the connection, perhaps because of such a request.
     pub(crate) fn closed(&self, opcode: OpCode, now: Duration) {
-        let mut known = lock(&self.0);
-        let support = known.entry(i32::from(opcode)).or_insert(Support::Broke {
+        let mut known = lock(&self.known);
+        let support = known.entry(opcode).or_insert(Support::Broke {
             times: 0,
             first: now,
             last: now,
@@ -81,9 +85,11 @@ impl UnsupportedRequests {
     }
 
     /// A server has answered such a request. A server that has too much to do has not looked at it.
-    pub(crate) fn answered(&self, opcode: OpCode, error: ErrorCode) {
-        if may_be_unknown(opcode) && error != ErrorCode::ThrottledOp {
-            lock(&self.0).insert(i32::from(opcode), Support::Supported);
+    pub(crate) fn answered(&mut self, opcode: OpCode, error: ErrorCode) {
+        let is_known = !may_be_unknown(opcode) || self.answered.contains(&opcode);
+        if !is_known && error != ErrorCode::ThrottledOp {
+            lock(&self.known).insert(opcode, Support::Supported);
+            self.answered.push(opcode);
         }
     }
 }

@@ -53,7 +53,7 @@ fn runtime_does_not_wait_for_a_look_up() {
 
 #[tokio::test]
 async fn system_looks_names_up() {
-    let resolver = Arc::new(Resolver::new());
+    let resolver = Arc::new(Resolver::default());
     let host = Host {
         name: "localhost".to_owned(),
         port: 7,

@@ -7,7 +7,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn request_that_something_replaces_is_tried_again_after_pauses_that_grow_until_it_is_answered() {
     let unsupported = UnsupportedRequests::default();
-    let (opcode, shared) = (OpCode::CreateContainer, unsupported.clone());
+    let (opcode, mut shared) = (OpCode::CreateContainer, unsupported.clone());
     let mut now = 5 * SECOND;
     for _ in 0..3 {
         now += SECOND;
@@ -49,7 +49,7 @@ fn request_that_nothing_replaces_is_refused_once_after_eight_breaks_over_half_a_
 /// Connections break for other reasons, too.
 #[test]
 fn request_that_was_answered_once_is_supported_however_often_connections_break_at_it() {
-    let unsupported = UnsupportedRequests::default();
+    let mut unsupported = UnsupportedRequests::default();
     unsupported.answered(OpCode::Create2, ErrorCode::Ok);
     for _ in 0..20 {
         unsupported.closed(OpCode::Create2, SECOND);
@@ -60,7 +60,7 @@ fn request_that_was_answered_once_is_supported_however_often_connections_break_a
 /// A server that throttles answers before it looks at the kind of the request.
 #[test]
 fn request_that_was_throttled_may_be_unsupported() {
-    let unsupported = UnsupportedRequests::default();
+    let mut unsupported = UnsupportedRequests::default();
     unsupported.answered(OpCode::CreateContainer, ErrorCode::ThrottledOp);
     for _ in 0..3 {
         unsupported.closed(OpCode::CreateContainer, SECOND);
@@ -70,8 +70,8 @@ fn request_that_was_throttled_may_be_unsupported() {
 
 #[test]
 fn request_that_each_server_knows_is_never_counted() {
-    let unsupported = UnsupportedRequests::default();
+    let mut unsupported = UnsupportedRequests::default();
     unsupported.answered(OpCode::GetData, ErrorCode::Ok);
-    assert!(lock(&unsupported.0).is_empty());
+    assert!(lock(&unsupported.known).is_empty());
     assert!(!unsupported.refuses(OpCode::GetData, SECOND));
 }
