@@ -150,16 +150,17 @@ impl<R, W> Machine<R, W> {
 
     /// The answer to one of the credentials.
     fn authenticated(&mut self, now: Duration, error: ErrorCode) -> Result<(), DisconnectReason> {
-        let Phase::Restoring { schemes, .. } = &mut self.phase else {
-            return Err(DisconnectReason::NotAsked(xid::AUTH));
+        let credentials = match &mut self.phase {
+            Phase::Restoring { credentials, .. } if *credentials > 0 => credentials,
+            _ => return Err(DisconnectReason::NotAsked(xid::AUTH)),
         };
-        let scheme = schemes
-            .pop_front()
-            .ok_or(DisconnectReason::NotAsked(xid::AUTH))?;
+        let place = self.config.auth.len() - *credentials;
+        *credentials -= 1;
         if error == ErrorCode::Ok {
             self.up_if_restored(now);
             return Ok(());
         }
+        let scheme = self.config.auth[place].0.clone();
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
         if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MAX_REFUSALS) {

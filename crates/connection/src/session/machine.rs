@@ -62,9 +62,8 @@ pub enum State {
     },
     /// No server has confirmed the session over the current connection.
     Disconnected {
-        /// The shortest session timeout that a server has granted so far: a server that confirms
-        /// the session expires it by the timeout that it grants, also if the connection breaks at
-        /// once. Before the first grant, the session timeout to ask for.
+        /// The shortest session timeout that a server has granted so far, also if the connection
+        /// broke at once. Before the first grant, the session timeout to ask for.
         timeout: Duration,
     },
     /// The session is over.
@@ -120,8 +119,7 @@ pub enum Output<R, W> {
     /// This watch is not set any more, and has seen no event.
     ///
     /// Either the session is over, or three connections in a row broke when its watches were set
-    /// again: their servers refused, closed or did not answer. In the second case the caller has to
-    /// read anew.
+    /// again, and the caller has to read anew.
     Unwatched(W),
     /// The state of the session has changed, or an address was tried or looked up in vain.
     State(State),
@@ -137,7 +135,7 @@ pub(crate) enum Recipient<R> {
 }
 
 /// The current connection.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
     /// There is none. The next address is tried at `until`.
     ///
@@ -147,11 +145,11 @@ pub(crate) enum Phase {
     Opening { since: Duration },
     /// The server was asked for the session.
     Greeting { since: Duration },
-    /// The server has confirmed the session. The replies to these are outstanding, and to a ping if
-    /// no connection was up before.
+    /// The server has confirmed the session. The replies to so many requests of both kinds are
+    /// outstanding, and to a ping if no connection was up before.
     Restoring {
         since: Duration,
-        schemes: VecDeque<String>,
+        credentials: usize,
         watches: usize,
     },
     /// The server takes requests.

@@ -1,6 +1,5 @@
 //! The connections of a session: one after the other, each opened, greeted and watched over time.
 
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -171,9 +170,7 @@ impl<R, W> Machine<R, W> {
 
     /// The server has confirmed the session: credentials and watches come before all requests.
     pub(crate) fn restore(&mut self, now: Duration) {
-        let mut schemes = VecDeque::new();
         for (scheme, credentials) in self.config.auth.clone() {
-            schemes.push_back(scheme.clone());
             let (kind, auth) = (0, Some(credentials));
             let request = AuthRequest { kind, scheme, auth };
             self.send_own(xid::AUTH, RequestBody::Auth(request));
@@ -193,22 +190,27 @@ impl<R, W> Machine<R, W> {
         }
         self.phase = Phase::Restoring {
             since: now,
-            schemes,
+            credentials: self.config.auth.len(),
             watches,
         };
         self.up_if_restored(now);
     }
 
     pub(crate) fn up_if_restored(&mut self, now: Duration) {
-        let is_restored = match &self.phase {
+        let is_restored = matches!(
+            self.phase,
             Phase::Restoring {
-                schemes, watches, ..
-            } => schemes.is_empty() && *watches == 0 && self.pinged_at.is_none(),
-            _ => false,
-        };
-        let (true, Some(session_id)) = (is_restored, self.session_id()) else {
+                credentials: 0,
+                watches: 0,
+                ..
+            }
+        );
+        let Some(session_id) = self.session_id() else {
             return;
         };
+        if !is_restored || self.pinged_at.is_some() {
+            return;
+        }
         self.hosts.note(None);
         self.phase = Phase::Up;
         self.served_at = Some(now);

@@ -32,7 +32,7 @@ fn debug_of_a_session_shows_neither_credentials_nor_its_password_at_any_moment()
             for password in world.ensemble.sessions.values() {
                 assert_hidden(&world.machine, password);
             }
-            moments += usize::from(format!("{:?}", world.machine).contains("digest"));
+            moments += usize::from(format!("{:?}", world.machine).contains("credentials: 1"));
             world.step();
         }
         world.close_connection();

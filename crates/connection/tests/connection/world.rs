@@ -287,8 +287,7 @@ impl World {
 
     /// Moves some bytes. False if nobody has any.
     fn moves(&mut self) -> bool {
-        let moved = self.outputs() | self.carry_to_server() | self.carry_to_client();
-        moved
+        self.outputs() | self.carry_to_server() | self.carry_to_client()
     }
 
     /// Does what happens next: moves some bytes, or lets the time pass until the next deadline.
