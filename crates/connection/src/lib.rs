@@ -16,7 +16,6 @@ mod driver {
     pub(crate) mod tcp;
     #[cfg(feature = "tls")]
     pub(crate) mod tls;
-    pub(crate) mod watch;
 }
 
 /// A session as a state machine without I/O.
@@ -37,14 +36,14 @@ mod session {
 }
 
 pub use driver::clock::{now, tokio_is_paused};
-pub use driver::connection::{Connection, Pending};
+pub use driver::connection::{Connection, Pending, Watch};
 pub use driver::network::{Connecting, LookingUp, Network, Stream};
+pub use driver::shared::WatchEvent;
 pub use driver::task::Driver;
 pub use driver::tcp::Tcp;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
-pub use driver::watch::{Watch, WatchEvent};
 pub use error::{DisconnectReason, End, RequestError};
 pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};

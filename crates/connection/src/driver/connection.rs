@@ -11,12 +11,12 @@ use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::driver::network::Network;
-use crate::driver::shared::{Inner, Shared};
+use crate::driver::shared::{Inner, Shared, WatchEvent};
 use crate::driver::task::Driver;
-use crate::driver::watch::Watch;
 use crate::error::{End, RequestError};
 use crate::session::host::{Host, Obstacle};
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
+use crate::session::watches::WatchId;
 use crate::sync::Mutex;
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
@@ -198,5 +198,47 @@ impl Future for Pending {
         let reply = ready!(Pin::new(&mut self.reply).poll(context));
         // The driver answers each request before it goes.
         Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(End::Closed))))
+    }
+}
+
+/// A watch on the server. It resolves once, with its event.
+///
+/// # Cancel safety
+///
+/// If the watch is dropped before it resolves, it is removed from the server, unless another watch
+/// of the session needs it. That is one request, and the drop does not wait for the reply.
+pub struct Watch {
+    shared: Arc<Shared>,
+    path: Box<str>,
+    id: WatchId,
+    /// `None` once the event has come.
+    event: Option<oneshot::Receiver<WatchEvent>>,
+}
+
+impl Future for Watch {
+    type Output = WatchEvent;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WatchEvent> {
+        let Some(event) = &mut self.event else {
+            return Poll::Ready(WatchEvent::Unwatched);
+        };
+        let event = ready!(Pin::new(event).poll(context));
+        self.event = None;
+        Poll::Ready(event.unwrap_or(WatchEvent::Unwatched))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.event.is_some() {
+            self.shared
+                .input(|machine, now| machine.unwatch(now, &self.path, self.id));
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Watch({:?})", self.path)
     }
 }

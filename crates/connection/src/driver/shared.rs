@@ -7,12 +7,21 @@ use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
+use zookeeper_recipes_protocol::EventType;
 
 use crate::driver::network::Network;
-use crate::driver::watch::WatchEvent;
 use crate::error::RequestError;
 use crate::session::machine::{Answer, Machine, Output, State};
 use crate::sync::{Mutex, MutexGuard, lock};
+
+/// What a watch has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The event of the watch.
+    Fired(EventType),
+    /// The watch is not set any more: the session is over, or its servers do not set watches again.
+    Unwatched,
+}
 
 pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
 pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
