@@ -5,14 +5,13 @@ mod deletion;
 mod ephemerals;
 pub(crate) mod grant;
 pub(crate) mod granted;
-pub(crate) mod last_alone;
+pub(crate) mod handoff;
 pub(crate) mod loss_watch;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 pub(crate) mod registry;
 mod replace;
 pub(crate) mod search;
-pub(crate) mod sole_writer;
 mod transaction;
 pub(crate) mod view;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::hold::granted::Granted;
+use crate::hold::handoff::Handoff;
 use crate::hold::own_znode::SessionZnodes;
-use crate::hold::sole_writer::SoleWriter;
 use crate::live::live_session::{LiveSession, Status};
 use crate::server::error::SessionEnd;
 
@@ -13,7 +13,7 @@ pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) znodes: Arc<SessionZnodes>,
     pub(crate) granted: Granted,
-    pub(crate) sole_writer: SoleWriter,
+    pub(crate) handoff: Handoff,
 }
 
 impl OpenSession {
@@ -22,7 +22,7 @@ impl OpenSession {
         Arc::new(OpenSession {
             znodes: SessionZnodes::new(&live, jute_maxbuffer),
             granted: Granted::default(),
-            sole_writer: SoleWriter::default(),
+            handoff: Handoff::default(),
             live,
         })
     }

@@ -13,7 +13,6 @@ use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{DeleteOutcome, Deletions, send_together};
 use crate::hold::ephemerals::Ephemerals;
-use crate::hold::last_alone::{Alone, LastAlone};
 use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::hold_state::LossReason;
@@ -30,7 +29,6 @@ pub(crate) struct SessionZnodes {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) searches: Arc<Searches>,
     pub(crate) abandoned: Arc<AbandonedCreates>,
-    pub(crate) last_alone: LastAlone,
     pub(crate) ephemerals: Ephemerals,
     deletions: Arc<Deletions>,
     registry: Registry<Kind>,
@@ -58,12 +56,14 @@ struct RegisteredZnode {
     marks_release: AtomicBool,
     /// False if the znode is known not to exist. A named znode has a flag of its own.
     may_exist: AtomicBool,
-    /// The contender of this znode and its directory, if it held as the only child there.
-    alone: OnceLock<(NodePath, Alone)>,
+    /// To be called once the server has confirmed the deletion.
+    on_deleted: OnceLock<OnDeleted>,
     /// The bytes by which the znode counts among those of the session.
     counted: AtomicUsize,
     turn: Mutex<KeptTurn>,
 }
+
+type OnDeleted = Box<dyn Fn() + Send + Sync>;
 
 /// A turn among the clones of a queue, which the hold of a znode keeps.
 #[derive(Default)]
@@ -111,7 +111,6 @@ impl SessionZnodes {
             live: live.clone(),
             searches: Arc::default(),
             abandoned: Arc::default(),
-            last_alone: LastAlone::default(),
             ephemerals: Ephemerals::new(live.chroot(), jute_maxbuffer),
             deletions: Arc::default(),
             registry: Registry::default(),
@@ -150,7 +149,7 @@ impl SessionZnodes {
             writers,
             marks_release: AtomicBool::new(false),
             may_exist: AtomicBool::new(may_exist),
-            alone: OnceLock::new(),
+            on_deleted: OnceLock::new(),
             counted: AtomicUsize::new(0),
             turn: Mutex::default(),
         }))
@@ -353,9 +352,9 @@ impl Znode {
         self.0.czxid.get_or_init(|| czxid);
     }
 
-    /// Notes that the znode's contender held as the only child of this directory.
-    pub(crate) fn set_alone(&self, directory: &NodePath, alone: Alone) {
-        self.0.alone.get_or_init(|| (directory.clone(), alone));
+    /// Calls this once the server has confirmed that the znode is deleted.
+    pub(crate) fn once_deleted(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.0.on_deleted.get_or_init(|| Box::new(call));
     }
 
     /// Makes the deletion a marked release, if only this process can write to the znode.
@@ -425,8 +424,7 @@ impl Znode {
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// The method succeeds if the znode is not there. Afterwards, the fast path of a contender that
-    /// is alone may apply again.
+    /// The method succeeds if the znode is not there.
     ///
     /// The turn passes on once the deletion is sent. The server handles the requests of a session in
     /// order, so the next contender of the process needs no answer to the deletion. If the deletion
@@ -467,8 +465,8 @@ impl Znode {
             }
         }
         self.note_gone();
-        if let Some((directory, alone)) = self.0.alone.get() {
-            znodes.last_alone.insert(directory, *alone);
+        if let Some(call) = self.0.on_deleted.get() {
+            call();
         }
         Ok(found)
     }

@@ -8,10 +8,9 @@ use crate::events::attempt::AttemptRecord;
 use crate::events::znode as events;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
-use crate::hold::last_alone::Alone;
+use crate::hold::handoff::Alone;
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
-use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
 use crate::live::short_leases::LeaseWait;
@@ -51,20 +50,13 @@ impl Enqueued {
         only: Option<Sequence>,
     ) -> Hold {
         let znode = self.owner.znode.clone();
-        if loss_watch.is_some() {
-            // Others have probably come during the wait. A hold without a wait is marked from its
-            // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
-            // less.
-            znode.mark_on_release();
-        }
-        if let Some(sequence) = only {
-            let alone = Alone {
-                sequence,
-                czxid: self.czxid,
-                was_known_alone: self.known_alone,
-            };
-            znode.set_alone(&queue.shared.directory, alone);
-        }
+        let alone = only.map(|sequence| Alone {
+            sequence,
+            czxid: self.czxid,
+            was_known_alone: self.known_alone,
+        });
+        let (handoff, directory) = (&queue.open.handoff, &queue.shared.directory);
+        handoff.begin_hold(&znode, directory, loss_watch.is_some(), alone);
         let token = FencingToken::from(self.czxid);
         let mut grant = Grant::new(znode, token, epoch, |start| Some(attempt.acquired(start)));
         grant.rule = Some(queue.shared.rule.clone());
@@ -117,13 +109,10 @@ async fn wait_for_grant(
                 let waited = wait_by_strategy(&mut watches, queue, &znode, &on).await?;
                 attempt.woken();
                 match waited {
-                    WaitResult::Holds => {
-                        // If the lease has lapsed, the waiter's znode may be deleted, so the queue
-                        // is listed.
-                        if let Some(epoch) = queue.live.begin_grant() {
-                            let loss_watch = watches.own.take();
-                            return Ok(Some(entered.hold(queue, attempt, epoch, loss_watch, None)));
-                        }
+                    WaitResult::Holds(epoch) => {
+                        let loss_watch = watches.own.take();
+                        let hold = entered.hold(queue, attempt, epoch, loss_watch, None);
+                        return Ok(Some(hold));
                     }
                     WaitResult::Listed(after) => {
                         listing = after;
@@ -199,8 +188,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Enqueued, Listing), Error> {
 async fn enter_at_once(queue: &SessionQueue<'_>) -> Result<(Enqueued, Listing), Error> {
     let label = queue.shared.label()?;
     queue.open.znodes.abandoned.until_answered(queue.live).await;
-    let last_alone = &queue.open.znodes.last_alone;
-    let last = last_alone.take(&queue.shared.directory);
+    let last = queue.open.handoff.last_alone(&queue.shared.directory);
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let (owner, node, asked) = create_contender(queue, label, expects_alone).await?;
     let czxid = node.stat.czxid;
@@ -290,28 +278,17 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     })
 }
 
-/// The identity of a contender's znode, its access control list, and the clients that can write to
-/// it.
-///
-/// If only this process can write to it, the identity says so.
+/// The [access](crate::hold::handoff::Handoff::access) to a contender's znode, by the options.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
     identity: Identity,
     label: &str,
 ) -> (Identity, Cow<'a, [Acl]>, Writers) {
-    let options = &queue.shared.options;
-    let open = (identity, Cow::Borrowed(&*options.acl), Writers::Any);
-    if !options.marks_release || !queue.shared.rule.hints().holds_only_first(label) {
-        return open;
-    }
-    let directory = queue.directory();
-    let sole_writer = &queue.open.sole_writer;
-    let writer = sole_writer.writer(&queue.server, directory, &identity);
-    let Some(writer) = writer.await else {
-        return open;
-    };
-    let acl = written_by_owner_alone(&options.acl, &writer);
-    (identity.marking(), Cow::Owned(acl), Writers::Owner)
+    let (shared, handoff) = (queue.shared, &queue.open.handoff);
+    let is_to_mark = shared.options.marks_release && shared.rule.hints().holds_only_first(label);
+    let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);
+    let access = handoff.access(server, directory, identity, acl, is_to_mark);
+    access.await
 }
 
 /// Creates the directory, because a create of the contender's znode has found none.

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use crate::contender::{Contender, Identity, Sequence, are_of_one_session};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::hold::loss_watch::{Certainty, LossWatch, Watched, ZnodeLoss};
+use crate::hold::handoff::{OwnWatch, grants_on_deletion, grants_on_mark};
+use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
 use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
-use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
+use crate::server::ensemble::{Event, Reply, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::{or_pending, ready_now};
 use futures_util::future::select_all;
@@ -64,8 +66,8 @@ pub(crate) async fn look(
             let awaited = |place: usize| Predecessor {
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
-                grants_on_mark: grants_on_mark(rule, &contenders[place..=me], data.as_deref()),
-                is_sole: is_sole(rule, &contenders[..=me], place),
+                grants_on_mark: grants_on_mark(rule, &contenders[..=me], place, data.as_deref()),
+                grants_on_deletion: grants_on_deletion(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
             Ok(Decision::Wait(Predecessors {
@@ -131,29 +133,6 @@ fn decide(
     }
 }
 
-/// True if the last contender holds once the first marks its release.
-///
-/// Only a holder whose label holds only as the first contender marks its release. So no contender
-/// is left before such a holder. The list shows all contenders between the two. Some may have left since. This
-/// cannot change "hold" into "wait", because a rule is monotone.
-fn grants_on_mark(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
-    let Some((first, rest)) = contenders.split_first() else {
-        return false;
-    };
-    first.is_closed_to_others()
-        && rule.hints().holds_only_first(first.label())
-        && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
-}
-
-/// True if any deletion of the contender at this place lets the last contender hold.
-fn is_sole(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
-    // If more contenders are before the waiter, one deletion seldom lets it hold.
-    let only = matches!(contenders, [_, _]) && place == 0;
-    only && !rule.reads_directory()
-        && !rule.hints().may_be_replaced(contenders[place].label())
-        && matches!(decide(rule, &contenders[1..], None), Ok(Verdict::Hold))
-}
-
 /// Refuses a queue that contains contenders of another recipe.
 ///
 /// Each of two recipes under one path grants without regard to the other.
@@ -213,14 +192,14 @@ struct Predecessor {
     czxid: Option<i64>,
     /// True if the waiter holds once this contender marks its release.
     grants_on_mark: bool,
-    /// True if any deletion of this contender grants the lock to the waiter.
-    is_sole: bool,
+    /// True if the waiter holds at any deletion of this contender.
+    grants_on_deletion: bool,
 }
 
 /// How a wait has ended.
 pub(crate) enum WaitResult {
-    /// The waiter holds.
-    Holds,
+    /// The waiter holds: a grant has begun, after this number of lapses.
+    Holds(LeaseEpoch),
     /// The waiter may hold, by this list of the queue.
     Listed(Listing),
     /// The waiter may hold, and must list the queue.
@@ -247,7 +226,7 @@ pub(crate) async fn wait_for_predecessors(
         };
         match woken {
             WaitEvent::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
-            WaitEvent::Gone(name) if on.any(&name, |awaited| awaited.is_sole) => {
+            WaitEvent::Gone(name) if on.any(&name, |awaited| awaited.grants_on_deletion) => {
                 return hold_or_look(watches, queue, own).await;
             }
             // The waiter reads the changed data before it holds.
@@ -270,21 +249,19 @@ pub(crate) async fn wait_for_predecessors(
 }
 
 /// Holds or lists the queue, once no contender is left before the waiter.
-///
-/// The waiter holds if its own loss watch says that its znode certainly exists, and if the waiter
-/// need not check the contenders behind it.
 async fn hold_or_look(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     own: &Znode,
 ) -> Result<WaitResult, Error> {
     let may_step_back = queue.may_step_back(own, None) && !watches.step_back_is_ruled_out();
-    match watches.look_at_own(&*queue.server) {
-        Certainty::Certain if !may_step_back && queue.server.orders_events() => {
-            Ok(WaitResult::Holds)
-        }
-        Certainty::Certain | Certainty::Doubtful => Ok(WaitResult::LookAgain),
-        Certainty::Lost(loss) => Err(place_lost(queue, own.path(), loss).await),
+    match watches
+        .own
+        .begin_grant(queue.live, &*queue.server, may_step_back)
+    {
+        Ok(Some(epoch)) => Ok(WaitResult::Holds(epoch)),
+        Ok(None) => Ok(WaitResult::LookAgain),
+        Err(loss) => Err(place_lost(queue, own.path(), loss).await),
     }
 }
 
@@ -351,10 +328,10 @@ async fn set_watches<'q>(
         .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
         .map(|awaited| (awaited, queue.child(&awaited.name)))
         .collect();
-    if watches.own.is_none() || !missing.is_empty() {
-        watches.connection = server.connection();
+    let wants_own = !watches.own.is_set();
+    if wants_own || !missing.is_empty() {
+        watches.own.note_request(&**server);
     }
-    let wants_own = watches.own.is_none();
     let read_own = wants_own.then(|| server.get_and_watch(own.path()));
     let wants_directory = wants_directory(watches, queue, own);
     let directory = wants_directory.then(|| server.get_and_watch(queue.directory()));
@@ -412,7 +389,7 @@ async fn await_own_watch(
             if let Some(loss) = watched.loss(&stat) {
                 return Err(place_lost(queue, own.path(), loss).await);
             }
-            watches.own = Some(LossWatch::new(watched, Some(watch)));
+            watches.own.set(LossWatch::new(watched, Some(watch)));
             Ok(true)
         }
         Err(error) if error.is(Refusal::NoNode) => Err(deleted(queue, own.path()).await),
@@ -447,7 +424,7 @@ async fn await_directory_watch(
 #[derive(Default)]
 pub(crate) struct Watches {
     /// On the waiter's own znode.
-    pub(crate) own: Option<LossWatch>,
+    pub(crate) own: OwnWatch,
     /// On the directory's data.
     pub(crate) directory: Option<Watch>,
     /// False if the directory's data rules out a step back. `None` if the data was not read.
@@ -458,10 +435,6 @@ pub(crate) struct Watches {
     pub(crate) parent: Option<(Watch, u64)>,
     /// On the contenders that the waiter waits on, by name.
     contenders: BTreeMap<String, Watch>,
-    /// The connection before the last watch on a contender or on the own znode was requested.
-    ///
-    /// Over a later one, events may come in another order than they happened in.
-    connection: Option<u64>,
     /// Paces the looks if contenders leave before they are watched.
     look_pace: Option<Backoff>,
 }
@@ -479,25 +452,11 @@ enum WaitEvent {
 }
 
 impl Watches {
-    /// The state of the waiter's own znode, at an event of another znode.
-    ///
-    /// If both znodes are watched over one connection, every earlier event of the own znode is
-    /// known. After a reconnect an earlier event may come later.
-    fn look_at_own(&mut self, server: &dyn ServerSession) -> Certainty {
-        let is_same_connection =
-            self.connection.is_some() && self.connection == server.connection();
-        match self.own.as_mut().map(LossWatch::certainty) {
-            Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
-            Some(Certainty::Lost(loss)) => Certainty::Lost(loss),
-            _ => Certainty::Doubtful,
-        }
-    }
-
     /// True if the contender need not look behind it before it holds.
     ///
     /// The directory's data says so, and has not changed. A server reports a change before it
     /// answers a later request. At an event, a change may be reported later only after a reconnect,
-    /// and then the own znode [is in doubt](Self::look_at_own).
+    /// and then [no grant begins](OwnWatch::begin_grant).
     fn step_back_is_ruled_out(&mut self) -> bool {
         let directory = self.directory.as_mut();
         let is_unchanged = directory.is_some_and(|watch| ready_now(watch).is_none());
@@ -509,7 +468,7 @@ impl Watches {
     }
 
     async fn next(&mut self) -> WaitEvent {
-        let own = or_pending(self.own.as_mut().map(LossWatch::lost));
+        let own = self.own.lost();
         let directory = or_pending(self.directory.as_mut());
         let others = self.contenders.values_mut();
         let other = or_pending((others.len() > 0).then(|| select_all(others)));

@@ -1,14 +1,13 @@
-//! What a waiter knows of its own znode.
+//! What a waiter knows when its watches are set.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
 use super::*;
+use crate::hold::loss_watch::Certainty;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
 use crate::queue::Queue;
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
@@ -26,30 +25,6 @@ impl Rule for Unasked {
     fn decide(&self, _: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         unreachable!("nobody looks at the queue")
     }
-}
-
-/// A server, and the watches of a waiter with this watch on its own znode.
-fn own_watch(watch: Watch) -> (Arc<Scripted>, Watches) {
-    let (live, server) = Scripted::open(Duration::from_millis(1));
-    let watched = Watched {
-        znode: SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own"),
-        server: server.clone(),
-    };
-    let watches = Watches {
-        own: Some(LossWatch::new(watched, Some(watch))),
-        connection: server.connection(),
-        ..Watches::default()
-    };
-    (server, watches)
-}
-
-/// After a reconnect the server reports missed events in any order.
-#[tokio::test(start_paused = true)]
-async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
-    let (server, mut watches) = own_watch(std::future::pending().boxed());
-    assert_eq!(watches.look_at_own(&*server), Certainty::Certain);
-    server.reconnect();
-    assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
 }
 
 /// The number of the connection is read before the watches are asked for.
@@ -73,16 +48,7 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     );
     let set = set_watches(&mut watches, &queue, &own, &on).await;
     assert!(matches!(set, Ok(None)));
-    assert_eq!(watches.look_at_own(&*server), Certainty::Doubtful);
-}
-
-#[tokio::test(start_paused = true)]
-async fn own_znode_is_lost_once_its_watch_says_so() {
-    let (server, mut watches) = own_watch(std::future::ready(Event::Deleted).boxed());
-    let lost = Certainty::Lost(ZnodeLoss::Deleted);
-    assert_eq!(watches.look_at_own(&*server), lost);
-    server.reconnect();
-    assert_eq!(watches.look_at_own(&*server), lost);
+    assert_eq!(watches.own.certainty(&*server), Certainty::Doubtful);
 }
 
 #[tokio::test]
