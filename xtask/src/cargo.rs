@@ -86,6 +86,22 @@ pub(crate) struct Package {
     publish: Option<Vec<String>>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
     pub(crate) targets: Vec<Target>,
+    pub(crate) manifest_path: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// Another crate that a crate needs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev` if only its tests need it.
+    kind: Option<String>,
+}
+
+impl Dependency {
+    pub(crate) fn is_for_tests(&self) -> bool {
+        self.kind.as_deref() == Some("dev")
+    }
 }
 
 /// A part of a package that is compiled by itself: a library, a program, a test, a bench.

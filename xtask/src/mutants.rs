@@ -2,11 +2,13 @@
 //! once: a variable of the environment chooses the mistake of a process.
 
 mod copy;
+mod matrix;
 mod mutant;
 mod outcome;
 mod source;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -14,7 +16,7 @@ use anyhow::{Context, bail, ensure};
 use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
 pub(crate) use self::outcome::SCHEDULES;
-use self::outcome::{AT_A_TIME, fails, with};
+use self::outcome::{AT_A_TIME, first_failure, with};
 use crate::cargo::{of_lowest_priority, root};
 use crate::processes::complaints;
 use crate::test::Artifact;
@@ -53,6 +55,14 @@ pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
 fn named(mut mutants: Vec<Mutant>, names: &[String]) -> Vec<Mutant> {
     mutants.retain(|mutant| names.is_empty() || names.iter().any(|it| mutant.name.contains(it)));
     mutants
+}
+
+/// Runs the same mutants against each suite, or against those of these names, and keeps what each
+/// has found in `log`: see [`matrix::run`].
+pub(crate) fn run_matrix(names: &[String], log: &Path, suites: &[String]) -> anyhow::Result<()> {
+    let mutants = mutant::read(&root())?;
+    let copy = Copy::build(&mutants)?;
+    matrix::run(copy, &named(mutants, names), suites, log)
 }
 
 /// The tests and the recipes among these, each once.
@@ -116,7 +126,8 @@ impl Runs {
     fn is_red(&self, test: &str, mutant: Option<&Mutant>) -> anyhow::Result<bool> {
         let (program, filter) = self.program(test)?;
         let mut command = program.command(true);
-        fails(with(command.args(filter), mutant), LONGEST_TEST)
+        let failure = first_failure(with(command.args(filter), mutant), LONGEST_TEST)?;
+        Ok(failure.is_some())
     }
 
     /// The program that these arguments of `cargo test` name, and the arguments that it gets.

@@ -47,12 +47,25 @@ pub(crate) struct Arguments {
         conflicts_with_all = ["recipe", "seed", "first", "never_heals", "tally"],
     )]
     mutants: Option<Vec<String>>,
+
+    /// Run each mistake against each suite of the workspace. Each result is a line of FILE, so that
+    /// a run can be stopped and continues. The table is written to a page beside FILE. It takes
+    /// hours.
+    #[arg(long, value_name = "FILE", requires = "mutants")]
+    matrix: Option<PathBuf>,
+
+    /// Of the matrix, only these suites.
+    #[arg(long, value_name = "SUITE", num_args = 1.., requires = "matrix")]
+    suites: Vec<String>,
 }
 
 /// Runs the seeds. The call fails if a promise is not kept.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(names) = &arguments.mutants {
-        return mutants::run(names, arguments.seeds);
+        return match &arguments.matrix {
+            Some(log) => mutants::run_matrix(names, log, &arguments.suites),
+            None => mutants::run(names, arguments.seeds),
+        };
     }
     run_command(&mut command(arguments))
 }

@@ -1,7 +1,7 @@
 //! The known mistakes of `tests/schedules/mutants.toml`, and how each changes the sources.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -224,6 +224,11 @@ fn replaced(
 }
 
 impl Mutant {
+    /// The files that it changes, from the directory of the workspace.
+    pub(crate) fn files(&self) -> BTreeSet<&str> {
+        self.edits().map(|edit| edit.file).collect()
+    }
+
     fn edits(&self) -> impl Iterator<Item = Edit<'_>> {
         let first = Edit {
             file: &self.file,

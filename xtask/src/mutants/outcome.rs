@@ -1,6 +1,8 @@
-//! The commands that run with a mutant, and how each ends.
+//! The commands that run with a mutant, and how each ends that is stopped at its first failure.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,33 +18,50 @@ pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
 /// How many programs run at the same time. Half of the time they wait for their servers.
 pub(super) const AT_A_TIME: usize = 2;
 
-/// How often a command that runs is looked at.
-const LOOKS_EVERY: Duration = Duration::from_millis(20);
-
 /// The command with this mutant, or with none.
 pub(super) fn with<'c>(command: &'c mut Command, mutant: Option<&Mutant>) -> &'c mut Command {
     let name = mutant.map_or("", |mutant| &mutant.name);
     few_threads(command).env(VARIABLE, name)
 }
 
-/// True if the command fails, or does not end within this time. Then the processes that it has
-/// started are killed.
-pub(super) fn fails(command: &mut Command, time: Duration) -> anyhow::Result<bool> {
+/// Runs a command until it ends, until it prints the line of a test or a seed that fails, or for
+/// this time. Then the processes that it has started are killed.
+///
+/// `None` if it succeeds. Otherwise the line, or what else was wrong.
+pub(super) fn first_failure(
+    command: &mut Command,
+    time: Duration,
+) -> anyhow::Result<Option<String>> {
     let until = Instant::now() + time;
-    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let child = group::alone(quiet).spawn();
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = group::alone(piped).spawn();
     let mut child = child.with_context(|| format!("cannot run {}", line(command)))?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(!status.success());
+    let (sender, lines) = channel();
+    let output = child.stdout.take().context("the output is piped")?;
+    thread::spawn(move || {
+        // Nobody receives after the first failure.
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        let _ = lines.map(|line| sender.send(line)).find(Result::is_err);
+    });
+    let failure = loop {
+        match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) if is_failure(&line) => break line,
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => break format!("no end within {time:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = child.wait()?;
+                return Ok((!status.success()).then(|| status.to_string()));
+            }
         }
-        if Instant::now() > until {
-            group::kill(&mut child)?;
-            child.wait()?;
-            return Ok(true);
-        }
-        thread::sleep(LOOKS_EVERY);
-    }
+    };
+    group::kill(&mut child)?;
+    child.wait()?;
+    Ok(Some(failure))
+}
+
+/// True for the line of a test or of a seed that has failed.
+fn is_failure(line: &str) -> bool {
+    line.starts_with("VIOLATION ") || line.starts_with("test ") && line.ends_with(" FAILED")
 }
 
 /// A command with the processes that it starts.
