@@ -17,15 +17,19 @@ pub(crate) const PATH: &str = "/service/shards";
 /// The number of shards.
 pub(crate) const SHARDS: usize = 12;
 
-/// Owns shards, works on them, and serves the page until `shutdown`.
+/// Owns shards and serves the page until `shutdown`. Nearly always `work` is [`consume`].
 ///
 /// `id` is the name of this instance, which it keeps when it starts again.
-pub(crate) async fn run(
+pub(crate) async fn run<F>(
     session: Session,
     id: String,
     listener: TcpListener,
+    work: impl Fn(Partition) -> F + Send + Sync + 'static,
     shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<()>
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
     let address = listener.local_addr()?.to_string();
     let options = AssignmentOptions::new()
         .address(address)
@@ -37,14 +41,14 @@ pub(crate) async fn run(
     let routing = AssignmentOperator::new(&session, PATH)?.routing().await?;
     let pages = Router::new().route("/", get(page).with_state(routing));
     let pages = tokio::spawn(axum::serve(listener, pages).into_future());
-    assignment.run(shutdown, consume).await?;
+    assignment.run(shutdown, work).await?;
     pages.abort();
     session.close().await;
     Ok(())
 }
 
 /// The work on one shard, until another instance takes over.
-async fn consume(owned: Partition) -> std::io::Result<()> {
+pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
     eprintln!("shard {} with token {}", owned.id(), owned.fencing_token());
     while !owned.is_draining() {
         // One piece of the work. Send the token with each write.
