@@ -14,9 +14,8 @@ const LONGEST_ID: usize = 200;
 
 /// Partitions that are assigned to workers, one owner at a time.
 ///
-/// Each worker makes an `Assignment` with an id of its own, and [runs](Self::run) it. Safety rests on
-/// one [`ExclusiveLock`](zookeeper_recipes_lock::ExclusiveLock) for each partition, and the plan says
-/// which worker should acquire which lock: see [how it works](crate#how-it-works).
+/// Each worker makes an `Assignment` with an id of its own, and [runs](Self::run) it. The
+/// [crate](crate#how-it-works) says how it works, and has an example.
 ///
 /// # Znodes
 ///
@@ -32,8 +31,6 @@ const LONGEST_ID: usize = 200;
 ///
 /// A plan, and what a worker owns, is in pieces of about 4 KiB: `<worker>`, `<worker>#1` and so on. A
 /// change writes, and its readers read, only the pieces that it changes.
-///
-/// The [crate](crate) has an example.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub(crate) session: Session,
