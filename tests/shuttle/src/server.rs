@@ -127,11 +127,18 @@ impl OneSession {
         &self,
         act: impl FnOnce(&mut Znodes) -> Result<T, Refusal>,
     ) -> Reply<'static, T> {
-        let answer = match self.is_over() {
+        self.later(self.apply(act)).boxed()
+    }
+
+    /// Applies a request, unless the session is over. Its end is applied like a request.
+    fn apply<T>(
+        &self,
+        act: impl FnOnce(&mut Znodes) -> Result<T, Refusal>,
+    ) -> Result<T, ServerError> {
+        self.server.with(|znodes| match self.is_over() {
             Some(over) => Err(over),
-            None => self.server.with(act).map_err(ServerError::Refused),
-        };
-        self.later(answer).boxed()
+            None => act(znodes).map_err(ServerError::Refused),
+        })
     }
 
     /// What the client gets once its turn has come among the replies.
@@ -236,15 +243,15 @@ impl ServerSession for OneSession {
     }
 
     fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        if self.is_over().is_none() {
-            self.server.with(|znodes| {
-                for path in znodes.of_session(self.id.0) {
-                    let _ = znodes.delete(&path);
-                }
-            });
-            self.state
-                .send_replace(ConnectionState::Ended(SessionEnd::Closed));
-        }
+        // If the session is over, nothing is left to do.
+        let _ = self.apply(|znodes| {
+            for path in znodes.of_session(self.id.0) {
+                let _ = znodes.delete(&path);
+            }
+            let ended = ConnectionState::Ended(SessionEnd::Closed);
+            self.state.send_replace(ended);
+            Ok(())
+        });
         None
     }
 
@@ -298,15 +305,15 @@ impl ServerSession for OneSession {
             Operation::Delete { path, .. } => Some(&**path),
             _ => None,
         });
-        let error = |operation, error| Err(TransactionError { operation, error });
-        let outcomes = match (self.is_over(), deleted.collect::<Option<Vec<_>>>()) {
-            (Some(over), _) => error(None, over),
-            (None, None) => error(None, ServerError::Refused(Refusal::Unimplemented)),
-            (None, Some(paths)) => match self.server.with(|znodes| znodes.delete_all(&paths)) {
-                Ok(()) => Ok(vec![Outcome::Deleted; paths.len()]),
-                Err(place) => error(Some(place), ServerError::Refused(Refusal::NoNode)),
-            },
-        };
+        let error = |operation, error| TransactionError { operation, error };
+        let missing = |place| error(Some(place), ServerError::Refused(Refusal::NoNode));
+        let outcomes = self.apply(|znodes| {
+            let paths = deleted.collect::<Option<Vec<_>>>();
+            let paths = paths.ok_or(Refusal::Unimplemented)?;
+            let all = znodes.delete_all(&paths).map_err(missing);
+            Ok(all.map(|()| vec![Outcome::Deleted; paths.len()]))
+        });
+        let outcomes = outcomes.unwrap_or_else(|refused| Err(error(None, refused)));
         self.later(outcomes).boxed()
     }
 
