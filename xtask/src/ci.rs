@@ -25,7 +25,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let beside = [
         ("documentation", documentation()),
         ("without features", without_features()?),
-        ("threads: lints", threads::lints()),
         ("simulation", simulate::command_for_ci()),
     ];
     let beside = beside.map(|(name, command)| test::Program::computing(name, &command));

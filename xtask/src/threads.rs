@@ -17,10 +17,3 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 pub(crate) fn tests() -> Command {
     cargo(&["test", "--locked"])
 }
-
-/// The lints.
-pub(crate) fn lints() -> Command {
-    let mut command = cargo(&["clippy", "--all-targets", "--locked"]);
-    command.args(["--", "--deny", "warnings"]);
-    command
-}

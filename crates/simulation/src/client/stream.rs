@@ -1,5 +1,6 @@
 //! A connection of the library to a simulated server: a stream of bytes.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +40,7 @@ struct ClientEnd(Mutex<Arrived>);
 
 #[derive(Debug)]
 struct Arrived {
-    bytes: Vec<u8>,
+    bytes: VecDeque<u8>,
     /// How many of the frames that the client has sent have no reply yet.
     unanswered: usize,
     /// True if bytes were lost that had come.
@@ -65,7 +66,7 @@ impl SimulatedStream {
     ) -> Option<SimulatedStream> {
         let opened = shared.with(|world| {
             let arrived = Arrived {
-                bytes: Vec::new(),
+                bytes: VecDeque::new(),
                 unanswered: 0,
                 is_torn: false,
                 end: None,
@@ -130,8 +131,8 @@ impl AsyncRead for SimulatedStream {
         let most = arrived.bytes.len().min(buffer.remaining());
         let number = arrived.part_of(most);
         if number > 0 {
-            buffer.put_slice(&arrived.bytes[..number]);
-            arrived.bytes.drain(..number);
+            let read: Vec<u8> = arrived.bytes.drain(..number).collect();
+            buffer.put_slice(&read);
             return Poll::Ready(Ok(()));
         }
         match arrived.end {
