@@ -5,7 +5,6 @@
 mod assignment;
 mod balance;
 mod children;
-pub mod docs;
 mod events;
 mod kept;
 mod layout;
@@ -37,6 +36,16 @@ mod task;
 mod window;
 mod work;
 mod worker;
+
+/// Pages about the assignment as a whole.
+pub mod docs {
+    #[doc = include_str!("docs/balance.md")]
+    pub mod balance {}
+    #[doc = include_str!("docs/limits.md")]
+    pub mod limits {}
+    #[doc = include_str!("docs/moves.md")]
+    pub mod moves {}
+}
 
 pub use assignment::Assignment;
 #[cfg(feature = "metrics")]

@@ -12,12 +12,10 @@ use crate::retry::{refusal, repeat};
 impl AssignmentOperator {
     /// Gives the order of this name, with its data, or takes it back if there is no data.
     ///
-    /// A request that had no answer is repeated. The servers may apply the first request later than
-    /// the repeated one, if that is of another session, or after a call that another process has made
-    /// meanwhile. So each write of an order also writes the data of `orders`, at the version that was
-    /// read before. If any order is written between the read and the write, the servers refuse the
-    /// write. The write is made even if the order exists or is missing already: an earlier request
-    /// may be on its way.
+    /// Each write of an order also writes the data of `orders`, at the version that was read before.
+    /// So the servers refuse an earlier request that they apply late, after any other order. The
+    /// write is made even if the order exists or is missing already: an earlier request may be on
+    /// its way.
     pub(crate) async fn order(
         &self,
         directory: &NodePath,
