@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,22 +39,23 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A call of a program that leaves the processors to all others, where the system can do that.
-pub(crate) fn of_lowest_priority(program: impl AsRef<OsStr>) -> Command {
-    if !cfg!(unix) {
-        return Command::new(program);
-    }
-    let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(program);
-    command
-}
-
-/// The same command, which leaves the processors to all others.
+/// The same command, which leaves the processors to all others, where the system can do that.
 pub(crate) fn lowered(command: &Command) -> Command {
-    let mut lowered = of_lowest_priority(command.get_program());
+    let program = command.get_program();
+    let mut lowered = match cfg!(unix) {
+        true => Command::new("nice"),
+        false => Command::new(program),
+    };
+    if cfg!(unix) {
+        lowered.args(["-n", "19"]).arg(program);
+    }
     lowered.args(command.get_args());
-    let set = command.get_envs();
-    lowered.envs(set.filter_map(|(name, value)| Some((name, value?))));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => lowered.env(name, value),
+            None => lowered.env_remove(name),
+        };
+    }
     if let Some(directory) = command.get_current_dir() {
         lowered.current_dir(directory);
     }

@@ -9,6 +9,7 @@ mod source;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -17,7 +18,7 @@ use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
 pub(crate) use self::outcome::SCHEDULES;
 use self::outcome::{AT_A_TIME, first_failure, with};
-use crate::cargo::{of_lowest_priority, root};
+use crate::cargo::{lowered, root};
 use crate::processes::complaints;
 use crate::test::Artifact;
 
@@ -125,7 +126,7 @@ impl Runs {
     /// Whether a test fails, or does not end.
     fn is_red(&self, test: &str, mutant: Option<&Mutant>) -> anyhow::Result<bool> {
         let (program, filter) = self.program(test)?;
-        let mut command = program.command(true);
+        let mut command = lowered(&program.command());
         let failure = first_failure(with(command.args(filter), mutant), LONGEST_TEST)?;
         Ok(failure.is_some())
     }
@@ -169,7 +170,7 @@ impl Runs {
     /// Runs the seeds. Names the seed and the violation if one was found.
     fn violation(&self, recipe: &str, mutant: Option<&Mutant>) -> anyhow::Result<Option<String>> {
         let seeds = self.seeds.to_string();
-        let mut command = of_lowest_priority(&self.copy.simulation);
+        let mut command = lowered(&Command::new(&self.copy.simulation));
         command.args(["--recipe", recipe, "--seeds", &seeds]);
         let output = with(&mut command, mutant).output();
         let output = output.context("cannot run the simulation")?;

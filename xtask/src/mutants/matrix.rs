@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 use super::copy::Copy;
 use super::mutant::Mutant;
 use super::outcome::{AT_A_TIME, SCHEDULES, first_failure, with};
-use crate::cargo::{Package, of_lowest_priority, packages, root};
+use crate::cargo::{Package, lowered, packages, root};
 use crate::processes::{complaints, lock};
 use crate::test::Artifact;
 
@@ -177,12 +177,8 @@ fn sees(suite: &Suite, mutant: &Mutant) -> bool {
 
 fn command(run: &Run) -> Command {
     match run {
-        Run::Tests(artifact) => artifact.command(true),
-        Run::Seeds(simulation) => {
-            let mut command = of_lowest_priority(simulation);
-            command.args(["--seeds", "250"]);
-            command
-        }
+        Run::Tests(artifact) => lowered(&artifact.command()),
+        Run::Seeds(simulation) => lowered(Command::new(simulation).args(["--seeds", "250"])),
     }
 }
 

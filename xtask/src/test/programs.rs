@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::cargo::{cargo, lowered, of_lowest_priority, target};
+use crate::cargo::{cargo, lowered, target};
 use crate::processes::complaints;
 
 /// How many programs run at the same time. Two thirds of the time they wait for their servers.
@@ -111,12 +111,9 @@ impl Artifact {
     }
 
     /// Runs its tests, in the directory that cargo runs them in.
-    pub(crate) fn command(&self, lowest_priority: bool) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let executable = self.executable.as_deref().unwrap_or(Path::new(""));
-        let mut command = match lowest_priority {
-            true => of_lowest_priority(executable),
-            false => Command::new(executable),
-        };
+        let mut command = Command::new(executable);
         command.current_dir(self.directory());
         command
     }
@@ -133,9 +130,13 @@ fn program(artifact: Artifact) -> Option<Program> {
     }
     let directory = artifact.directory().file_name()?.to_string_lossy();
     let only_computes = COMPUTE.contains(&&*directory);
+    let command = artifact.command();
     Some(Program {
         name: format!("{directory}: {}", artifact.target.name),
-        command: artifact.command(only_computes),
+        command: match only_computes {
+            true => lowered(&command),
+            false => command,
+        },
         takes_filters: artifact.integration_test().is_some(),
         only_computes,
     })
