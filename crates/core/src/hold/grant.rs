@@ -174,8 +174,8 @@ impl Grant {
             return first;
         }
         if let Ended::Lost(reason) = ended {
-            // Whoever sees the end may drop the hold at once. The next holder's znode may have the
-            // same path by then.
+            // A thread that sees the end may drop the hold at once. The drop must not delete the
+            // next holder's znode, which may have the same path.
             self.znode.note_lost(reason);
         }
         progress.end = Some((ended, Instant::now()));

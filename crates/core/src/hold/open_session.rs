@@ -30,8 +30,8 @@ impl OpenSession {
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// first each hold is reported as lost. Many znodes are deleted then. If the server does not know of the end yet, the znodes
-    /// stay registered.
+    /// each hold is reported as lost first. Many znodes are deleted then. If the server does not
+    /// know of the end yet, the znodes stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
         if end.is_closed_here() {
             self.znodes.freeze(end);

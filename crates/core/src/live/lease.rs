@@ -23,7 +23,7 @@ pub(crate) struct LeaseConfig {
 }
 
 impl LeaseConfig {
-    /// The terms if the user sets the servers' tick.
+    /// The configuration if the user sets the servers' tick.
     pub(crate) fn with_tick(timeout: Duration, tick: Duration) -> LeaseConfig {
         LeaseConfig {
             timeout,
@@ -32,7 +32,7 @@ impl LeaseConfig {
         }
     }
 
-    /// The terms if the user does not set the servers' tick.
+    /// The configuration if the user does not set the servers' tick.
     ///
     /// If the server has raised the session timeout, half of the timeout is assumed as its tick. If
     /// it has not, the shorter of three seconds and half of the timeout is assumed.

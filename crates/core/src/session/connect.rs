@@ -108,7 +108,7 @@ impl Opener {
         Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
     }
 
-    /// Opens a session, and returns the terms of its lease.
+    /// Opens a session, and returns the configuration of its lease.
     async fn connect(
         &self,
         seen: &mut ServerError,
@@ -172,7 +172,7 @@ pub(crate) fn not_connected(
     }
 }
 
-/// The terms of the lease in a session that was granted this timeout.
+/// The configuration of the lease in a session that was granted this timeout.
 ///
 /// `asked` is the session timeout that was asked for, if that is known.
 fn config(

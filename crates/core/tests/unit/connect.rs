@@ -1,4 +1,4 @@
-//! The terms of the lease, by the options and by what the servers grant.
+//! The configuration of the lease, by the options and by what the servers grant.
 
 use super::*;
 
