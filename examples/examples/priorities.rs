@@ -1,6 +1,6 @@
 //! A lock with priorities: urgent work goes before the waiters that have time.
 //!
-//! `cargo run --example priorities`. `services/tests/custom_rule.rs` tests that it keeps what every recipe
+//! `cargo run --example priorities`. `services/tests/services/custom_rule.rs` tests that it keeps what every recipe
 //! promises.
 
 use std::borrow::Cow;

@@ -5,6 +5,7 @@ mod input;
 mod leaders;
 mod moves;
 mod orders;
+mod plans;
 mod restarts;
 mod stuck;
 mod support;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-#[path = "../examples/leader_service/service.rs"]
+#[path = "../../examples/leader_service/service.rs"]
 mod service;
 
 const NOBODY: &str = "no leader: send the report again";

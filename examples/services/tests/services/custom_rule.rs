@@ -8,7 +8,7 @@ use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::laws::{BrokenLaw, Laws};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-#[path = "../../examples/priorities.rs"]
+#[path = "../../../examples/priorities.rs"]
 #[expect(dead_code, unreachable_pub)]
 mod priorities;
 

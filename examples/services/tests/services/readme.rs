@@ -4,11 +4,11 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const README: &str = include_str!("../../../README.md");
+const README: &str = include_str!("../../../../README.md");
 
 /// Where the README's code is, so that it is compiled and run.
 const CODE: [&str; 2] = [
-    include_str!("../../examples/first_lock.rs"),
+    include_str!("../../../examples/first_lock.rs"),
     include_str!("readme_code.rs"),
 ];
 
@@ -60,7 +60,7 @@ fn supported_rust_is_that_of_the_manifest() {
 
 #[test]
 fn every_example_is_named_on_its_page() -> Result<(), Box<dyn Error>> {
-    let page = include_str!("../../README.md");
+    let page = include_str!("../../../README.md");
     for directory in ["examples/examples", "examples/services/examples"] {
         for entry in root().join(directory).read_dir()? {
             let path = entry?.path();

@@ -4,17 +4,14 @@
 //! The trace of a run shows the transactions, the requests with their replies, and the events. The
 //! callers add what they ask for and what they are granted.
 
-mod observations;
-mod runs;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use zookeeper_recipes_models::handoff::{Observed, Replay, Way};
 use zookeeper_recipes_simulation::FaultRates;
 
-use observations::observations;
-use runs::{CONTENDERS, Contended, Run, Workload};
+use super::observations::observations;
+use super::runs::{CONTENDERS, Contended, Run, Workload};
 
 const SEEDS: u64 = 4;
 

@@ -1,0 +1,4 @@
+//! The benches as their users run them.
+
+mod demo;
+mod reports;
