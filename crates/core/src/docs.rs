@@ -1,4 +1,5 @@
-//! Pages about the recipes as a whole.
+#![doc = include_str!("docs/links.md")]
+#![doc = include_str!("docs/README.md")]
 
 /// A page with links to the items here.
 ///
@@ -14,10 +15,7 @@ macro_rules! pages {
     };
 }
 
-pages! { sharing events failures fencing handoff runtimes lease tick encryption }
-
-#[doc = include_str!("docs/connection.md")]
-pub mod connection {}
-
-#[doc = include_str!("docs/servers.md")]
-pub mod servers {}
+pages! {
+    first_week failures fencing tick runtimes events encryption servers sharing lease handoff
+    connection
+}

@@ -126,16 +126,65 @@ fn links_into_the_project_lead_somewhere() -> Result<(), Box<dyn Error>> {
 
 /// The links of a page, in its text and in its definitions.
 fn links(page: &str) -> Vec<&str> {
+    let defined = definitions(page).map(|(_, link)| link);
+    links_in_text(page).chain(defined).collect()
+}
+
+fn links_in_text(page: &str) -> impl Iterator<Item = &str> {
     let blocks = page.split("```").step_by(2);
-    let in_text = blocks.flat_map(|text| text.split("](").skip(1));
-    let defined = page.lines().filter(|line| line.starts_with('['));
-    let defined = defined.filter_map(|line| line.split_once("]: "));
-    let links = in_text.map(|after| after.split(')').next().unwrap_or_default());
-    links.chain(defined.map(|(_, link)| link)).collect()
+    let after = blocks.flat_map(|text| text.split("](").skip(1));
+    after.map(|after| after.split(')').next().unwrap_or_default())
+}
+
+/// The labels of a page with the links that they stand for.
+fn definitions(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix('['));
+    lines.filter_map(|line| line.split_once("]: "))
+}
+
+/// Rustdoc takes the first definition of a label, so that of `links.md`. A label that is defined on
+/// the page alone, and a relative link in the text, would lead nowhere on docs.rs.
+#[test]
+fn links_of_the_guide_lead_somewhere_on_docs_rs_too() -> Result<(), Box<dyn Error>> {
+    let guide = root().join("crates/core/src/docs");
+    let read = |name: &str| fs::read_to_string(guide.join(name));
+    let (items, map) = (read("links.md")?, read("README.md")?);
+    for entry in guide.read_dir()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name == "links.md" {
+            continue;
+        }
+        let page = read(&name)?;
+        for link in links_in_text(&page) {
+            let is_whole = link.starts_with('#') || link.contains("://");
+            assert!(is_whole, "{name}: write [...][label] in place of {link}");
+        }
+        for (label, link) in definitions(&page) {
+            if link.contains("://") {
+                continue;
+            }
+            let leads = definitions(&items).any(|(item, _)| item == label);
+            assert!(leads, "{name}: links.md has no [{label}]");
+            if let Some(item) = label.strip_prefix('`') {
+                let item = item.trim_end_matches('`').rsplit("::").next();
+                let code = fs::read_to_string(guide.join(link))?;
+                assert!(
+                    item.is_some_and(|item| code.contains(item)),
+                    "{name}: {link}"
+                );
+            }
+        }
+        let is_on_the_map = name == "README.md" || definitions(&map).any(|(_, link)| link == name);
+        assert!(is_on_the_map, "{name} is not on the map");
+    }
+    Ok(())
 }
 
 /// Checks a link to a file of the project, and its heading.
 fn leads_somewhere(page: &Path, link: &str) -> Result<(), Box<dyn Error>> {
+    // Such a link would show another version, or none before the first one is published.
+    let is_of_docs_rs = link.starts_with("https://docs.rs/zookeeper-recipes");
+    assert!(!is_of_docs_rs, "{page:?}: lead to the source of {link}");
     // On crates.io nothing is relative to the repository.
     let ours = link.strip_prefix(REPOSITORY).and_then(|link| {
         let file = link.strip_prefix("/blob/main/");
