@@ -2,11 +2,7 @@
 //!
 //! `cargo run --example first_lock`
 
-use zookeeper_recipes_lock::{Error, ExclusiveLock, FencingToken, Session};
-
-async fn write_report(token: FencingToken) {
-    println!("writing the report under token {token}");
-}
+use zookeeper_recipes_lock::{Error, ExclusiveLock, Session};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
@@ -16,7 +12,8 @@ async fn main() -> Result<(), Error> {
     let lock = ExclusiveLock::new(&session, "/locks/report")?;
 
     let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
-    let work = write_report(hold.fencing_token());
+    let token = hold.fencing_token(); // larger for each later holder
+    let work = async { println!("writing the report under token {token}") };
     if let Err(reason) = hold.run_until_lost(work).await {
         eprintln!("stopped: {reason}"); // before another process can acquire
     }

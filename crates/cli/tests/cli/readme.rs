@@ -43,7 +43,6 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
     ended.quiet(0);
     assert!(read(files.path().join("report.txt")).starts_with("token "));
     for shown in [
-        "nobody else holds\n",
         "at most once a day, on one machine of all\n",
         "node-7 leads\n",
         "/locks/report: nobody holds and nobody waits\n",

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 #[tokio::test(start_paused = true)]
 async fn holder_that_is_cut_off_stops() -> Result<(), Error> {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let worker = simulation.process("worker");
+    let worker = Simulation::default().process("worker");
     let session = Session::open(worker.ensemble(), ConnectOptions::new()).await?;
-
     let hold = ExclusiveLock::new(&session, "/lock")?.acquire().await?;
     worker.partition(Duration::from_secs(3600)); // an hour of simulated time
     hold.lost().await;
