@@ -9,15 +9,12 @@ mod rest;
 mod traits;
 mod worker;
 
-use std::sync::Arc;
-
 use fastrand::Rng;
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::LOCK;
 
-use crate::ledger::Ledger;
 use crate::run::{Report, Variant, begin_guarded, in_a_world, observed, report};
 use crate::schedule::{Crowd, Schedule};
 use crate::setting::Setting;
@@ -42,7 +39,7 @@ async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
     for place in PLACES {
         begin_guarded(&simulation, place);
     }
-    let setting = setting(schedule, &ledgers);
+    let setting = Setting::new(LOCK, schedule, &ledgers);
     let fleet = Fleet::new(&simulation, schedule, setting, &ledgers, &mut rng);
     simulation.faults().set_rates(schedule.rates.clone());
     let workers = workers(&fleet, &mut rng);
@@ -66,23 +63,6 @@ async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
     // Each ledger counts each session.
     report.figures.expired /= ledgers.len() as u64;
     report
-}
-
-fn setting(schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
-    Setting {
-        recipe: LOCK,
-        ledger: ledgers[0].clone(),
-        beside: ledgers[1..].to_vec(),
-        quiet_from: Instant::now() + schedule.troubled,
-        resizes: false,
-        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
-        longest_stay: schedule.options.session_timeout * 2,
-        tick: schedule.options.tick,
-        connects_within: schedule.connects_within(),
-        stays_long: schedule.stays_long,
-        neglects: None,
-        crowd: Crowd::default(),
-    }
 }
 
 /// All workers, to their ends. A worker that a fault hits for good has none. Their seeds are drawn

@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_recipes_core::{Error, HoldView, Session, SessionId};
 use zookeeper_recipes_group::{Group, GroupState, Member, Membership};
-use zookeeper_recipes_simulation::{Change, Committed};
+use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess};
 
-use crate::run::{Report, Variant};
+use crate::run::{Report, Variant, in_processes};
 use crate::trial::{self, Trial};
 
 const PATH: &str = "/recipe/group";
@@ -75,7 +74,7 @@ impl Judge {
 
     /// Takes in what the ensemble has just committed.
     fn committed(&self, committed: &Committed) {
-        self.trial.committed(committed);
+        self.trial.ledger.committed(committed);
         match &committed.change {
             Change::Created { path, .. } => {
                 let Some(name) = name_of(path) else { return };
@@ -111,7 +110,7 @@ impl Judge {
             let Some(hold) = held.filter(|hold| name_of(hold.node_path()) == Some(name)) else {
                 continue;
             };
-            if hold.fencing_token().get() != created && self.trial.is_certain(&hold) {
+            if hold.fencing_token().get() != created && self.trial.ledger.is_certain(&hold) {
                 let text = format!("{who} is {hold:?}, and {created:#x} is {name}, too");
                 self.trial.violated("a name has one member at a time", text);
             }
@@ -123,7 +122,7 @@ impl Judge {
         let memberships = self.state().memberships.clone();
         for (who, held) in memberships {
             if let Some(hold) = held.borrow().clone() {
-                self.trial.look_at_gone(&who, &hold);
+                self.trial.ledger.look_at(&who, &hold);
             }
         }
     }
@@ -221,22 +220,12 @@ pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
 
 async fn participate(judge: &Arc<Judge>, mut rng: Rng) {
     let trial = &judge.trial;
-    let watchers = join_all((0..WATCHERS).map(|number| {
-        let who = format!("w{number}");
-        let rng = rng.fork();
-        async move {
-            let process = trial.simulation.process(&who);
-            process.while_awake(watch(judge, &who, rng)).await
-        }
-    }));
-    let members = join_all((0..trial.schedule.processes).map(|number| {
-        let who = format!("p{number}");
-        let rng = rng.fork();
-        async move {
-            let process = trial.simulation.process(&who);
-            process.while_awake(belong(judge, &who, rng)).await
-        }
-    }));
+    let names = (0..WATCHERS).map(|number| format!("w{number}"));
+    let watches = async |process, rng| watch(judge, &process, rng).await;
+    let watchers = in_processes(&trial.simulation, names, &mut rng, &watches);
+    let names = (0..trial.schedule.processes).map(|number| format!("p{number}"));
+    let belongs = async |process: SimulatedProcess, rng| belong(judge, process.name(), rng).await;
+    let members = in_processes(&trial.simulation, names, &mut rng, &belongs);
     let meddling = trial.meddle(PATH, rng.fork(), || judge.look_at_gone());
     let all = async {
         let promise = "all join once things have ceased to go wrong";
@@ -275,10 +264,9 @@ async fn participate(judge: &Arc<Judge>, mut rng: Rng) {
 }
 
 /// Watches who is in the group, for good; begins anew now and then while things go wrong.
-async fn watch(judge: &Judge, who: &str, mut rng: Rng) {
-    let trial = &judge.trial;
-    let process = trial.simulation.process(who);
-    let session = trial.open(&process).await;
+async fn watch(judge: &Judge, process: &SimulatedProcess, mut rng: Rng) {
+    let (trial, who) = (&judge.trial, process.name());
+    let session = trial.open(process).await;
     let group = Group::new(&session, PATH).expect("a good path");
     loop {
         let until = Instant::now() + Duration::from_millis(rng.u64(500..=20_000));

@@ -367,6 +367,27 @@ impl Ledger {
         self.report(findings);
     }
 
+    /// True if the owner of this hold has to know that it is lost before another can have it.
+    pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
+        self.state().history.is_certain(hold)
+    }
+
+    /// True if the hold's znode has gone with the data of the servers.
+    pub(crate) fn is_gone(&self, hold: &HoldView) -> bool {
+        self.state().history.is_gone(hold)
+    }
+
+    /// True if the servers have lost data.
+    pub(crate) fn has_lost_data(&self) -> bool {
+        self.state().lost_by.is_some()
+    }
+
+    /// Looks whether a hold that was not granted here is lost, if its znode has gone.
+    pub(crate) fn look_at(&self, who: &str, hold: &HoldView) {
+        let findings = anew::at_look(&self.state(), self.simulation.now(), who, hold);
+        self.report(findings);
+    }
+
     /// Looks whether what is lost bars others for too long.
     pub(crate) fn look_at_lost(&self, patience: Duration, barring: &mut barring::Barring) {
         let findings = barring::at(&self.state(), self.simulation.now(), patience, barring);

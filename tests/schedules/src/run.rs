@@ -7,10 +7,10 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
+use futures_util::future::{JoinAll, join_all};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zookeeper_recipes_core::{CreateMode, Error, Session};
-use zookeeper_recipes_simulation::{Simulation, Trace};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, Trace};
 use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 
 use crate::contender::{draw, make};
@@ -122,108 +122,59 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
     let ledger = ledgers[0].clone();
     simulation.on_fault(move |fault| ledger.met(fault));
     begin(&simulation, recipe, schedule);
-    let setting = setting(recipe, schedule, &ledgers);
+    let setting = &Setting::new(recipe, schedule, &ledgers);
     simulation.faults().set_rates(schedule.rates.clone());
-    let processes = processes(&simulation, &setting, schedule, &mut rng);
-    let observers = observers(&simulation, &setting, schedule, &mut rng);
-    let hit = processes_hit(&simulation, &setting, schedule, &mut rng);
-    let meddling = meddle(&simulation, &setting, schedule, rng);
+    let contends = async |process: SimulatedProcess, rng| {
+        let (ensemble, contenders) = (process.ensemble(), schedule.contenders);
+        process::run(setting, process.name(), ensemble, contenders, rng).await
+    };
+    let names = (0..schedule.processes).map(|number| format!("p{number}"));
+    let processes = in_processes(&simulation, names, &mut rng, &contends);
+    let observes = async |process: SimulatedProcess, rng| {
+        observer::run(setting, process.name(), process.ensemble(), rng).await
+    };
+    let names = (0..schedule.observers).map(|number| format!("observer{number}"));
+    let observers = in_processes(&simulation, names, &mut rng, &observes);
+    let hit = schedule.lasting.as_ref();
+    let hit = (0..hit.map_or(0, LastingFaults::processes)).map(LastingFaults::process);
+    let hit = in_processes(&simulation, hit, &mut rng, &contends);
+    let meddling = meddle(&simulation, setting, schedule, rng);
     let sessions = tokio::select! {
         biased;
-        sessions = contend(&simulation, &setting, schedule, meddling, processes) => sessions,
+        sessions = contend(&simulation, setting, schedule, meddling, processes) => sessions,
         text = simulation.exceeds_its_limits() => {
             setting.ledger.violated("nothing continues without end", text);
             Vec::new()
         }
         // Without any, there is nothing to wait for.
         _ = observers, if schedule.observers > 0 => Vec::new(),
-        () = hit => Vec::new(),
-        () = nobody_is_barred(&setting, schedule), if schedule.lasting.is_some() => Vec::new(),
+        // They need not come to an end.
+        () = async { drop(hit.await); pending().await } => Vec::new(),
+        () = nobody_is_barred(setting, schedule), if schedule.lasting.is_some() => Vec::new(),
     };
     setting.ledger.end_observing();
     if setting.ledger.is_clean() && schedule.lasting.is_none() {
-        end(&simulation, &setting, schedule, sessions).await;
+        end(&simulation, setting, schedule, sessions).await;
     }
     report(&simulation, &ledgers)
 }
 
-fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
-    Setting {
-        recipe,
-        ledger: ledgers[0].clone(),
-        beside: ledgers[1..].to_vec(),
-        quiet_from: Instant::now() + schedule.troubled,
-        resizes: schedule.resizes,
-        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
-        longest_stay: schedule.options.session_timeout * 2,
-        tick: schedule.options.tick,
-        connects_within: schedule.connects_within(),
-        stays_long: schedule.stays_long,
-        neglects: schedule.neglects,
-        crowd: schedule.crowd,
-    }
-}
-
-/// All processes with their contenders; the last session of each is still open then. Their seeds
-/// are drawn at once.
-fn processes<'a>(
+/// Runs this in each process of these names, while it is awake. Their seeds are drawn at once.
+pub(crate) fn in_processes<'a, T, N, R>(
     simulation: &'a Simulation,
-    setting: &'a Setting,
-    schedule: &'a Schedule,
+    names: N,
     rng: &mut Rng,
-) -> impl Future<Output = Vec<Session>> + use<'a> {
-    join_all((0..schedule.processes).map(|number| {
-        let name = format!("p{number}");
+    run: &'a R,
+) -> JoinAll<impl Future<Output = T> + use<'a, T, N, R>>
+where
+    N: Iterator<Item = String>,
+    R: AsyncFn(SimulatedProcess, Rng) -> T,
+{
+    join_all(names.map(|name| {
         let rng = rng.fork();
         async move {
             let process = simulation.process(&name);
-            let ensemble = process.ensemble();
-            let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
-            process.while_awake(run).await
-        }
-    }))
-}
-
-/// The processes that faults hit for good. The call never returns. Their seeds are drawn at once.
-fn processes_hit<'a>(
-    simulation: &'a Simulation,
-    setting: &'a Setting,
-    schedule: &'a Schedule,
-    rng: &mut Rng,
-) -> impl Future<Output = ()> + use<'a> {
-    let number = schedule
-        .lasting
-        .as_ref()
-        .map_or(0, LastingFaults::processes);
-    let all = join_all((0..number).map(|number| {
-        let rng = rng.fork();
-        async move {
-            let name = LastingFaults::process(number);
-            let process = simulation.process(&name);
-            let run = process::run(setting, &name, process.ensemble(), schedule.contenders, rng);
-            process.while_awake(run).await
-        }
-    }));
-    async move {
-        let _sessions = all.await;
-        pending().await
-    }
-}
-
-/// All who want to know who leads. Their seeds are drawn at once.
-fn observers<'a>(
-    simulation: &'a Simulation,
-    setting: &'a Setting,
-    schedule: &Schedule,
-    rng: &mut Rng,
-) -> impl Future + use<'a> {
-    join_all((0..schedule.observers).map(|number| {
-        let name = format!("observer{number}");
-        let rng = rng.fork();
-        async move {
-            let process = simulation.process(&name);
-            let run = observer::run(setting, &name, process.ensemble(), rng);
-            process.while_awake(run).await
+            process.while_awake(run(process.clone(), rng)).await
         }
     }))
 }

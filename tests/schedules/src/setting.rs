@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use zookeeper_recipes_suite::TestedRecipe;
 
 use crate::ledger::Ledger;
-use crate::schedule::Crowd;
+use crate::schedule::{Crowd, Schedule};
 
 /// What a contender knows of the run.
 #[derive(Clone)]
@@ -36,6 +36,28 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// The setting of a run that begins now. The first ledger is the recipe's own.
+    pub(crate) fn new(
+        recipe: TestedRecipe,
+        schedule: &Schedule,
+        ledgers: &[Arc<Ledger>],
+    ) -> Setting {
+        Setting {
+            recipe,
+            ledger: ledgers[0].clone(),
+            beside: ledgers[1..].to_vec(),
+            quiet_from: Instant::now() + schedule.troubled,
+            resizes: schedule.resizes,
+            sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
+            longest_stay: schedule.options.session_timeout * 2,
+            tick: schedule.options.tick,
+            connects_within: schedule.connects_within(),
+            stays_long: schedule.stays_long,
+            neglects: schedule.neglects,
+            crowd: schedule.crowd,
+        }
+    }
+
     pub(crate) fn is_quiet(&self) -> bool {
         Instant::now() >= self.quiet_from
     }

@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fastrand::Rng;
-use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Error, HoldView, Refusal, Session};
 use zookeeper_recipes_lock::{
     Again, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRun,
 };
-use zookeeper_recipes_simulation::{Change, Committed};
+use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess};
 
-use crate::run::{Report, Variant};
+use crate::run::{Report, Variant, in_processes};
 use crate::trial::{self, Trial};
 
 const PATH: &str = "/recipe/job";
@@ -159,7 +158,7 @@ impl Judge {
     }
 
     fn committed(&self, committed: &Committed) {
-        self.trial.committed(committed);
+        self.trial.ledger.committed(committed);
         match &committed.change {
             Change::DataReplaced { data } => self.state().begin_anew(data),
             Change::DataSet { path, data } if path == PATH => {
@@ -184,7 +183,7 @@ impl Judge {
     fn look_at_gone(&self) {
         let running = self.state().running.clone();
         for (who, hold) in running {
-            self.trial.look_at_gone(&who, &hold);
+            self.trial.ledger.look_at(&who, &hold);
         }
     }
 
@@ -196,7 +195,7 @@ impl Judge {
             .remark(format!("{who} runs with token {token}"));
         self.trial.count(|figures| figures.grants += 1);
         let mut state = self.state();
-        if self.trial.is_gone(hold) {
+        if self.trial.ledger.is_gone(hold) {
             // The slot was recorded in what the servers have lost.
             return state.running.push((who.to_owned(), hold.clone()));
         }
@@ -213,8 +212,10 @@ impl Judge {
             self.trial
                 .violated("a record has one run", format!("{who} with {token}"));
         }
-        let other = running.iter().find(|(_, hold)| self.trial.is_certain(hold));
-        if let Some((other, held)) = other.filter(|_| self.trial.is_certain(hold)) {
+        let other = running
+            .iter()
+            .find(|(_, hold)| self.trial.ledger.is_certain(hold));
+        if let Some((other, held)) = other.filter(|_| self.trial.ledger.is_certain(hold)) {
             let text = format!("{who} runs with {hold:?}, and {other} with {held:?}");
             self.trial
                 .violated("one process runs the job at a time", text);
@@ -268,14 +269,9 @@ pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
 
 async fn participate(judge: &Judge, mut rng: Rng) {
     let trial = &judge.trial;
-    let processes = join_all((0..trial.schedule.processes).map(|number| {
-        let who = format!("p{number}");
-        let rng = rng.fork();
-        async move {
-            let process = trial.simulation.process(&who);
-            process.while_awake(contend(judge, &who, rng)).await
-        }
-    }));
+    let names = (0..trial.schedule.processes).map(|number| format!("p{number}"));
+    let contends = async |process: SimulatedProcess, rng| contend(judge, process.name(), rng).await;
+    let processes = in_processes(&trial.simulation, names, &mut rng, &contends);
     let meddling = trial.meddle(PATH, rng.fork(), || judge.look_at_gone());
     let all = async { tokio::join!(biased; meddling, processes).1 };
     let promise = "each process runs or finds a slot once things have ceased to go wrong";
@@ -440,7 +436,7 @@ impl Contender<'_> {
         let has_reason = match error {
             // The record of older data has an older version.
             Error::Refused { refusal, .. } => match refusal {
-                Refusal::BadVersion => trial.has_lost_data(),
+                Refusal::BadVersion => trial.ledger.has_lost_data(),
                 refusal => matches!(refusal, Refusal::Throttled),
             },
             Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,

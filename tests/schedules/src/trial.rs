@@ -1,24 +1,23 @@
 //! The ground of a run whose participants are no usual contenders: the simulation, its schedule, and
 //! what was found.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use zookeeper_recipes_core::{ConnectOptions, HoldView, Session, SessionEnd, SessionId};
-use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
+use zookeeper_recipes_core::{ConnectOptions, Session, SessionId};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::LOCK;
-use zookeeper_recipes_testkit::history::History;
 
 use crate::data_loss;
 use crate::figures::Figures;
-use crate::findings::Violation;
-use crate::invariants::{anew, remains};
-use crate::run::{Report, Variant, in_a_world};
+use crate::invariants::remains;
+use crate::ledger::Ledger;
+use crate::place::UNDER_TEST;
+use crate::run::{Report, Variant, in_a_world, report};
 use crate::schedule::Schedule;
 
 /// The simulation of a run, its schedule, and what was found in it.
@@ -27,20 +26,8 @@ pub(crate) struct Trial {
     pub(crate) schedule: Schedule,
     /// When things cease to go wrong, and everybody comes to an end.
     pub(crate) quiet_from: Instant,
-    found: Mutex<Found>,
-}
-
-struct Found {
-    violations: Vec<Violation>,
-    figures: Figures,
-    /// Knows which holds are not judged.
-    history: History,
-    /// The znodes that exist, with the transactions that created them.
-    standing: BTreeMap<String, (i64, Option<SessionId>)>,
-    /// The sessions that have ended.
-    ended: BTreeSet<SessionId>,
-    /// When the holds of those are lost, at the latest.
-    lost_by: Option<Duration>,
+    /// Takes in what is committed, and knows which holds are not judged. It has no contenders.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 /// Runs a trial on a runtime of its own.
@@ -55,9 +42,9 @@ pub(crate) fn run<F: Future<Output = ()>>(
         simulation.faults().set_rates(schedule.rates.clone());
         let trial = Arc::new(Trial {
             quiet_from: Instant::now() + schedule.troubled,
+            ledger: Arc::new(Ledger::new(simulation.clone(), LOCK, UNDER_TEST)),
             simulation,
             schedule,
-            found: Mutex::new(Found::new()),
         });
         let rng = Rng::with_seed(!seed);
         tokio::select! {
@@ -67,61 +54,17 @@ pub(crate) fn run<F: Future<Output = ()>>(
                 trial.violated("nothing continues without end", text);
             }
         }
-        trial.report()
+        report(&trial.simulation, std::slice::from_ref(&trial.ledger))
     })
 }
 
-/// A znode that a change creates, and the transaction that creates it.
-fn created(committed: &Committed) -> Option<(String, (i64, Option<SessionId>))> {
-    match &committed.change {
-        Change::Created {
-            path,
-            ephemeral_owner,
-            ..
-        } => Some((path.clone(), (committed.zxid, *ephemeral_owner))),
-        _ => None,
-    }
-}
-
-impl Found {
-    fn new() -> Found {
-        Found {
-            violations: Vec::new(),
-            figures: Figures::default(),
-            history: History::new(1),
-            standing: BTreeMap::new(),
-            ended: BTreeSet::new(),
-            lost_by: None,
-        }
-    }
-
-    /// A session is there again, perhaps one that had ended. Its client need not know that.
-    fn revive(&mut self, session: SessionId) {
-        if self.ended.remove(&session) {
-            self.history.disregard_session(session);
-        }
-    }
-}
-
 impl Trial {
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn violated(&self, promise: &'static str, text: String) {
-        let at = self.simulation.now();
-        self.simulation
-            .remark(format!("VIOLATION: {promise}: {text}"));
-        let violation = Violation { at, promise, text };
-        self.found().violations.push(violation);
-    }
-
-    pub(crate) fn is_clean(&self) -> bool {
-        self.found().violations.is_empty()
+        self.ledger.violated(promise, text);
     }
 
     pub(crate) fn count(&self, count: impl FnOnce(&mut Figures)) {
-        count(&mut self.found().figures);
+        self.ledger.count(count);
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
@@ -137,72 +80,6 @@ impl Trial {
     /// How long a call may take once things have ceased to go wrong.
     pub(crate) fn bound(&self) -> Duration {
         self.schedule.mends_within() + self.schedule.comes_through_within()
-    }
-
-    /// True if the owner of this hold has to know that it is lost before another can have it.
-    pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
-        let is_disregarded = self.found().history.is_disregarded(hold);
-        !is_disregarded && hold.is_held()
-    }
-
-    /// True if the hold's znode has gone with the data of the servers.
-    pub(crate) fn is_gone(&self, hold: &HoldView) -> bool {
-        self.found().history.is_gone(hold)
-    }
-
-    /// True if the servers have lost data.
-    pub(crate) fn has_lost_data(&self) -> bool {
-        self.found().lost_by.is_some()
-    }
-
-    /// Takes in what the ensemble has just committed.
-    pub(crate) fn committed(&self, committed: &Committed) {
-        let mut found = self.found();
-        match &committed.change {
-            Change::Created { .. } => found.standing.extend(created(committed)),
-            Change::Deleted { path } => {
-                let until = found.lost_by.unwrap_or_default();
-                let owner = found.standing.remove(path);
-                let owner = owner.and_then(|(zxid, owner)| Some((zxid, owner?)));
-                let by_another = |owner| committed.session.is_some_and(|by| by != owner);
-                if let Some((zxid, owner)) = owner.filter(|(_, owner)| by_another(*owner)) {
-                    if committed.at <= until {
-                        found.history.disregard_hold(path, zxid.into(), owner);
-                    }
-                }
-            }
-            Change::DataReplaced { data } => {
-                let before = std::mem::take(&mut found.standing);
-                found.standing.extend(data.iter().filter_map(created));
-                let standing = found.standing.clone();
-                let gone = before.into_iter();
-                let gone = gone.filter(|(path, created)| standing.get(path) != Some(created));
-                let gone =
-                    gone.filter_map(|(path, (zxid, owner))| Some((path, zxid.into(), owner?)));
-                found.history.lose(gone);
-                for committed in data {
-                    if let Change::SessionOpened { session } = committed.change {
-                        found.revive(session);
-                    }
-                }
-            }
-            Change::SessionEnded { end, session } => {
-                found.ended.insert(*session);
-                found.figures.expired += u64::from(*end == SessionEnd::Expired);
-            }
-            _ => {}
-        }
-    }
-
-    /// A hold lasts, or begins. If its znode has gone with the data of the servers, its lease does.
-    pub(crate) fn look_at_gone(&self, who: &str, hold: &HoldView) {
-        let found = self.found();
-        let is_late = found.lost_by.is_some_and(|by| self.simulation.now() >= by);
-        let is_broken = is_late && found.history.is_gone(hold);
-        drop(found);
-        if is_broken && hold.is_held() {
-            self.violated(anew::PROMISE, format!("{who}: {hold:?}"));
-        }
     }
 
     /// Opens a session, again and again until one opens.
@@ -263,9 +140,9 @@ impl Trial {
     /// If the servers lose data, `looks` is called when the holds are lost that have gone with it.
     pub(crate) async fn meddle(&self, directory: &str, mut rng: Rng, looks: impl Fn()) {
         let judge = data_loss::Judge {
-            expects: &|by| self.found().lost_by = Some(by),
+            expects: &|by| self.ledger.expect_losses(by),
             looks: &looks,
-            evicts: &|path| self.found().history.disregard_znode(path),
+            evicts: &|path| self.ledger.evict(path),
         };
         let (simulation, schedule) = (&self.simulation, &self.schedule);
         let loss = data_loss::run(simulation, schedule, &[], rng.fork(), judge);
@@ -313,15 +190,14 @@ impl Trial {
         if rng.bool() {
             self.simulation
                 .remark(format!("somebody deletes {}", child.path));
-            self.found().history.disregard_znode(&child.path);
+            self.ledger.delete_by_hand(&child.path);
             // It may have gone by now.
             let _ = administrator.delete(&child.path);
-            self.count(|figures| figures.deleted_by_hand += 1);
         } else {
             let session = SessionId(child.stat.ephemeral_owner);
             self.simulation
                 .remark(format!("somebody ends session {session}"));
-            self.found().history.disregard_session(session);
+            self.ledger.end_by_hand(session);
             administrator.expire(session);
         }
     }
@@ -364,24 +240,13 @@ impl Trial {
         for session in sessions {
             session.close().await;
         }
-        if self.schedule.lasting.is_none() && self.is_clean() {
+        if self.schedule.lasting.is_none() && self.ledger.is_clean() {
             let wrong = || {
                 let findings = remains::of_sessions(&self.simulation);
                 (!findings.is_empty()).then(|| format!("{findings:?}"))
             };
             self.settles("nothing remains of the sessions", self.bound(), wrong)
                 .await;
-        }
-    }
-
-    fn report(&self) -> Report {
-        self.simulation.on_commit(|_| ());
-        let found = std::mem::replace(&mut *self.found(), Found::new());
-        Report {
-            violations: found.violations,
-            trace: self.simulation.trace(),
-            figures: found.figures,
-            ..Report::default()
         }
     }
 }

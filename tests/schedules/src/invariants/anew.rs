@@ -75,9 +75,14 @@ pub(crate) fn at_deadline(state: &State, now: Duration, patience: Duration) -> F
     late.map(|(_, it)| found(&it.who, &it.hold)).collect()
 }
 
-/// The promise that is broken by a hold that lasts longer.
-pub(crate) const PROMISE: &str = "what has gone with the servers' data is lost when its lease ends";
+/// As [`at_deadline`], of a hold that was granted elsewhere.
+pub(crate) fn at_look(state: &State, now: Duration, who: &str, hold: &HoldView) -> Findings {
+    let is_late = state.lost_by.is_some_and(|by| now >= by);
+    let is_broken = is_late && state.history.is_gone(hold) && hold.is_held();
+    is_broken.then(|| found(who, hold)).into_iter().collect()
+}
 
 fn found(who: &str, hold: &HoldView) -> (&'static str, String) {
-    (PROMISE, format!("{who}: {hold:?}"))
+    let promise = "what has gone with the servers' data is lost when its lease ends";
+    (promise, format!("{who}: {hold:?}"))
 }
