@@ -6,7 +6,6 @@ use super::process::ProcessId;
 use super::world::{Action, World};
 use crate::chance::fault::Way;
 use crate::record::trace::TraceKind;
-use crate::wire::long_path::LongPath;
 
 impl World {
     pub(crate) fn fall_asleep(&mut self, process: ProcessId, duration: Duration) {
@@ -92,8 +91,7 @@ impl World {
             format!("its messages take {by:?} longer, each way, for {duration:?}")
         });
         self.servers.meets("path long", |_, it| it.host == process);
-        let path = LongPath::new(by, until);
-        self.servers.paths.insert(process, path);
+        self.servers.paths.insert(process, (by, until));
     }
 
     /// Cuts a process off from the servers for a while, one way or both.

@@ -17,14 +17,6 @@ pub(super) enum Step {
     Wait(Option<Duration>),
 }
 
-/// The agenda of the next action.
-#[derive(Clone, Copy)]
-enum Next {
-    Network,
-    Servers,
-    Clients,
-}
-
 impl World {
     /// Does what is due, up to the first thing that a task could notice.
     pub(super) fn step(&mut self) -> Step {
@@ -36,53 +28,38 @@ impl World {
             return Step::Noticed;
         }
         loop {
-            let Some(((at, _), next)) = self.next_of_all() else {
+            let Some(slot @ (at, _)) = self.next_of_all() else {
                 return Step::Wait(None);
             };
             if at > self.now() {
                 return Step::Wait(Some(at));
             }
-            self.do_next(next);
+            self.do_next(slot);
             if !self.kernel().effects.is_empty() {
                 return Step::Noticed;
             }
         }
     }
 
-    fn next_of_all(&self) -> Option<(Slot, Next)> {
-        let of_network = self
-            .servers
-            .network
-            .agenda
-            .next()
-            .map(|it| (it, Next::Network));
-        let of_servers = self.servers.agenda.next().map(|it| (it, Next::Servers));
-        let of_clients = self.agenda.next().map(|it| (it, Next::Clients));
-        [of_network, of_servers, of_clients]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(slot, _)| *slot)
+    fn next_of_all(&self) -> Option<Slot> {
+        let of_network = self.servers.network.agenda.next();
+        let all = [of_network, self.servers.agenda.next(), self.agenda.next()];
+        all.into_iter().flatten().min()
     }
 
-    fn do_next(&mut self, next: Next) {
+    fn do_next(&mut self, slot: Slot) {
         let kernel = &mut self.servers.kernel;
         kernel.gauge.count(kernel.now);
-        match next {
-            Next::Network => {
-                if let Some(delivery) = self.servers.network.agenda.take(kernel) {
-                    self.deliver(delivery);
-                }
+        if self.servers.network.agenda.next() == Some(slot) {
+            if let Some(delivery) = self.servers.network.agenda.take(kernel) {
+                self.deliver(delivery);
             }
-            Next::Servers => {
-                if let Some(action) = self.servers.agenda.take(kernel) {
-                    self.servers.perform(action);
-                }
+        } else if self.servers.agenda.next() == Some(slot) {
+            if let Some(action) = self.servers.agenda.take(kernel) {
+                self.servers.perform(action);
             }
-            Next::Clients => {
-                if let Some(action) = self.agenda.take(kernel) {
-                    self.perform(action);
-                }
-            }
+        } else if let Some(action) = self.agenda.take(kernel) {
+            self.perform(action);
         }
     }
 

@@ -18,7 +18,6 @@ use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::fault_met::FaultObserver;
 use crate::record::history::Committed;
 use crate::record::trace::TraceKind;
-use crate::wire::long_path::LongPath;
 use crate::wire::message::Downward;
 use crate::wire::names::Names;
 use crate::wire::network::{ConnectionId, HostId, Network};
@@ -36,8 +35,8 @@ pub(crate) struct Servers {
     pub(crate) options: SimulationOptions,
     pub(crate) agenda: Agenda<Action>,
 
-    /// The hosts to which the way is long.
-    pub(crate) paths: BTreeMap<HostId, LongPath>,
+    /// The hosts to which the way is long: how much longer each message takes, each way, and until when.
+    pub(crate) paths: BTreeMap<HostId, (Duration, Duration)>,
     pub(crate) members: Vec<Member>,
     /// The servers' ends of the connections.
     pub(crate) ends: BTreeMap<ConnectionId, ServerEnd>,
@@ -180,8 +179,10 @@ impl Servers {
 
     /// How much longer each message of a host takes, each way.
     pub(crate) fn path_delay_of(&self, host: HostId) -> Duration {
-        let path = self.paths.get(&host);
-        path.map_or(Duration::ZERO, |path| path.delay(self.kernel.now))
+        match self.paths.get(&host) {
+            Some((by, until)) if self.kernel.now < *until => *by,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Closes the server's end of a connection, and if `notify` reports it to the client.

@@ -1,6 +1,5 @@
 //! The wire between clients and servers: bytes, and the network that carries them.
 
-pub(crate) mod long_path;
 pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod network;
