@@ -6,7 +6,7 @@ mod report;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use zookeeper_recipes_core::NodePath;
 use zookeeper_recipes_testkit::Error;
 use zookeeper_recipes_testkit::conformance::RunningEnsemble;
@@ -84,7 +84,7 @@ async fn check(arguments: Arguments) -> Result<u8, (u8, String)> {
     let servers = servers.map_err(failure)?;
     let mut report = Report::new(&arguments.connect, arguments.json);
     let recipes = match arguments.recipe.is_empty() {
-        true => CheckedRecipe::ALL.to_vec(),
+        true => CheckedRecipe::value_variants().to_vec(),
         false => arguments.recipe,
     };
     for recipe in recipes {

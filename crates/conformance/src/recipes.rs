@@ -31,26 +31,10 @@ pub(crate) enum CheckedRecipe {
 }
 
 impl CheckedRecipe {
-    pub(crate) const ALL: [CheckedRecipe; 7] = [
-        CheckedRecipe::Lock,
-        CheckedRecipe::SingleNodeLock,
-        CheckedRecipe::ReadLock,
-        CheckedRecipe::WriteLock,
-        CheckedRecipe::Semaphore,
-        CheckedRecipe::Election,
-        CheckedRecipe::Assignment,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            CheckedRecipe::Lock => "lock",
-            CheckedRecipe::SingleNodeLock => "single-node-lock",
-            CheckedRecipe::ReadLock => "read-lock",
-            CheckedRecipe::WriteLock => "write-lock",
-            CheckedRecipe::Semaphore => "semaphore",
-            CheckedRecipe::Election => "election",
-            CheckedRecipe::Assignment => "assignment",
-        }
+    /// Its name, as on the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |it| it.get_name().to_owned())
     }
 
     /// The check of the recipe on these servers, in a directory of its own. `None` for the

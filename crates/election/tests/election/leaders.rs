@@ -6,31 +6,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::NodePath;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
-use zookeeper_recipes_election::{
-    ConnectOptions, Error, LeaderElection, LeaderState, Recipe, Session,
-};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_election::{ConnectOptions, Error, LeaderState, Recipe, Session};
+use zookeeper_recipes_simulation::Simulation;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+use crate::{TIMEOUT, election, open, simulation};
+
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);
-
-async fn session(process: &SimulatedProcess) -> Session {
-    let options = ConnectOptions::new().session_timeout(TIMEOUT);
-    let session = Session::open(process.ensemble(), options).await;
-    session.expect("a session opens")
-}
-
-fn election(session: &Session, id: &str) -> LeaderElection {
-    LeaderElection::new(session, "/leader", id).expect("a good path")
-}
-
-fn simulation() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    })
-}
 
 /// Waits until a leader with this id leads, or nobody.
 async fn until(watched: &mut watch::Receiver<LeaderState>, id: Option<&str>) {
@@ -57,7 +39,7 @@ async fn until_nothing_is_watched(simulation: &Simulation) {
 async fn leader_is_an_error_in_time_while_no_server_answers() {
     let simulation = simulation();
     let process = simulation.process("cut off");
-    let session = session(&process).await;
+    let session = open(&process).await;
     let election = election(&session, "one");
     assert_eq!(election.leader().await.expect("it may read"), None);
 
@@ -75,11 +57,11 @@ async fn leader_is_an_error_in_time_while_no_server_answers() {
 #[tokio::test(start_paused = true)]
 async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() {
     let simulation = simulation();
-    let watching = session(&simulation.process("watching")).await;
+    let watching = open(&simulation.process("watching")).await;
     let mut leader = election(&watching, "nobody").watch_leader();
     until(&mut leader, None).await;
 
-    let leading = session(&simulation.process("leading")).await;
+    let leading = open(&simulation.process("leading")).await;
     for id in ["one", "two"] {
         let leadership = election(&leading, id).acquire().await.expect("it is free");
         until(&mut leader, Some(id)).await;
@@ -112,7 +94,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() {
         let created = administrator.create(path, b"", CreateMode::Persistent);
         created.expect("it is new");
     }
-    let foreign = session(&simulation.process("foreign")).await;
+    let foreign = open(&simulation.process("foreign")).await;
     let path = NodePath::new("/leader").expect("a good path");
     let server = foreign.server(&path).await.expect("it is open");
     let queue = async |prefix: &str, data: &[u8]| {
@@ -123,7 +105,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() {
         created.expect("it queues").path
     };
     queue("seat", b"").await;
-    let watching = session(&simulation.process("watching")).await;
+    let watching = open(&simulation.process("watching")).await;
     let election = election(&watching, "naïve");
     assert_eq!(election.leader().await.expect("it may read"), None);
     let mut watched = election.watch_leader();
@@ -146,8 +128,8 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() {
 #[tokio::test(start_paused = true)]
 async fn watched_leader_is_kept_up_to_date_in_the_next_session_and_ends_with_the_last() {
     let simulation = simulation();
-    let watching = session(&simulation.process("watching")).await;
-    let leading = session(&simulation.process("leading")).await;
+    let watching = open(&simulation.process("watching")).await;
+    let leading = open(&simulation.process("leading")).await;
     let first = election(&leading, "one").acquire().await;
     let first = first.expect("it is free");
     let mut leader = election(&watching, "nobody").watch_leader();
@@ -170,7 +152,7 @@ async fn watched_leader_is_kept_up_to_date_in_the_next_session_and_ends_with_the
 #[tokio::test(start_paused = true)]
 async fn watched_leader_is_unknown_until_a_server_answers() {
     let simulation = simulation();
-    let leading = session(&simulation.process("leading")).await;
+    let leading = open(&simulation.process("leading")).await;
     let leadership = election(&leading, "one").acquire().await;
     let leadership = leadership.expect("it is free");
 
@@ -191,9 +173,9 @@ async fn watched_leader_is_unknown_until_a_server_answers() {
 async fn candidate_knows_without_a_request_that_it_leads_and_that_it_leads_no_more() {
     let simulation = simulation();
     let process = simulation.process("one");
-    let one = election(&session(&process).await, "one");
+    let one = election(&open(&process).await, "one");
     let clone = one.clone();
-    let other = election(&session(&simulation.process("other")).await, "other");
+    let other = election(&open(&simulation.process("other")).await, "other");
     assert!(!one.is_leader());
 
     let leadership = one.acquire().await.expect("it is free");
@@ -230,7 +212,7 @@ async fn candidate_knows_without_a_request_that_it_leads_and_that_it_leads_no_mo
 async fn candidate_that_gets_no_lease_lets_another_lead() {
     let simulation = simulation();
     let process = simulation.process("far");
-    let far = election(&session(&process).await, "far");
+    let far = election(&open(&process).await, "far");
     process.lengthen_path(Duration::from_millis(1_250), LONG * 60);
     // The lease of the opening lapses.
     sleep(TIMEOUT * 2).await;
@@ -241,7 +223,7 @@ async fn candidate_that_gets_no_lease_lets_another_lead() {
     while simulation.administrator().children("/leader").is_empty() {
         sleep(Duration::from_millis(10)).await;
     }
-    let near = election(&session(&simulation.process("near")).await, "near");
+    let near = election(&open(&simulation.process("near")).await, "near");
     for _ in 0..3 {
         let elected = timeout(TIMEOUT * 7, near.acquire()).await;
         let leadership = elected.expect("in time").expect("it leads");

@@ -10,15 +10,12 @@ use zookeeper_recipes_election::{LeaderElection, StopWork, Term};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-async fn election(simulation: &Simulation) -> LeaderElection {
-    let session = simulated_session(simulation, "p").await;
-    LeaderElection::new(&session, "/leader", "one").expect("a good path")
-}
+use crate::election_in;
 
 #[tokio::test(start_paused = true)]
 async fn work_that_returns_at_once_leads_ever_more_rarely() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let election = election(&simulation).await;
+    let election = election_in(&simulation, "one").await;
     let mut terms = 0;
     let work = |_| {
         terms += 1;
@@ -33,7 +30,7 @@ async fn work_that_returns_at_once_leads_ever_more_rarely() {
 #[tokio::test(start_paused = true)]
 async fn term_that_lasts_is_followed_by_the_next_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let election = election(&simulation).await;
+    let election = election_in(&simulation, "one").await;
     let mut terms = 0;
     let work = |_| {
         terms += 1;
@@ -92,7 +89,7 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() {
 #[tokio::test(start_paused = true)]
 async fn run_can_be_spawned_with_work_that_captures_references_and_trait_objects() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let election = election(&simulation).await;
+    let election = election_in(&simulation, "one").await;
     let name: &'static str = "one";
     let store: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
     let running = tokio::spawn(async move {

@@ -6,25 +6,21 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_election::{LeaderElection, Term};
+use zookeeper_recipes_election::Term;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
+
+use crate::election_in;
 
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);
-
-async fn election(simulation: &Simulation, id: &str) -> LeaderElection {
-    let session = simulated_session(simulation, id).await;
-    LeaderElection::new(&session, "/leader", id).expect("a good path")
-}
 
 /// A shutdown that waits for the work lets it finish what it has begun, and hold meanwhile.
 #[tokio::test(start_paused = true)]
 async fn work_ends_by_itself_if_the_shutdown_waits_for_it() {
     const REQUEST: Duration = Duration::from_secs(5);
     let simulation = Simulation::new(SimulationOptions::default());
-    let leading = election(&simulation, "one").await;
-    let waiting = election(&simulation, "two").await;
+    let leading = election_in(&simulation, "one").await;
+    let waiting = election_in(&simulation, "two").await;
     let (draining, _) = watch::channel(false);
     let shutdown = async {
         // In the middle of the second request.

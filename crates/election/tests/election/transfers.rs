@@ -7,15 +7,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_election::{
-    ConnectOptions, Error, LeaderElection, LossReason, QueueEntry, RunError, Session, Term,
-};
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_election::{Error, LeaderElection, LossReason, QueueEntry, RunError, Term};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, SimulatedProcess, Simulation};
+
+use crate::{election, open, simulation};
 
 const PATH: &str = "/leader";
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// Much longer than any handoff, and shorter than a session lives.
 const SOON: Duration = Duration::from_secs(5);
 /// Much longer than a session lives.
@@ -36,22 +33,9 @@ struct Member {
     end: watch::Sender<bool>,
 }
 
-async fn open(process: &SimulatedProcess) -> Session {
-    let options = ConnectOptions::new().session_timeout(TIMEOUT);
-    let session = Session::open(process.ensemble(), options).await;
-    session.expect("a session opens")
-}
-
-fn election(session: &Session, id: &str) -> LeaderElection {
-    LeaderElection::new(session, PATH, id).expect("a good path")
-}
-
 impl Fleet {
     async fn new() -> Fleet {
-        let simulation = Simulation::new(SimulationOptions {
-            session_timeout: TIMEOUT,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation();
         let session = open(&simulation.process("operator")).await;
         Fleet {
             simulation,

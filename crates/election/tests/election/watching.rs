@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_election::{LeaderElection, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-fn election(session: &Session, id: &str) -> LeaderElection {
-    LeaderElection::new(session, "/leader", id).expect("a good path")
-}
+use crate::{election, election_in};
 
 #[tokio::test(start_paused = true)]
 async fn watch_begins_with_no_leader_that_was_replaced_before() {
@@ -22,10 +19,10 @@ async fn watch_begins_with_no_leader_that_was_replaced_before() {
             ..SimulationOptions::default()
         });
         let watching = simulated_session(&simulation, "watching").await;
-        let first = election(&simulated_session(&simulation, "first").await, "first");
+        let first = election_in(&simulation, "first").await;
         let first = first.acquire().await.expect("nobody else wants it");
         first.release().await.expect("it leads");
-        let second = election(&simulated_session(&simulation, "second").await, "second");
+        let second = election_in(&simulation, "second").await;
         let second = second.acquire().await.expect("nobody else wants it");
         let mut watched = election(&watching, "nobody").watch_leader();
         watched.changed().await.expect("the session is open");
@@ -39,7 +36,7 @@ async fn watch_begins_with_no_leader_that_was_replaced_before() {
 async fn watch_catches_up_in_each_session_before_it_reads() {
     let simulation = Simulation::new(SimulationOptions::default());
     let watching = simulated_session(&simulation, "watching").await;
-    let first = election(&simulated_session(&simulation, "first").await, "first");
+    let first = election_in(&simulation, "first").await;
     let _first = first.acquire().await.expect("nobody else wants it");
     let mut watched = election(&watching, "nobody").watch_leader();
     watched.changed().await.expect("the session is open");
