@@ -13,13 +13,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    pub(crate) fn of_request(bytes: &'a [u8]) -> Input<'a> {
-        let form = Form::OfRequests;
-        Input { bytes, form }
-    }
-
-    pub(crate) fn of_reply(bytes: &'a [u8]) -> Input<'a> {
-        let form = Form::OfReplies;
+    pub(crate) fn new(bytes: &'a [u8], form: Form) -> Input<'a> {
         Input { bytes, form }
     }
 
@@ -257,14 +251,33 @@ impl<T: Record> Record for Vec<T> {
 /// Defines structs whose fields are encoded one after the other.
 macro_rules! records {
     ($($(#[$about:meta])* $visibility:vis struct $name:ident $fields:tt)*) => {
-        $crate::jute::secret_records! {
+        $crate::jute::coded_structs! {
             $($(#[$about])* #[derive(Debug)] $visibility struct $name $fields)*
         }
     };
 }
 
-/// Defines structs as [`records`] does, without `Debug`.
+/// Defines structs as [`records`] does. `Debug` shows these fields, and leaves the secrets out.
 macro_rules! secret_records {
+    ($(
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident $fields:tt shows { $($shown:ident)* }
+    )*) => {
+        $crate::jute::coded_structs! {
+            $($(#[$about])* $visibility struct $name $fields)*
+        }
+
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut shown = formatter.debug_struct(stringify!($name));
+                $(shown.field(stringify!($shown), &self.$shown);)*
+                shown.finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+macro_rules! coded_structs {
     ($(
         $(#[$about:meta])*
         $visibility:vis struct $name:ident {
@@ -343,4 +356,4 @@ macro_rules! codes {
     )*};
 }
 
-pub(crate) use {codes, records, secret_records};
+pub(crate) use {coded_structs, codes, records, secret_records};

@@ -67,6 +67,7 @@ mod four_letter_word;
 mod frame;
 mod handshake;
 mod jute;
+mod message;
 mod multi;
 mod operation;
 mod reply;

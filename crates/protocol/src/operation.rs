@@ -1,7 +1,5 @@
 //! The fields of each operation.
 
-use std::fmt;
-
 use crate::code::{AddWatchMode, CreateMode, WatcherType};
 use crate::data::Acl;
 use crate::jute::{records, secret_records};
@@ -155,46 +153,17 @@ secret_records! {
         pub scheme: String,
         /// The credentials, as the scheme has them.
         pub auth: Option<Vec<u8>>,
-    }
+    } shows { kind scheme }
 
     /// `sasl`.
     pub struct SaslRequest {
         /// The token of the exchange.
         pub token: Option<Vec<u8>>,
-    }
+    } shows {}
 
     /// The reply to `sasl`.
     pub struct SaslResponse {
         /// The token of the exchange.
         pub token: Option<Vec<u8>>,
-    }
-}
-
-/// Leaves the credentials out.
-impl fmt::Debug for AuthRequest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("AuthRequest")
-            .field("kind", &self.kind)
-            .field("scheme", &self.scheme)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Leaves the token out.
-impl fmt::Debug for SaslRequest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SaslRequest")
-            .finish_non_exhaustive()
-    }
-}
-
-/// Leaves the token out.
-impl fmt::Debug for SaslResponse {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SaslResponse")
-            .finish_non_exhaustive()
-    }
+    } shows {}
 }

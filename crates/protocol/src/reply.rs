@@ -5,7 +5,8 @@ use crate::data::{Acl, ClientInfo, Stat};
 use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record, records};
-use crate::multi::{self, MultiResult};
+use crate::message::results;
+use crate::multi::MultiResult;
 use crate::operation::SaslResponse;
 use crate::text::Form;
 
@@ -52,7 +53,7 @@ impl ReplyHeader {
     /// # Errors
     /// If the body is shorter than a header.
     pub fn peek(body: &[u8]) -> Result<ReplyHeader, DecodeError> {
-        Record::decode(&mut Input::of_reply(body))
+        Record::decode(&mut Input::new(body, Form::OfReplies))
     }
 }
 
@@ -107,185 +108,92 @@ impl Reply {
     /// # Errors
     /// If the body is no reply to this operation.
     pub fn decode(body: &[u8], opcode: OpCode) -> Result<Reply, DecodeError> {
-        let from = &mut Input::of_reply(body);
+        let from = &mut Input::new(body, Form::OfReplies);
         let header = ReplyHeader::decode(from)?;
         let body = match header.error {
-            ErrorCode::Ok => ReplyBody::decode(opcode, from)?,
+            ErrorCode::Ok => ReplyBody::decode(opcode, from)?
+                .unwrap_or_else(|| ReplyBody::Other(from.rest().to_vec())),
             _ => ReplyBody::Empty,
         };
         Ok(Reply { header, body })
     }
 }
 
-/// What a reply says behind its header.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ReplyBody {
-    /// Nothing.
-    Empty,
-    /// The reply to `create`.
-    Create {
-        /// The path, with its number.
-        path: String,
-    },
-    /// The reply to `create2`, `createContainer` and `createTTL`.
-    Create2 {
-        /// The path, with its number.
-        path: String,
-        /// The znode's stat.
-        stat: Stat,
-    },
-    /// The reply to `exists`, `setData`, `setACL` and `check`.
-    Stat(Stat),
-    /// The reply to `getData` and `reconfig`.
-    Data {
-        /// The data. `None` is kept apart from empty data.
-        data: Option<Vec<u8>>,
-        /// The znode's stat.
-        stat: Stat,
-    },
-    /// The reply to `getACL`.
-    Acl {
-        /// The access control list.
-        acl: Vec<Acl>,
-        /// The znode's stat.
-        stat: Stat,
-    },
-    /// The reply to `getChildren`.
-    Children {
-        /// The names of the children.
-        children: Vec<String>,
-    },
-    /// The reply to `getChildren2`.
-    Children2 {
-        /// The names of the children.
-        children: Vec<String>,
-        /// The parent's stat.
-        stat: Stat,
-    },
-    /// The reply to `sync`.
-    Sync {
-        /// The path of the request.
-        path: String,
-    },
-    /// The reply to `multi` and `multiRead`: one result for each operation.
-    Multi(Vec<MultiResult>),
-    /// The reply to `sasl`.
-    Sasl(SaslResponse),
-    /// The reply to `getEphemerals`.
-    Ephemerals {
-        /// The paths of the session's ephemeral znodes.
-        paths: Vec<String>,
-    },
-    /// The reply to `getAllChildrenNumber`.
-    AllChildrenNumber {
-        /// How many znodes are below the path.
-        count: i32,
-    },
-    /// The reply to `addWatch`: a second error code, always [`ErrorCode::Ok`].
-    AddWatch(ErrorCode),
-    /// The reply to `whoAmI`.
-    WhoAmI {
-        /// All identities of the client.
-        identities: Vec<ClientInfo>,
-    },
-    /// The event of a watch.
-    Notification(WatcherEvent),
+results! {
+    /// What a reply says behind its header.
+    pub enum ReplyBody {
+        /// Nothing.
+        Empty for Delete | Ping | CheckWatches | RemoveWatches | Auth | SetWatches | SetWatches2
+            | CloseSession,
+        /// The reply to `create`.
+        Create {
+            /// The path, with its number.
+            path: String,
+        } for Create,
+        /// The reply to `create2`, `createContainer` and `createTTL`.
+        Create2 {
+            /// The path, with its number.
+            path: String,
+            /// The znode's stat.
+            stat: Stat,
+        } for Create2 | CreateContainer | CreateTtl,
+        /// The reply to `exists`, `setData`, `setACL` and `check`.
+        Stat(stat: Stat) for Exists | SetData | SetAcl | Check,
+        /// The reply to `getData` and `reconfig`.
+        Data {
+            /// The data. `None` is kept apart from empty data.
+            data: Option<Vec<u8>>,
+            /// The znode's stat.
+            stat: Stat,
+        } for GetData | Reconfig,
+        /// The reply to `getACL`.
+        Acl {
+            /// The access control list.
+            acl: Vec<Acl>,
+            /// The znode's stat.
+            stat: Stat,
+        } for GetAcl,
+        /// The reply to `getChildren`.
+        Children {
+            /// The names of the children.
+            children: Vec<String>,
+        } for GetChildren,
+        /// The reply to `getChildren2`.
+        Children2 {
+            /// The names of the children.
+            children: Vec<String>,
+            /// The parent's stat.
+            stat: Stat,
+        } for GetChildren2,
+        /// The reply to `sync`.
+        Sync {
+            /// The path of the request.
+            path: String,
+        } for Sync,
+        /// The reply to `multi` and `multiRead`: one result for each operation.
+        Multi(results: Vec<MultiResult>) for Multi | MultiRead,
+        /// The reply to `sasl`.
+        Sasl(response: SaslResponse) for Sasl,
+        /// The reply to `getEphemerals`.
+        Ephemerals {
+            /// The paths of the session's ephemeral znodes.
+            paths: Vec<String>,
+        } for GetEphemerals,
+        /// The reply to `getAllChildrenNumber`.
+        AllChildrenNumber {
+            /// How many znodes are below the path.
+            count: i32,
+        } for GetAllChildrenNumber,
+        /// The reply to `addWatch`: a second error code, always [`ErrorCode::Ok`].
+        AddWatch(error: ErrorCode) for AddWatch,
+        /// The reply to `whoAmI`.
+        WhoAmI {
+            /// All identities of the client.
+            identities: Vec<ClientInfo>,
+        } for WhoAmI,
+        /// The event of a watch.
+        Notification(event: WatcherEvent) for Notification,
+    }
     /// The reply to an operation that this crate does not know: the bytes behind the header.
-    Other(Vec<u8>),
-}
-
-impl ReplyBody {
-    fn encode(&self, to: &mut Output<'_>) {
-        match self {
-            ReplyBody::Empty => {}
-            ReplyBody::Create { path } | ReplyBody::Sync { path } => path.encode(to),
-            ReplyBody::Create2 { path, stat } => {
-                path.encode(to);
-                stat.encode(to);
-            }
-            ReplyBody::Stat(stat) => stat.encode(to),
-            ReplyBody::Data { data, stat } => {
-                data.encode(to);
-                stat.encode(to);
-            }
-            ReplyBody::Acl { acl, stat } => {
-                acl.encode(to);
-                stat.encode(to);
-            }
-            ReplyBody::Children { children } => children.encode(to),
-            ReplyBody::Children2 { children, stat } => {
-                children.encode(to);
-                stat.encode(to);
-            }
-            ReplyBody::Multi(results) => multi::encode_results(results, to),
-            ReplyBody::Sasl(response) => response.encode(to),
-            ReplyBody::Ephemerals { paths } => paths.encode(to),
-            ReplyBody::AllChildrenNumber { count } => count.encode(to),
-            ReplyBody::AddWatch(error) => error.encode(to),
-            ReplyBody::WhoAmI { identities } => identities.encode(to),
-            ReplyBody::Notification(event) => event.encode(to),
-            ReplyBody::Other(bytes) => to.put(bytes),
-        }
-    }
-
-    fn decode(opcode: OpCode, from: &mut Input<'_>) -> Result<ReplyBody, DecodeError> {
-        Ok(match opcode {
-            OpCode::Create => ReplyBody::Create {
-                path: Record::decode(from)?,
-            },
-            OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => ReplyBody::Create2 {
-                path: Record::decode(from)?,
-                stat: Record::decode(from)?,
-            },
-            OpCode::Exists | OpCode::SetData | OpCode::SetAcl | OpCode::Check => {
-                ReplyBody::Stat(Record::decode(from)?)
-            }
-            OpCode::GetData | OpCode::Reconfig => ReplyBody::Data {
-                data: Record::decode(from)?,
-                stat: Record::decode(from)?,
-            },
-            OpCode::GetAcl => ReplyBody::Acl {
-                acl: Record::decode(from)?,
-                stat: Record::decode(from)?,
-            },
-            OpCode::GetChildren => ReplyBody::Children {
-                children: Record::decode(from)?,
-            },
-            OpCode::GetChildren2 => ReplyBody::Children2 {
-                children: Record::decode(from)?,
-                stat: Record::decode(from)?,
-            },
-            OpCode::Multi | OpCode::MultiRead => ReplyBody::Multi(multi::decode_results(from)?),
-            other => return ReplyBody::decode_rarer(other, from),
-        })
-    }
-
-    fn decode_rarer(opcode: OpCode, from: &mut Input<'_>) -> Result<ReplyBody, DecodeError> {
-        Ok(match opcode {
-            OpCode::Notification => ReplyBody::Notification(Record::decode(from)?),
-            OpCode::Sync => ReplyBody::Sync {
-                path: Record::decode(from)?,
-            },
-            OpCode::Sasl => ReplyBody::Sasl(Record::decode(from)?),
-            OpCode::GetEphemerals => ReplyBody::Ephemerals {
-                paths: Record::decode(from)?,
-            },
-            OpCode::GetAllChildrenNumber => ReplyBody::AllChildrenNumber {
-                count: Record::decode(from)?,
-            },
-            OpCode::AddWatch => ReplyBody::AddWatch(Record::decode(from)?),
-            OpCode::WhoAmI => ReplyBody::WhoAmI {
-                identities: Record::decode(from)?,
-            },
-            OpCode::Delete
-            | OpCode::Ping
-            | OpCode::CheckWatches
-            | OpCode::RemoveWatches
-            | OpCode::Auth
-            | OpCode::SetWatches
-            | OpCode::SetWatches2
-            | OpCode::CloseSession => ReplyBody::Empty,
-            _ => ReplyBody::Other(from.rest().to_vec()),
-        })
-    }
+    Other(Vec<u8>)
 }

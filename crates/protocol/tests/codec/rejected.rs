@@ -88,9 +88,9 @@ fn transactions() {
     assert_eq!(multi(&header(99)), Err(DecodeError::NotInMulti(99)));
     let check = [&header(13)[..], b"\x00\x00\x00\x02/a", &[0; 4]].concat();
     let read = [&header(4)[..], b"\x00\x00\x00\x02/a", &[0]].concat();
-    let mixed = [&check[..], &read].concat();
-    assert_eq!(multi(&mixed), Err(DecodeError::MixedMulti));
     let end = [0, 0, 0, 0, 1, 0, 0, 0, 0];
+    let mixed = [&check[..], &read, &end].concat();
+    assert_eq!(multi(&mixed), Err(DecodeError::MixedMulti));
     let ended_by_its_flag = [&check[..], &end].concat();
     assert!(multi(&ended_by_its_flag).is_ok());
     let read = MultiOperation::GetData(ReadRequest {
