@@ -49,5 +49,5 @@ fn created(reply: ReplyBody) -> String {
 }
 
 fn delete(path: String) -> RequestBody {
-    RequestBody::Delete(DeleteRequest { path, version: -1 })
+    RequestBody::Delete(DeleteRequest::new(path, -1))
 }

@@ -38,7 +38,6 @@ mod session {
 pub use driver::clock::{now, tokio_is_paused};
 pub use driver::connection::{Connection, Pending, Watch};
 pub use driver::network::{Connecting, LookingUp, Network, Stream};
-pub use driver::shared::WatchEvent;
 pub use driver::task::Driver;
 pub use driver::tcp::Tcp;
 #[cfg(feature = "tls")]
@@ -49,4 +48,4 @@ pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;
 pub use session::unsupported::UnsupportedRequests;
-pub use session::watches::WatchId;
+pub use session::watches::{WatchEvent, WatchId};

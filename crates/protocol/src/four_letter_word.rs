@@ -6,31 +6,26 @@ pub struct FourLetterWord([u8; 4]);
 
 impl FourLetterWord {
     /// All words that Apache's server knows.
-    pub const ALL: [FourLetterWord; 18] = {
-        const fn word(word: &[u8; 4]) -> FourLetterWord {
-            FourLetterWord(*word)
-        }
-        [
-            word(b"conf"),
-            word(b"cons"),
-            word(b"crst"),
-            word(b"dirs"),
-            word(b"dump"),
-            word(b"envi"),
-            word(b"gtmk"),
-            word(b"hash"),
-            word(b"isro"),
-            word(b"mntr"),
-            word(b"ruok"),
-            word(b"srst"),
-            word(b"srvr"),
-            word(b"stat"),
-            word(b"stmk"),
-            word(b"wchc"),
-            word(b"wchp"),
-            word(b"wchs"),
-        ]
-    };
+    pub const ALL: [FourLetterWord; 18] = [
+        FourLetterWord(*b"conf"),
+        FourLetterWord(*b"cons"),
+        FourLetterWord(*b"crst"),
+        FourLetterWord(*b"dirs"),
+        FourLetterWord(*b"dump"),
+        FourLetterWord(*b"envi"),
+        FourLetterWord(*b"gtmk"),
+        FourLetterWord(*b"hash"),
+        FourLetterWord(*b"isro"),
+        FourLetterWord(*b"mntr"),
+        FourLetterWord(*b"ruok"),
+        FourLetterWord(*b"srst"),
+        FourLetterWord(*b"srvr"),
+        FourLetterWord(*b"stat"),
+        FourLetterWord(*b"stmk"),
+        FourLetterWord(*b"wchc"),
+        FourLetterWord(*b"wchp"),
+        FourLetterWord(*b"wchs"),
+    ];
 
     /// The word that these bytes are, if Apache's server knows it.
     pub fn from_bytes(bytes: [u8; 4]) -> Option<FourLetterWord> {

@@ -257,6 +257,28 @@ macro_rules! records {
     };
 }
 
+/// Defines structs as [`records`] does, with a function that makes one from its fields in order.
+macro_rules! operation_records {
+    ($(
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $($(#[$about_field:meta])* pub $field:ident: $type:ty,)*
+        }
+    )*) => {
+        $crate::jute::records! {$(
+            $(#[$about])*
+            pub struct $name { $($(#[$about_field])* pub $field: $type,)* }
+        )*}
+
+        $(impl $name {
+            /// The fields, in their order.
+            pub fn new($($field: impl Into<$type>),*) -> $name {
+                $name { $($field: $field.into(),)* }
+            }
+        })*
+    };
+}
+
 /// Defines structs as [`records`] does. `Debug` shows these fields, and leaves the secrets out.
 macro_rules! secret_records {
     ($(
@@ -356,4 +378,4 @@ macro_rules! codes {
     )*};
 }
 
-pub(crate) use {coded_structs, codes, records, secret_records};
+pub(crate) use {coded_structs, codes, operation_records, records, secret_records};

@@ -19,7 +19,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut sent = Vec::new();
-//! let read = ReadRequest { path: "/jobs".to_owned(), watch: true };
+//! let read = ReadRequest::new("/jobs", true);
 //! Request { xid: 1, body: RequestBody::Exists(read) }.encode_frame(&mut sent);
 //!
 //! // A server reads the request, and answers.

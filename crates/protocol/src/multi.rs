@@ -29,7 +29,12 @@ const END: MultiHeader = MultiHeader {
 /// Encodes the header of an operation or a result.
 fn encode_header(opcode: OpCode, error: ErrorCode, to: &mut Output<'_>) {
     let done = false;
-    MultiHeader { opcode, done, error }.encode(to);
+    MultiHeader {
+        opcode,
+        done,
+        error,
+    }
+    .encode(to);
 }
 
 /// Decodes what comes behind each header. An operation that `decode` does not know is an error.

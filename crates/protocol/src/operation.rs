@@ -2,9 +2,9 @@
 
 use crate::code::{AddWatchMode, CreateMode, WatcherType};
 use crate::data::Acl;
-use crate::jute::{records, secret_records};
+use crate::jute::{operation_records, secret_records};
 
-records! {
+operation_records! {
     /// `create`, `create2` and `createContainer`.
     pub struct CreateRequest {
         /// The path, without a number at its end.
@@ -82,6 +82,7 @@ records! {
     }
 
     /// `setWatches`.
+    #[derive(Default)]
     pub struct SetWatchesRequest {
         /// The latest zxid that the client has seen. Watches of what has changed since fire.
         pub relative_zxid: i64,

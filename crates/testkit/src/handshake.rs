@@ -24,9 +24,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<(), Error> {
     let handshake = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream
-            .write_all(&connect_request(0, [0; PASSWORD_LENGTH]))
-            .await?;
+        stream.write_all(&connect_request(None)).await?;
         let mut frames = FrameReader::new();
         if !is_granted(&next_frame(&mut frames, &mut stream).await?) {
             return Err(io::Error::other("the session was refused"));
@@ -87,7 +85,7 @@ enum Takeover {
 async fn take_and_close(address: &str, session_id: i64) -> io::Result<Takeover> {
     let mut stream = TcpStream::connect(address).await?;
     // Both go in one packet, to minimise the gap between them.
-    let mut requests = connect_request(session_id, password(session_id));
+    let mut requests = connect_request(Some(session_id));
     requests.extend(close_request());
     stream.write_all(&requests).await?;
     let mut frames = FrameReader::new();
@@ -109,15 +107,13 @@ fn unanswered(address: &str) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-fn connect_request(session_id: i64, password: [u8; PASSWORD_LENGTH]) -> Vec<u8> {
-    let request = ConnectRequest {
-        protocol_version: 0,
-        last_zxid_seen: 0,
-        timeout: SESSION_TIMEOUT.as_millis() as i32,
-        session_id,
-        password: password.to_vec(),
-        read_only: Some(false),
-    };
+/// Asks for this session. `None` asks for a new one.
+fn connect_request(session_id: Option<i64>) -> Vec<u8> {
+    let mut request = ConnectRequest::new(SESSION_TIMEOUT);
+    if let Some(session_id) = session_id {
+        request.session_id = session_id;
+        request.password = password(session_id).to_vec();
+    }
     let mut frame = Vec::new();
     request.encode_frame(&mut frame);
     frame
@@ -143,7 +139,7 @@ async fn next_frame(frames: &mut FrameReader, stream: &mut TcpStream) -> io::Res
 
 /// True if the answer to a handshake grants the session. False if the session is no more.
 fn is_granted(answer: &[u8]) -> bool {
-    ConnectResponse::decode(answer).is_ok_and(|response| response.timeout > 0)
+    ConnectResponse::decode(answer).is_ok_and(|response| response.is_granted())
 }
 
 /// The password of a session: a server makes it from the id alone, with `java.util.Random` seeded

@@ -44,10 +44,7 @@ fn data(answer: Answer) -> Vec<u8> {
 
 /// Reads a znode. An answer must be its own.
 fn read(connection: &Connection, path: &str) -> Result<(), RequestError> {
-    let request = RequestBody::GetData(ReadRequest {
-        path: path.to_owned(),
-        watch: false,
-    });
+    let request = RequestBody::GetData(ReadRequest::new(path, false));
     let answer = block_on(connection.request(request))?;
     assert_eq!(data(answer), path.as_bytes());
     Ok(())

@@ -51,12 +51,10 @@ impl Raw {
         let patience = Some(PATIENCE);
         stream.set_read_timeout(patience).expect("an open socket");
         let request = ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: 0,
-            timeout: 10_000,
             session_id,
             password,
             read_only: Some(reads_only),
+            ..ConnectRequest::new(PATIENCE)
         };
         let mut bytes = Vec::new();
         request.encode_frame(&mut bytes);
@@ -88,12 +86,7 @@ impl Raw {
     /// Sends a request without waiting for its reply, and returns its xid.
     pub fn send(&mut self, body: RequestBody) -> i32 {
         self.next_xid += 1;
-        let xid = match &body {
-            RequestBody::Ping => xid::PING,
-            RequestBody::Auth(_) => xid::AUTH,
-            RequestBody::SetWatches(_) | RequestBody::SetWatches2(_) => xid::SET_WATCHES,
-            _ => self.next_xid,
-        };
+        let xid = body.fixed_xid().unwrap_or(self.next_xid);
         self.sent.push_back((xid, body.opcode()));
         let mut bytes = Vec::new();
         Request { xid, body }.encode_frame(&mut bytes);
@@ -196,10 +189,7 @@ pub fn anyone(permissions: Permission) -> Vec<Acl> {
 
 /// An entry of an access control list.
 pub fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
-    Acl {
-        permissions,
-        id: AuthId::new(scheme, id),
-    }
+    Acl::new(permissions, AuthId::new(scheme, id))
 }
 
 /// The request that creates a znode for everyone.
@@ -214,8 +204,5 @@ pub fn create(path: &str, mode: CreateMode) -> RequestBody {
 
 /// The path of a read, with a watch or without.
 pub fn at(path: &str, watch: bool) -> ReadRequest {
-    ReadRequest {
-        path: path.to_owned(),
-        watch,
-    }
+    ReadRequest::new(path, watch)
 }

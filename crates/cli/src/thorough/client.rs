@@ -116,12 +116,10 @@ impl Client {
             events: Vec::new(),
         };
         let request = ConnectRequest {
-            protocol_version: 0,
             last_zxid_seen: left.last_zxid,
-            timeout: i32::try_from(left.timeout.as_millis()).unwrap_or(i32::MAX),
             session_id: left.id,
             password: left.password.clone(),
-            read_only: Some(false),
+            ..ConnectRequest::new(left.timeout)
         };
         let mut bytes = Vec::new();
         request.encode_frame(&mut bytes);
@@ -130,7 +128,7 @@ impl Client {
         let frame = timeout(PATIENCE, client.frame()).await;
         let frame = frame.ok().flatten().ok_or(Trouble::NoAnswer)?;
         let answer = ConnectResponse::decode(&frame).map_err(|_| Trouble::NoAnswer)?;
-        if answer.session_id == 0 || answer.timeout <= 0 {
+        if !answer.is_granted() {
             return Err(Trouble::Expired);
         }
         client.session.id = answer.session_id;
@@ -167,12 +165,7 @@ impl Client {
         let mut last = OpCode::Ping;
         for body in bodies {
             self.next_xid += 1;
-            let xid = match &body {
-                RequestBody::Ping => xid::PING,
-                RequestBody::Auth(_) => xid::AUTH,
-                RequestBody::SetWatches(_) | RequestBody::SetWatches2(_) => xid::SET_WATCHES,
-                _ => self.next_xid,
-            };
+            let xid = body.fixed_xid().unwrap_or(self.next_xid);
             last = body.opcode();
             self.unanswered.push_back((xid, last));
             Request { xid, body }.encode_frame(&mut bytes);
@@ -302,7 +295,7 @@ impl Client {
 
     pub(super) async fn sync(&mut self, path: &str) -> Result<(), Trouble> {
         let path = path.to_owned();
-        let sync = RequestBody::Sync(PathRequest { path });
+        let sync = RequestBody::Sync(PathRequest::new(path));
         self.done(sync).await.map(drop)
     }
 
@@ -338,18 +331,14 @@ pub(super) fn create(path: &str, mode: CreateMode) -> CreateRequest {
 
 pub(super) fn delete(path: &str, version: i32) -> RequestBody {
     let path = path.to_owned();
-    RequestBody::Delete(DeleteRequest { path, version })
+    RequestBody::Delete(DeleteRequest::new(path, version))
 }
 
 pub(super) fn set(path: &str, data: &[u8], version: i32) -> RequestBody {
-    RequestBody::SetData(SetDataRequest {
-        path: path.to_owned(),
-        data: Some(data.to_vec()),
-        version,
-    })
+    RequestBody::SetData(SetDataRequest::new(path, Some(data.to_vec()), version))
 }
 
 pub(super) fn read(path: &str, watch: bool) -> ReadRequest {
     let path = path.to_owned();
-    ReadRequest { path, watch }
+    ReadRequest::new(path, watch)
 }

@@ -164,9 +164,7 @@ impl AskedRequest {
 }
 
 fn one(path: &str) -> PathRequest {
-    PathRequest {
-        path: path.to_owned(),
-    }
+    PathRequest::new(path)
 }
 
 fn check(path: &str) -> CheckRequest {

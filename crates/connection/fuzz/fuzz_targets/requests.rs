@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use zookeeper_recipes_protocol::{ConnectRequest, PASSWORD_LENGTH, Request, RequestBody};
+use zookeeper_recipes_protocol::{ConnectRequest, Request, RequestBody};
 use zookeeper_recipes_simulation::EmbeddedServer;
 
 /// Longer than the server takes to close a connection that its client has ended.
@@ -24,12 +24,8 @@ thread_local! {
 fn handshake() -> Vec<u8> {
     let mut stream = Vec::new();
     let handshake = ConnectRequest {
-        protocol_version: 0,
-        last_zxid_seen: 0,
-        timeout: 1_000,
-        session_id: 0,
-        password: vec![0; PASSWORD_LENGTH],
         read_only: None,
+        ..ConnectRequest::new(Duration::from_secs(1))
     };
     handshake.encode_frame(&mut stream);
     stream

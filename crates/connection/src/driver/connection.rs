@@ -11,12 +11,12 @@ use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::driver::network::Network;
-use crate::driver::shared::{Inner, Shared, WatchEvent};
+use crate::driver::shared::{Inner, Shared};
 use crate::driver::task::Driver;
 use crate::error::{End, RequestError};
 use crate::session::host::{Host, Obstacle};
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
-use crate::session::watches::WatchId;
+use crate::session::watches::{WatchEvent, WatchId};
 use crate::sync::Mutex;
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.

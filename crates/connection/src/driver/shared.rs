@@ -7,21 +7,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use zookeeper_recipes_protocol::EventType;
 
 use crate::driver::network::Network;
 use crate::error::RequestError;
 use crate::session::machine::{Answer, Machine, Output, State};
+use crate::session::watches::WatchEvent;
 use crate::sync::{Mutex, MutexGuard, lock};
-
-/// What a watch has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchEvent {
-    /// The event of the watch.
-    Fired(EventType),
-    /// The watch is not set any more: the session is over, or its servers do not set watches again.
-    Unwatched,
-}
 
 pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
 pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
@@ -73,8 +64,7 @@ impl Shared {
         // A caller that has gone does not want what it asked for.
         match output {
             Output::Answered(to, answer) => drop(to.send(answer)),
-            Output::Fired(to, event) => drop(to.send(WatchEvent::Fired(event))),
-            Output::Unwatched(to) => drop(to.send(WatchEvent::Unwatched)),
+            Output::Watched(to, event) => drop(to.send(event)),
             Output::State(state) => drop(self.state.send_replace(state)),
             Output::Connect { .. } | Output::LookUp(_) | Output::Disconnect => {}
         }

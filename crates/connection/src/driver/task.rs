@@ -7,7 +7,7 @@ use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -145,28 +145,27 @@ impl Driver {
         self.input(|machine, now| machine.broken(now, cause));
     }
 
-    /// Passes the result of a look-up on. True if there was one.
-    fn look_up(&mut self, context: &mut Context<'_>) -> bool {
+    /// Passes the result of a look-up on, if there is one.
+    fn look_up(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut polls = self.look_ups.iter_mut().enumerate();
         let found = polls.find_map(|(place, (_, it))| match it.as_mut().poll(context) {
             Poll::Pending => None,
             Poll::Ready(found) => Some((place, found)),
         });
         let Some((place, found)) = found else {
-            return false;
+            return Poll::Pending;
         };
         let (host, _) = self.look_ups.swap_remove(place);
         self.input(|machine, now| machine.looked_up(now, &host, found));
-        true
+        Poll::Ready(())
     }
 
-    /// Opens, writes and reads as far as that needs no waiting. True if the machine got an input.
-    fn progress(&mut self, context: &mut Context<'_>) -> bool {
+    /// Opens, writes and reads as far as that needs no waiting. Ready if the machine got an input.
+    fn progress(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.transport {
-            Transport::Down => false,
-            Transport::Opening(connecting) => match connecting.as_mut().poll(context) {
-                Poll::Pending => false,
-                Poll::Ready(Ok(stream)) => {
+            Transport::Down => return Poll::Pending,
+            Transport::Opening(connecting) => match ready!(connecting.as_mut().poll(context)) {
+                Ok(stream) => {
                     self.transport = Transport::Up(Wire {
                         stream,
                         unwritten: Vec::new(),
@@ -174,65 +173,51 @@ impl Driver {
                         unflushed: false,
                     });
                     self.input(Machine::connected);
-                    true
                 }
-                Poll::Ready(Err(error)) => {
-                    self.broken(error);
-                    true
-                }
+                Err(cause) => self.broken(cause),
             },
-            Transport::Up(wire) => match wire.write(context) {
-                Err(error) => {
-                    self.broken(cause(error));
-                    true
+            Transport::Up(wire) => match ready!(wire.exchange(context, &mut self.read)) {
+                Ok(0) => self.broken(DisconnectReason::Closed),
+                Ok(number) => {
+                    let bytes = self.read.get(..number).unwrap_or_default();
+                    self.input(|machine, now| machine.received(now, bytes));
                 }
-                Ok(()) => self.read(context),
+                Err(error) => self.broken(cause(error)),
             },
         }
+        Poll::Ready(())
     }
 
-    /// Reads once. True if the machine got an input.
-    fn read(&mut self, context: &mut Context<'_>) -> bool {
-        let Transport::Up(wire) = &mut self.transport else {
-            return false;
-        };
-        let mut buffer = ReadBuf::new(&mut self.read);
-        let read = Pin::new(&mut wire.stream).poll_read(context, &mut buffer);
-        let number = buffer.filled().len();
-        match read {
-            Poll::Pending => return false,
-            Poll::Ready(Err(error)) => self.broken(cause(error)),
-            Poll::Ready(Ok(())) if number == 0 => self.broken(DisconnectReason::Closed),
-            Poll::Ready(Ok(())) => {
-                let bytes = self.read.get(..number).unwrap_or_default();
-                self.input(|machine, now| machine.received(now, bytes));
-            }
-        }
-        true
-    }
-
-    /// Looks at the timer. True if the machine got an input.
-    fn time(&mut self, context: &mut Context<'_>, deadline: Option<Duration>) -> bool {
+    /// Waits for the deadline. Ready if it, or an earlier one, has come.
+    fn time(&mut self, context: &mut Context<'_>, deadline: Option<Duration>) -> Poll<()> {
         let Some(deadline) = deadline else {
-            return false;
+            return Poll::Pending;
         };
         let now = self.shared.network.now();
         if deadline <= now {
             self.input(Machine::elapsed);
-            return true;
+            return Poll::Ready(());
         }
         // To move the timer at each request would cost more than a wake-up now and then.
         let timer = self.timer.take().filter(|(at, _)| *at <= deadline);
         let (at, mut timer) = timer.unwrap_or_else(|| (deadline, Box::pin(sleep(deadline - now))));
-        if timer.as_mut().poll(context).is_ready() {
-            return true;
+        let is_due = timer.as_mut().poll(context);
+        if is_due.is_pending() {
+            self.timer = Some((at, timer));
         }
-        self.timer = Some((at, timer));
-        false
+        is_due
     }
 }
 
 impl Wire {
+    /// Writes as far as that needs no waiting, then reads once. 0 bytes are the end of the stream.
+    fn exchange(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.write(context)?;
+        let mut buffer = ReadBuf::new(read);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
     /// Writes as far as that needs no waiting.
     fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         while let Some(rest @ [_, ..]) = self.unwritten.get(self.written..) {
@@ -284,11 +269,8 @@ impl Future for Driver {
             }
             // Bytes come before the time: after a pause of the process, they prove the server
             // alive.
-            if driver.progress(context) || driver.look_up(context) {
-                continue;
-            }
-            if !driver.time(context, deadline) {
-                return Poll::Pending;
+            if driver.progress(context).is_pending() && driver.look_up(context).is_pending() {
+                ready!(driver.time(context, deadline));
             }
         }
     }

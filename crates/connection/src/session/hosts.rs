@@ -1,6 +1,7 @@
 //! The names of the servers, the addresses that they have, and the order of the tries.
 
-use std::io::ErrorKind;
+use std::collections::HashMap;
+use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use fastrand::Rng;
 use crate::error::DisconnectReason;
 use crate::session::host::{Host, Obstacle};
 
-/// An address of a host. Each address of each name is a place to connect to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+/// An address of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
     pub(crate) host: Host,
     pub(crate) address: SocketAddr,
 }
@@ -24,28 +25,24 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     names: Vec<Name>,
+    /// All places of the names.
+    places: Vec<Place>,
+    /// Why the last try has opened no session at a place.
+    obstacles: HashMap<Place, DisconnectReason>,
     /// The places that the present round has not tried. The last one is the next.
-    untried: Vec<Endpoint>,
+    untried: Vec<Place>,
     /// The place of the present connection, or of the present try.
-    present: Option<Endpoint>,
+    present: Option<Place>,
     random: Rng,
 }
 
 #[derive(Debug)]
 struct Name {
     host: Host,
-    /// Each with the reason why the last try has opened no session there.
-    addresses: Vec<(SocketAddr, Option<DisconnectReason>)>,
     /// Since when the name is being looked up.
     asked_at: Option<Duration>,
     /// Why the last look-up has found no address.
     problem: Option<DisconnectReason>,
-}
-
-impl Name {
-    fn has(&self, address: SocketAddr) -> bool {
-        self.addresses.iter().any(|(it, _)| *it == address)
-    }
 }
 
 impl Hosts {
@@ -53,6 +50,8 @@ impl Hosts {
     pub(crate) fn new(hosts: &[Host], seed: u64) -> Hosts {
         let mut found = Hosts {
             names: Vec::new(),
+            places: Vec::new(),
+            obstacles: HashMap::new(),
             untried: Vec::new(),
             present: None,
             random: Rng::with_seed(seed),
@@ -66,61 +65,48 @@ impl Hosts {
     /// Replaces the names. A name that stays keeps its addresses. New addresses are tried in the
     /// present round.
     pub(crate) fn set(&mut self, hosts: &[Host]) {
-        let mut before = std::mem::take(&mut self.names);
+        self.names.retain(|name| hosts.contains(&name.host));
         for host in hosts {
-            if self.names.iter().any(|name| name.host == *host) {
-                continue;
-            }
-            let place = before.iter().position(|name| name.host == *host);
-            match place {
-                Some(place) => self.names.push(before.swap_remove(place)),
-                None => {
-                    self.names.push(Name {
-                        host: host.clone(),
-                        addresses: Vec::new(),
-                        asked_at: None,
-                        problem: None,
-                    });
-                    self.learn(host, host.address().as_slice());
-                }
+            if !self.lists(host) {
+                self.names.push(Name {
+                    host: host.clone(),
+                    asked_at: None,
+                    problem: None,
+                });
+                self.learn(host, host.address().as_slice());
             }
         }
-        self.forget_untried();
+        let names = &self.names;
+        self.places
+            .retain(|place| names.iter().any(|name| name.host == place.host));
+        self.forget();
     }
 
-    /// Forgets the places of the round that no name has any more.
-    fn forget_untried(&mut self) {
-        self.untried.retain(|place| has(&self.names, place));
+    /// Forgets what is known of places that no name has any more.
+    fn forget(&mut self) {
+        let places = &self.places;
+        self.untried.retain(|place| places.contains(place));
+        self.obstacles.retain(|place, _| places.contains(place));
     }
 
-    fn name(&mut self, host: &Host) -> Option<&mut Name> {
-        self.names.iter_mut().find(|name| name.host == *host)
+    fn lists(&self, host: &Host) -> bool {
+        self.names.iter().any(|name| name.host == *host)
     }
 
-    fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let addresses = self.names.iter().flat_map(|name| &name.addresses);
-        addresses.map(|(address, _)| *address)
+    fn places_of(&self, host: &Host) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(move |place| place.host == *host)
     }
 
     /// The number of addresses. A name without one counts as one.
     pub(crate) fn number(&self) -> usize {
-        let numbers = self.names.iter().map(|name| name.addresses.len().max(1));
+        let names = self.names.iter();
+        let numbers = names.map(|name| self.places_of(&name.host).count().max(1));
         numbers.sum()
     }
 
     /// Begins a round, and returns the names to look up.
     pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
-        self.untried.clear();
-        for Name {
-            host, addresses, ..
-        } in &self.names
-        {
-            let endpoint = |it: &(SocketAddr, _)| Endpoint {
-                host: host.clone(),
-                address: it.0,
-            };
-            self.untried.extend(addresses.iter().map(endpoint));
-        }
+        self.untried.clone_from(&self.places);
         self.random.shuffle(&mut self.untried);
         // The session has just lost it, or has left it, so it is the last one to try.
         let present = self.present.as_ref().map(|it| it.address);
@@ -147,36 +133,36 @@ impl Hosts {
         host: &Host,
         found: Result<Vec<SocketAddr>, DisconnectReason>,
     ) {
-        let Some(name) = self.name(host) else {
+        let Some(name) = self.names.iter_mut().find(|name| name.host == *host) else {
             return;
         };
         name.asked_at = None;
-        match found {
+        name.problem = match &found {
             Ok(found) if found.is_empty() => {
-                let none = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
-                name.problem = Some(DisconnectReason::NoAddress(Arc::new(none)));
+                let none = Error::new(ErrorKind::NotFound, "the name has no address");
+                Some(DisconnectReason::NoAddress(Arc::new(none)))
             }
-            Ok(found) => {
-                name.problem = None;
-                name.addresses.retain(|(it, _)| found.contains(it));
-                self.learn(host, &found);
-                self.forget_untried();
-            }
-            Err(problem) => name.problem = Some(problem),
+            Ok(_) => None,
+            Err(problem) => Some(problem.clone()),
+        };
+        if let Some(found) = found.ok().filter(|found| !found.is_empty()) {
+            self.places
+                .retain(|it| it.host != *host || found.contains(&it.address));
+            self.learn(host, &found);
+            self.forget();
         }
     }
 
     /// Adds addresses of a name, and tries them in the present round.
     pub(crate) fn learn(&mut self, host: &Host, found: &[SocketAddr]) {
         for address in found.iter().copied() {
-            let name = self.name(host).filter(|name| !name.has(address));
-            let Some(name) = name else {
-                continue;
-            };
-            name.addresses.push((address, None));
             let host = host.clone();
-            let place = self.random.usize(0..=self.untried.len());
-            self.untried.insert(place, Endpoint { host, address });
+            let place = Place { host, address };
+            if self.lists(&place.host) && !self.places.contains(&place) {
+                self.places.push(place.clone());
+                let turn = self.random.usize(0..=self.untried.len());
+                self.untried.insert(turn, place);
+            }
         }
     }
 
@@ -191,46 +177,43 @@ impl Hosts {
     }
 
     /// The next place of the round.
-    pub(crate) fn next(&mut self) -> Option<Endpoint> {
+    pub(crate) fn next(&mut self) -> Option<Place> {
         let next = self.untried.pop()?;
         self.present = Some(next.clone());
         Some(next)
     }
 
     /// The place of the last try, if its name still has the address.
-    pub(crate) fn again(&self) -> Option<Endpoint> {
+    pub(crate) fn again(&self) -> Option<Place> {
         let present = self.present.clone();
-        present.filter(|place| has(&self.names, place))
+        present.filter(|place| self.places.contains(place))
     }
 
     /// True if an address is known.
     pub(crate) fn has_address(&self) -> bool {
-        self.addresses().next().is_some()
+        !self.places.is_empty()
     }
 
     /// True if another address than the present one is known.
     pub(crate) fn has_other(&self) -> bool {
         let present = self.present.as_ref().map(|it| it.address);
-        self.addresses().any(|address| Some(address) != present)
+        self.places.iter().any(|it| Some(it.address) != present)
     }
 
     /// True if the name of the present place is still one of the names, or its address is known.
     pub(crate) fn lists_present(&self) -> bool {
-        let Some(Endpoint { host, address }) = &self.present else {
-            return true;
-        };
-        let mut names = self.names.iter();
-        names.any(|name| name.host == *host || name.has(*address))
+        self.present.as_ref().is_none_or(|Place { host, address }| {
+            self.lists(host) || self.places.iter().any(|it| it.address == *address)
+        })
     }
 
     /// Notes why there is no session at the present place. `None` if there is one.
     pub(crate) fn note(&mut self, obstacle: Option<DisconnectReason>) {
-        let Some(Endpoint { host, address }) = self.present.clone() else {
-            return;
-        };
-        let addresses = self.name(&host).map(|name| &mut name.addresses);
-        for (_, cause) in addresses.into_iter().flatten().filter(|it| it.0 == address) {
-            cause.clone_from(&obstacle);
+        if let Some(place) = self.again() {
+            match obstacle {
+                Some(cause) => drop(self.obstacles.insert(place, cause)),
+                None => drop(self.obstacles.remove(&place)),
+            }
         }
     }
 
@@ -240,32 +223,27 @@ impl Hosts {
         now: Duration,
         present: Option<DisconnectReason>,
     ) -> Vec<Obstacle> {
-        let mut obstacles = Vec::new();
-        for name in &self.names {
-            let asked_at = name.asked_at.filter(|_| name.addresses.is_empty());
+        let at_name = |name: &Name| {
+            let has_none = self.places_of(&name.host).next().is_none();
+            let asked_at = name.asked_at.filter(|_| has_none);
             let lasts = asked_at.map(|at| DisconnectReason::NotLookedUp(now.saturating_sub(at)));
-            let mut causes = vec![(None, name.problem.clone().or(lasts))];
-            for (address, obstacle) in &name.addresses {
-                let mut tried = self.present.iter();
-                let is_tried = tried.any(|it| it.host == name.host && it.address == *address);
-                let present = present.clone().filter(|_| is_tried);
-                causes.push((Some(*address), obstacle.clone().or(present)));
-            }
-            obstacles.extend(causes.into_iter().filter_map(|(address, cause)| {
-                let (host, cause) = (name.host.clone(), cause?);
-                Some(Obstacle {
-                    host,
-                    address,
-                    cause,
-                })
-            }));
-        }
-        obstacles
+            (name.host.clone(), None, name.problem.clone().or(lasts))
+        };
+        let at_place = |place: &Place| {
+            let is_present = self.present.as_ref() == Some(place);
+            let present = present.as_ref().filter(|_| is_present);
+            let cause = self.obstacles.get(place).or(present).cloned();
+            (place.host.clone(), Some(place.address), cause)
+        };
+        let names = self.names.iter().map(at_name);
+        let all = names.chain(self.places.iter().map(at_place));
+        let obstacles = all.filter_map(|(host, address, cause)| {
+            cause.map(|cause| Obstacle {
+                host,
+                address,
+                cause,
+            })
+        });
+        obstacles.collect()
     }
-}
-
-/// True if the name of this place has its address.
-fn has(names: &[Name], place: &Endpoint) -> bool {
-    let mut names = names.iter();
-    names.any(|name| name.host == place.host && name.has(place.address))
 }

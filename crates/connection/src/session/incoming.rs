@@ -12,7 +12,7 @@ use crate::error::{DisconnectReason, End, RequestError};
 use crate::session::machine::{Answer, Machine, Output, Phase, Recipient, WatchedRead, only_reads};
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
-use crate::session::watches::WatchKind;
+use crate::session::watches::{WatchEvent, WatchKind};
 
 /// A session ends once its credentials were refused this often in a row, and once by each host.
 const MAX_REFUSALS: usize = 3;
@@ -90,9 +90,8 @@ impl<R, W> Machine<R, W> {
         match header.xid {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
-                self.pinged_at
-                    .take()
-                    .ok_or(DisconnectReason::NotAsked(header.xid))?;
+                let asked = self.pinged_at.take();
+                asked.ok_or(DisconnectReason::NotAsked(header.xid))?;
                 match self.phase {
                     Phase::Up => self.confirmed(now),
                     _ => self.up_if_restored(now),
@@ -118,21 +117,20 @@ impl<R, W> Machine<R, W> {
         if self.session.is_some() && self.asked_session().is_none() {
             return self.tried(now, &response);
         }
-        let granted = u64::try_from(response.timeout).unwrap_or_default();
-        let is_granted = granted > 0 && response.session_id != 0;
+        let is_granted = response.is_granted();
         match &self.session {
             None if !is_granted => return Err(DisconnectReason::NotGranted),
             Some(session) if !is_granted || session.session_id != response.session_id => {
                 if is_granted {
                     // Nobody knows the new session, so it must not stay open at the server.
-                    self.send_own(1, RequestBody::CloseSession);
+                    self.send_own(RequestBody::CloseSession);
                 }
                 self.end(End::Expired);
                 return Ok(());
             }
             _ => {}
         }
-        let granted = Duration::from_millis(granted);
+        let granted = Duration::from_millis(response.timeout.unsigned_abs().into());
         let is_first = self.session.is_none();
         self.session = Some(response);
         self.opened_over.get_or_insert(self.connection);
@@ -192,7 +190,7 @@ impl<R, W> Machine<R, W> {
             return Ok(());
         };
         for watch in self.watches.fire(&path, kind) {
-            self.yields(Output::Fired(watch, kind));
+            self.yields(Output::Watched(watch, WatchEvent::Fired(kind)));
         }
         Ok(())
     }

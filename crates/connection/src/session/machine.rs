@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    ConnectResponse, EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody,
-    WatcherType, WatchesRequest,
+    ConnectResponse, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatcherType,
+    WatchesRequest,
 };
 
 use crate::error::{End, RequestError};
@@ -17,7 +17,7 @@ use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::{HandshakeLimit, Timing};
 use crate::session::unsupported::UnsupportedRequests;
-use crate::session::watches::{WatchId, WatchKind, Watches};
+use crate::session::watches::{WatchEvent, WatchId, WatchKind, Watches};
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -114,13 +114,8 @@ pub enum Output<R, W> {
     Disconnect,
     /// The request of this caller has its reply, or will have none.
     Answered(R, Result<Answer, RequestError>),
-    /// This watch has its event.
-    Fired(W, EventType),
-    /// This watch is not set any more, and has seen no event.
-    ///
-    /// Either the session is over, or three connections in a row broke when its watches were set
-    /// again, and the caller has to read anew.
-    Unwatched(W),
+    /// This watch has ended.
+    Watched(W, WatchEvent),
     /// The state of the session has changed, or an address was tried or looked up in vain.
     State(State),
 }
@@ -277,8 +272,7 @@ impl<R, W> Machine<R, W> {
         machine
     }
 
-    /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`, with
-    /// [`RequestError::RequestTooLong`].
+    /// As [`Connection::limit_requests`](crate::Connection::limit_requests).
     pub fn limit_requests(&mut self, bytes: usize) {
         self.requests.limit = bytes;
     }
@@ -297,7 +291,7 @@ impl<R, W> Machine<R, W> {
 
     /// Sends a read that sets a watch.
     ///
-    /// `watch` comes back with [`Output::Fired`], or is dropped if the read sets no watch.
+    /// `watch` comes back with [`Output::Watched`], or is dropped if the read sets no watch.
     pub fn watch(
         &mut self,
         now: Duration,
@@ -306,21 +300,15 @@ impl<R, W> Machine<R, W> {
         caller: R,
         watch: W,
     ) -> WatchId {
-        let request = ReadRequest {
-            path: path.to_owned(),
-            watch: true,
-        };
+        let request = ReadRequest::new(path, true);
         let (table, body) = match read {
             WatchedRead::Data => (WatcherType::Data, RequestBody::GetData(request)),
             WatchedRead::Exists => (WatcherType::Data, RequestBody::Exists(request)),
             WatchedRead::Children => (WatcherType::Children, RequestBody::GetChildren(request)),
         };
         let id = self.watches.ask(path, table, watch);
-        self.ask(
-            now,
-            body,
-            Recipient::Caller(caller, Some((read, path.to_owned(), id))),
-        );
+        let to = Recipient::Caller(caller, Some((read, path.to_owned(), id)));
+        self.ask(now, body, to);
         id
     }
 
@@ -331,10 +319,9 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// Closes the session at the server, after the requests that were asked before.
+    /// Closes the session, as [`Connection::begin_close`](crate::Connection::begin_close).
     ///
-    /// If the connection breaks before the answer, the close is sent again over the next one. The
-    /// session has ended once a server has confirmed the close, or after T.
+    /// If the connection breaks before the answer, the close is sent again over the next one.
     pub fn close(&mut self, now: Duration) {
         if self.closing_until.is_some() || self.is_ended() {
             return;
@@ -350,9 +337,8 @@ impl<R, W> Machine<R, W> {
 
     pub(crate) fn ask_to_close(&mut self) {
         // A request without a path is never too long.
-        let _ = self
-            .requests
-            .ask(RequestBody::CloseSession, Recipient::Closing);
+        let (close, to) = (RequestBody::CloseSession, Recipient::Closing);
+        let _ = self.requests.ask(close, to);
     }
 
     /// Appends the bytes to send over the current connection.
@@ -376,8 +362,10 @@ impl<R, W> Machine<R, W> {
             return;
         }
         let unwanted = self.requests.take_unwanted(|asked| match &asked.to {
+            // A read or a sync is worth nothing to anybody but its caller.
             Recipient::Caller(caller, _) => {
-                !serves_its_caller_only(asked.opcode) || is_wanted(caller)
+                let serves_others = !only_reads(asked.opcode) && asked.opcode != OpCode::Sync;
+                serves_others || is_wanted(caller)
             }
             Recipient::Nobody | Recipient::Closing => true,
         });
@@ -425,17 +413,13 @@ impl<R, W> Machine<R, W> {
 
     fn ask(&mut self, now: Duration, body: RequestBody, to: Recipient<R>) {
         let opcode = body.opcode();
-        let refusal = match self.phase {
-            Phase::Ended(end) => Some(RequestError::Ended(end)),
-            _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
+        let asked = match self.phase {
+            Phase::Ended(end) => Err((to, RequestError::Ended(end))),
+            _ if self.closing_until.is_some() => Err((to, RequestError::Ended(End::Closed))),
             _ if self.config.unsupported.refuses(opcode, now) => {
-                Some(RequestError::Unsupported(opcode))
+                Err((to, RequestError::Unsupported(opcode)))
             }
-            _ => None,
-        };
-        let asked = match refusal {
-            None => self.requests.ask(body, to),
-            Some(error) => Err((to, error)),
+            _ => self.requests.ask(body, to),
         };
         if let Err((to, error)) = asked {
             self.unanswered(to, error);
@@ -465,7 +449,9 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    pub(crate) fn send_own(&mut self, xid: i32, body: RequestBody) {
+    /// Sends a request of the machine itself. Only the last one over a connection has no fixed xid.
+    pub(crate) fn send_own(&mut self, body: RequestBody) {
+        let xid = body.fixed_xid().unwrap_or(1);
         Request { xid, body }.encode_frame(&mut self.own_frames);
     }
 }
@@ -500,9 +486,4 @@ pub(crate) fn only_reads(opcode: OpCode) -> bool {
             | OpCode::MultiRead
             | OpCode::GetEphemerals
     )
-}
-
-/// True if a request of this kind is worth nothing to anybody but its caller.
-fn serves_its_caller_only(opcode: OpCode) -> bool {
-    only_reads(opcode) || opcode == OpCode::Sync
 }

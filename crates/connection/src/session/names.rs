@@ -115,8 +115,7 @@ impl<R, W> Machine<R, W> {
         self.addresses_have_changed(now);
     }
 
-    /// Replaces the hosts. A session that is connected to none of them leaves its server as soon as an
-    /// address of the new hosts is known.
+    /// As [`Connection::set_hosts`](crate::Connection::set_hosts).
     pub fn set_hosts(&mut self, now: Duration, hosts: &[Host]) {
         if self.is_ended() {
             return;
@@ -129,17 +128,17 @@ impl<R, W> Machine<R, W> {
 
     fn addresses_have_changed(&mut self, now: Duration) {
         self.timing = Timing::of(self.timing.session, self.hosts.number());
-        match self.phase {
+        let leaves = match self.phase {
             // Nobody answers at an address that the name has lost.
-            Phase::Opening { .. } if self.hosts.again().is_none() => {
-                self.give_up(now, DisconnectReason::Left)
-            }
-            Phase::Greeting { .. } | Phase::Restoring { .. } if !self.hosts.lists_present() => {
-                self.give_up(now, DisconnectReason::Left);
-            }
-            Phase::Up if !self.hosts.lists_present() && self.hosts.has_other() => {
-                self.give_up(now, DisconnectReason::Left);
-            }
+            Phase::Opening { .. } => self.hosts.again().is_none(),
+            Phase::Greeting { .. } | Phase::Restoring { .. } => !self.hosts.lists_present(),
+            Phase::Up => !self.hosts.lists_present() && self.hosts.has_other(),
+            Phase::Down { .. } | Phase::Ended(_) => false,
+        };
+        if leaves {
+            return self.give_up(now, DisconnectReason::Left);
+        }
+        match self.phase {
             Phase::Down { until, idle: true } if self.hosts.has_untried() => {
                 let wait = match self.hosts.are_looked_up() {
                     true => GATHERING,

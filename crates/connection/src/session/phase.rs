@@ -3,9 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{
-    AuthRequest, ConnectRequest, FrameDecoder, OpCode, PASSWORD_LENGTH, RequestBody, xid,
-};
+use zookeeper_recipes_protocol::{AuthRequest, ConnectRequest, FrameDecoder, OpCode, RequestBody};
 
 use crate::error::{DisconnectReason, End, RequestError};
 use crate::session::host::Obstacle;
@@ -13,6 +11,7 @@ use crate::session::machine::{
     MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal, State,
 };
 use crate::session::unsupported::{is_replaced, may_be_unknown};
+use crate::session::watches::WatchEvent;
 
 /// What the machine does once a time has come.
 enum Due {
@@ -31,13 +30,13 @@ fn first(one: (Duration, Due), other: (Duration, Due)) -> (Duration, Due) {
     }
 }
 
-fn silent(since: Duration, after: Duration) -> (Duration, Due) {
-    (since + after, Due::GiveUp(DisconnectReason::Silent(after)))
-}
-
-fn no_session(since: Duration, after: Duration) -> (Duration, Due) {
-    let cause = DisconnectReason::NoSession(after);
-    (since + after, Due::GiveUp(cause))
+/// The connection is given up this long after `since`.
+fn give_up(
+    since: Duration,
+    after: Duration,
+    cause: impl FnOnce(Duration) -> DisconnectReason,
+) -> (Duration, Due) {
+    (since + after, Due::GiveUp(cause(after)))
 }
 
 impl<R, W> Machine<R, W> {
@@ -49,25 +48,18 @@ impl<R, W> Machine<R, W> {
         self.phase = Phase::Greeting { since };
         self.connection += 1;
         self.heard_at = now;
-        let (session_id, password, seen) = match self.asked_session() {
-            Some(session) => (session.session_id, session.password.clone(), self.last_zxid),
-            None => (0, vec![0; PASSWORD_LENGTH], 0),
-        };
-        let milliseconds = self.config.session_timeout.as_millis();
-        let request = ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: seen,
-            timeout: i32::try_from(milliseconds).unwrap_or(i32::MAX),
-            session_id,
-            password,
-            read_only: Some(false),
-        };
+        let mut request = ConnectRequest::new(self.config.session_timeout);
+        if let Some(session) = self.asked_session() {
+            request.session_id = session.session_id;
+            request.password.clone_from(&session.password);
+            request.last_zxid_seen = self.last_zxid;
+        }
         // What an earlier connection did not take belongs to that one.
         self.own_frames.clear();
         request.encode_frame(&mut self.own_frames);
     }
 
-    /// Leaves the present server, if it has confirmed the session and another address is known.
+    /// As [`Connection::leave_server`](crate::Connection::leave_server).
     pub fn leave_server(&mut self, now: Duration) {
         if matches!(self.phase, Phase::Up) && self.hosts.has_other() {
             self.give_up(now, DisconnectReason::Left);
@@ -98,15 +90,15 @@ impl<R, W> Machine<R, W> {
         let of_phase = match self.phase {
             Phase::Up => self.due_while_up(),
             Phase::Down { until, .. } => (until, Due::Try),
-            Phase::Opening { since } => {
-                let cause = DisconnectReason::NotConnected(accept);
-                (since + accept, Due::GiveUp(cause))
-            }
-            Phase::Greeting { since } => no_session(since, handshake),
+            Phase::Opening { since } => give_up(since, accept, DisconnectReason::NotConnected),
+            Phase::Greeting { since } => give_up(since, handshake, DisconnectReason::NoSession),
             Phase::Restoring { since, .. } => {
                 let silence = self.timing.silence.max(handshake);
                 let most = self.timing.session.max(handshake);
-                first(silent(self.heard_at, silence), no_session(since, most))
+                first(
+                    give_up(self.heard_at, silence, DisconnectReason::Silent),
+                    give_up(since, most, DisconnectReason::NoSession),
+                )
             }
             Phase::Ended(_) => return None,
         };
@@ -128,10 +120,14 @@ impl<R, W> Machine<R, W> {
         };
         // A process that was paused has heard nothing for long. The server gets its time to answer.
         // Before the reply to the request before it, it was busy with that one.
-        let silent = silent(sent_at.max(self.heard_at), self.timing.silence);
-        let after = self.timing.session;
-        let unanswered = Due::GiveUp(DisconnectReason::Unanswered { opcode, after });
-        let limit = first(silent, (sent_at.max(self.answered_at) + after, unanswered));
+        let heard_at = sent_at.max(self.heard_at);
+        let silent = give_up(heard_at, self.timing.silence, DisconnectReason::Silent);
+        let answered_at = sent_at.max(self.answered_at);
+        let unanswered = |after| DisconnectReason::Unanswered { opcode, after };
+        let limit = first(
+            silent,
+            give_up(answered_at, self.timing.session, unanswered),
+        );
         match self.pinged_at {
             None => first(limit, ping),
             // The limit of silence covers a ping without a reply.
@@ -145,7 +141,7 @@ impl<R, W> Machine<R, W> {
             .is_some_and(|at| now < at + self.timing.session)
     }
 
-    /// Why there is no session at each host, or not yet. A host that was not tried is left out.
+    /// As [`Connection::obstacles`](crate::Connection::obstacles).
     pub fn obstacles(&self, now: Duration) -> Vec<Obstacle> {
         let lasts = |since| now.saturating_sub(since);
         let present = match self.phase {
@@ -158,7 +154,7 @@ impl<R, W> Machine<R, W> {
 
     fn ping(&mut self, now: Duration) {
         self.pinged_at = Some(now);
-        self.send_own(xid::PING, RequestBody::Ping);
+        self.send_own(RequestBody::Ping);
     }
 
     /// Breaks the connection from this side.
@@ -173,7 +169,7 @@ impl<R, W> Machine<R, W> {
         for (scheme, credentials) in self.config.auth.clone() {
             let (kind, auth) = (0, Some(credentials));
             let request = AuthRequest { kind, scheme, auth };
-            self.send_own(xid::AUTH, RequestBody::Auth(request));
+            self.send_own(RequestBody::Auth(request));
         }
         if self.broken_at_watches >= MAX_WATCH_BREAKS {
             self.unwatch_all();
@@ -181,7 +177,7 @@ impl<R, W> Machine<R, W> {
         let requests = self.watches.set_again(self.last_zxid);
         let watches = requests.len();
         for request in requests {
-            self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
+            self.send_own(RequestBody::SetWatches(request));
         }
         // Servers that enforce a scheme refuse each request without it, and no handshake. The session
         // is up only once a request is served. The reply comes with those to the credentials.
@@ -197,20 +193,18 @@ impl<R, W> Machine<R, W> {
     }
 
     pub(crate) fn up_if_restored(&mut self, now: Duration) {
-        let is_restored = matches!(
-            self.phase,
+        let (
             Phase::Restoring {
                 credentials: 0,
                 watches: 0,
                 ..
-            }
-        );
-        let Some(session_id) = self.session_id() else {
+            },
+            None,
+            Some(session_id),
+        ) = (self.phase, self.pinged_at, self.session_id())
+        else {
             return;
         };
-        if !is_restored || self.pinged_at.is_some() {
-            return;
-        }
         self.hosts.note(None);
         self.phase = Phase::Up;
         self.served_at = Some(now);
@@ -295,7 +289,7 @@ impl<R, W> Machine<R, W> {
 
     fn unwatch_all(&mut self) {
         for watch in self.watches.take_set() {
-            self.yields(Output::Unwatched(watch));
+            self.yields(Output::Watched(watch, WatchEvent::Unwatched));
         }
     }
 

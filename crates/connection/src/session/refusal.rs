@@ -26,14 +26,14 @@ impl<R, W> Machine<R, W> {
         now: Duration,
         response: &ConnectResponse,
     ) -> Result<(), DisconnectReason> {
-        if response.timeout <= 0 || response.session_id == 0 {
+        if !response.is_granted() {
             return Err(DisconnectReason::NotGranted);
         }
         self.give_up(now, DisconnectReason::Left);
         self.refusal = Refusal::Shown;
         // The driver sends this before it drops the connection. Nobody knows the new session, so it
         // must not stay open at the server.
-        self.send_own(1, RequestBody::CloseSession);
+        self.send_own(RequestBody::CloseSession);
         Ok(())
     }
 
@@ -61,9 +61,8 @@ impl<R, W> Machine<R, W> {
 
 /// True if the host has refused the session, and not only taken long or said that it has no quorum.
 fn refuses(cause: &DisconnectReason) -> bool {
-    let is_late = matches!(
+    !matches!(
         cause,
-        DisconnectReason::NoSession(_) | DisconnectReason::Silent(_)
-    );
-    !is_late && !matches!(cause, DisconnectReason::ReadOnly)
+        DisconnectReason::NoSession(_) | DisconnectReason::Silent(_) | DisconnectReason::ReadOnly
+    )
 }

@@ -13,6 +13,18 @@ use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WatchId(pub(crate) u64);
 
+/// How a watch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The event of the watch.
+    Fired(EventType),
+    /// The watch is not set any more, and has seen no event.
+    ///
+    /// Either the session is over, or three connections in a row broke when its watches were set
+    /// again, and the caller has to read anew.
+    Unwatched,
+}
+
 /// What a watch waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchKind {
@@ -151,9 +163,7 @@ impl<W> Watches<W> {
                     bytes = 0;
                     requests.push(SetWatchesRequest {
                         relative_zxid: seen,
-                        data_watches: Vec::new(),
-                        exist_watches: Vec::new(),
-                        child_watches: Vec::new(),
+                        ..SetWatchesRequest::default()
                     });
                 }
                 bytes += path.len() + size_of::<i32>();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::WatchedRead;
+use zookeeper_recipes_connection::{WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{PathRequest, RequestBody};
 
-use crate::world::{Seen, Way, World, config};
+use crate::world::{Way, World, config};
 
 /// A server sends these bytes, each part after a wait. If it is mute, it sends nothing else.
 pub(crate) fn break_a_connection_at_most(
@@ -19,9 +19,7 @@ pub(crate) fn break_a_connection_at_most(
         world.ways.fill(Way::Mute);
     }
     let watch = world.watch(WatchedRead::Exists, "/x");
-    let caller = world.request(RequestBody::Sync(PathRequest {
-        path: "/".to_owned(),
-    }));
+    let caller = world.request(RequestBody::Sync(PathRequest::new("/")));
     for (wait, bytes) in parts {
         world.pass(wait);
         world.inject(&bytes);
@@ -39,5 +37,5 @@ pub(crate) fn break_a_connection_at_most(
     assert!(world.is_answered(caller) && world.is_answered(watch));
     world.check_ends();
     let seen = world.seen.get(&watch).cloned().unwrap_or_default();
-    assert!(!seen.contains(&Seen::Unwatched) || world.was_set(watch));
+    assert!(!seen.contains(&WatchEvent::Unwatched) || world.was_set(watch));
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, RequestError, WatchedRead};
+use zookeeper_recipes_connection::{End, RequestError, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::OpCode;
 
-use crate::world::{Seen, T, Way, World, config};
+use crate::world::{T, Way, World, config};
 
 fn ends(world: &mut World) -> Duration {
     let since = world.now;
@@ -35,7 +35,7 @@ fn close_comes_after_the_requests_that_were_asked_before() {
     world.settle();
     assert!(world.outcome(before).is_ok());
     assert_closed(&world, after);
-    assert_eq!(world.seen[&watch], [Seen::Unwatched]);
+    assert_eq!(world.seen[&watch], [WatchEvent::Unwatched]);
     assert!(world.ensemble.sessions.is_empty(), "the server closed it");
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, WatchedRead};
+use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
 
-use crate::world::{Cut, Seen, T, World, config_with_credentials};
+use crate::world::{Cut, T, World, config_with_credentials};
 
 /// What the script's watches are to see before its end, if their reads have set them.
 struct Expected {
@@ -34,9 +34,7 @@ fn converse(world: &mut World) -> Expected {
     world.until(World::all_answered);
     world.pass(T / 2);
     world.change("/was", EventType::NodeDataChanged);
-    world.request(RequestBody::Sync(PathRequest {
-        path: "/".to_owned(),
-    }));
+    world.request(RequestBody::Sync(PathRequest::new("/")));
     world.until(World::all_answered);
     world.close_connection();
     world.settle();
@@ -58,7 +56,7 @@ fn check(world: &mut World, expected: &Expected) {
     for watch in expected.fires {
         let fired = matches!(
             world.seen.get(&watch).map(Vec::as_slice),
-            Some([Seen::Fired(_)])
+            Some([WatchEvent::Fired(_)])
         );
         assert_eq!(fired, world.was_set(watch), "{watch}: {:?}", world.seen);
     }
@@ -71,7 +69,10 @@ fn check(world: &mut World, expected: &Expected) {
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::Closed));
     let seen = world.seen.get(&expected.stays).cloned().unwrap_or_default();
-    assert_eq!(seen == [Seen::Unwatched], world.was_set(expected.stays));
+    assert_eq!(
+        seen == [WatchEvent::Unwatched],
+        world.was_set(expected.stays)
+    );
     world.check();
     for path in ["/a", "/b"] {
         let caller = world.paths.iter().position(|asked| asked == path);

@@ -14,9 +14,7 @@ use crate::peer::{event, frame, ping_reply};
 use crate::world::{T, World, config, config_with_credentials};
 
 fn sync() -> RequestBody {
-    RequestBody::Sync(PathRequest {
-        path: "/".to_owned(),
-    })
+    RequestBody::Sync(PathRequest::new("/"))
 }
 
 /// A session that waits for the reply to this request, of number 1, and the caller.
@@ -79,10 +77,7 @@ fn length_at_the_limit_does_not_break_the_connection() {
 }
 
 fn list() -> RequestBody {
-    RequestBody::GetChildren(ReadRequest {
-        path: "/".to_owned(),
-        watch: false,
-    })
+    RequestBody::GetChildren(ReadRequest::new("/", false))
 }
 
 /// The same request would get the same reply over each connection.

@@ -7,9 +7,7 @@ use crate::peer::frame;
 use crate::world::{T, World, config};
 
 fn sync(path: &str) -> RequestBody {
-    RequestBody::Sync(PathRequest {
-        path: path.to_owned(),
-    })
+    RequestBody::Sync(PathRequest::new(path))
 }
 
 fn pings(world: &World) -> usize {

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use zookeeper_recipes_connection::{DisconnectReason, RequestError, WatchedRead};
+use zookeeper_recipes_connection::{DisconnectReason, RequestError, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{
     AddWatchMode, AddWatchRequest, EventType, OpCode, PathRequest, ReadRequest, RequestBody,
     WatcherType, WatchesRequest,
 };
 
-use crate::world::{Seen, T, Way, World, config};
+use crate::world::{T, Way, World, config};
 
 #[test]
 fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
@@ -35,7 +35,7 @@ fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
     world.close_connection();
     world.settle();
     let get = |path: &str| read(path, RequestBody::GetData);
-    let sync = |path: String| RequestBody::Sync(PathRequest { path });
+    let sync = |path: String| RequestBody::Sync(PathRequest::new(path));
     let mut gone = Vec::new();
     for number in 0..1000 {
         gone.push(world.request(get("/")));
@@ -79,15 +79,12 @@ fn watch_that_is_wanted_is_set_though_another_one_of_its_path_is_dropped() {
     assert_eq!(world.received(), [OpCode::GetChildren]);
     world.change("/child", EventType::NodeCreated);
     world.settle();
-    let seen = [Seen::Fired(EventType::NodeChildrenChanged)];
+    let seen = [WatchEvent::Fired(EventType::NodeChildrenChanged)];
     assert_eq!(world.seen[&kept], seen);
 }
 
 fn read(path: &str, of: impl FnOnce(ReadRequest) -> RequestBody) -> RequestBody {
-    of(ReadRequest {
-        path: path.to_owned(),
-        watch: false,
-    })
+    of(ReadRequest::new(path, false))
 }
 
 #[test]

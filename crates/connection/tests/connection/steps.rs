@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, WatchedRead};
+use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
 
-use crate::world::{Cut, Seen, T, Way, World, address, named};
+use crate::world::{Cut, T, Way, World, address, named};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -83,7 +83,7 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         Step::Sync => {
             known.number += 1;
             let path = format!("/s{}", known.number);
-            let sync = RequestBody::Sync(PathRequest { path });
+            let sync = RequestBody::Sync(PathRequest::new(path));
             world.request(sync);
         }
         Step::Watch(read, path) => {
@@ -234,8 +234,8 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
             let may_be_unwatched = known.broken + 1 >= MAX_WATCH_BREAKS;
             let seen = &world.seen[&watch];
             assert!(
-                matches!(seen[..], [Seen::Fired(_)])
-                    || may_be_unwatched && *seen == [Seen::Unwatched],
+                matches!(seen[..], [WatchEvent::Fired(_)])
+                    || may_be_unwatched && *seen == [WatchEvent::Unwatched],
                 "{seen:?}"
             );
         }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use zookeeper_recipes_connection::WatchedRead;
+use zookeeper_recipes_connection::{WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, ReplyBody};
 
 use crate::peer::{Conduct, frame};
-use crate::world::{Seen, World, config};
+use crate::world::{World, config};
 
 #[test]
 fn watches_are_set_again_in_requests_under_128_kib() {
@@ -51,7 +51,10 @@ fn event_of_a_disconnection_comes_with_the_next_connection() {
     world.settle();
     world.change("/a", EventType::NodeDeleted);
     world.until(World::is_connected);
-    assert_eq!(world.seen[&watch], [Seen::Fired(EventType::NodeDeleted)]);
+    assert_eq!(
+        world.seen[&watch],
+        [WatchEvent::Fired(EventType::NodeDeleted)]
+    );
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn watches_are_given_up_if_servers_do_not_set_them_again() {
         world.close_connection();
         world.settle();
         world.until(World::is_connected);
-        assert_eq!(world.seen[&watch], [Seen::Unwatched]);
+        assert_eq!(world.seen[&watch], [WatchEvent::Unwatched]);
         let again = world.watch(WatchedRead::Data, "/");
         world.until(|world| world.is_answered(again));
         assert!(world.was_set(again));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_connection::{
     Answer, Config, DisconnectReason, End, Host, Machine, Output, RequestError, State,
-    UnsupportedRequests, WatchId, WatchedRead,
+    UnsupportedRequests, WatchEvent, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, OpCode, ReplyBody, RequestBody,
@@ -42,13 +42,6 @@ pub(crate) enum Way {
 pub(crate) enum Cut {
     ToServer(usize),
     ToClient(usize),
-}
-
-/// What a watch has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Fired(EventType),
-    Unwatched,
 }
 
 #[derive(Debug)]
@@ -90,7 +83,7 @@ pub(crate) struct World {
     /// The callers in the order of their answers.
     pub(crate) order: Vec<usize>,
     pub(crate) watches: BTreeMap<usize, (WatchedRead, String, WatchId)>,
-    pub(crate) seen: BTreeMap<usize, Vec<Seen>>,
+    pub(crate) seen: BTreeMap<usize, Vec<WatchEvent>>,
     pub(crate) states: Vec<(Duration, State)>,
     /// When the machine tried which host.
     pub(crate) connects: Vec<(Duration, usize)>,
@@ -531,14 +524,9 @@ impl World {
                 }
                 self.answers.entry(caller).or_default().push(answer);
             }
-            Output::Fired(watch, event) => self.sees(watch, Seen::Fired(event)),
-            Output::Unwatched(watch) => self.sees(watch, Seen::Unwatched),
+            Output::Watched(watch, event) => self.seen.entry(watch).or_default().push(event),
             Output::State(state) => self.states.push((self.now, state)),
         }
-    }
-
-    fn sees(&mut self, watch: usize, seen: Seen) {
-        self.seen.entry(watch).or_default().push(seen);
     }
 
     fn carry_to_server(&mut self) -> bool {

@@ -81,7 +81,7 @@ fn is_connected(state: &State) -> bool {
 }
 
 fn sync(path: String) -> RequestBody {
-    RequestBody::Sync(PathRequest { path })
+    RequestBody::Sync(PathRequest::new(path))
 }
 
 fn ask_all(connection: &Connection) -> Vec<Pending> {

@@ -6,7 +6,7 @@ use super::*;
 
 fn delete(path: &str) -> RequestBody {
     let path = path.to_owned();
-    RequestBody::Delete(DeleteRequest { path, version: -1 })
+    RequestBody::Delete(DeleteRequest::new(path, -1))
 }
 
 fn ask(requests: &mut Requests<&'static str>, path: &str, to: &'static str) {

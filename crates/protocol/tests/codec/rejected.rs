@@ -93,10 +93,7 @@ fn transactions() {
     assert_eq!(multi(&mixed), Err(DecodeError::MixedMulti));
     let ended_by_its_flag = [&check[..], &end].concat();
     assert!(multi(&ended_by_its_flag).is_ok());
-    let read = MultiOperation::GetData(ReadRequest {
-        path: "/a".to_owned(),
-        watch: false,
-    });
+    let read = MultiOperation::GetData(ReadRequest::new("/a", false));
     assert_eq!(
         (read.path(), read.opcode()),
         ("/a", OpCode::GetData),

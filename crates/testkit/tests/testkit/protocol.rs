@@ -47,7 +47,7 @@ async fn real_server_and_broken_requests() {
     // Bytes behind the message are ignored.
     let mut frame = Vec::new();
     let path = "/".to_owned();
-    let sync = RequestBody::Sync(PathRequest { path });
+    let sync = RequestBody::Sync(PathRequest::new(path));
     Request { xid: 2, body: sync }.encode_frame(&mut frame);
     frame.extend([7; 5]);
     let length = (frame.len() - FRAME_HEADER) as u32;

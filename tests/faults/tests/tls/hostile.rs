@@ -137,10 +137,7 @@ async fn what_is_forged_in_a_session_breaks_its_connection_alone() {
         assert_eq!(asked, SESSION);
         std::io::Result::Ok(())
     };
-    let read = RequestBody::Exists(ReadRequest {
-        path: "/a".to_owned(),
-        watch: false,
-    });
+    let read = RequestBody::Exists(ReadRequest::new("/a", false));
     let (served, read) = tokio::join!(served, connection.request(read));
     served.expect("a good client");
     let Err(RequestError::Broken(broken)) = read else {
