@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, InvalidInput, Queue, QueueView, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
 use zookeeper_recipes_examples::Playground;
 
 /// The rule of a contender with this priority. The highest one goes first.
@@ -35,24 +35,17 @@ impl Rule for Priority {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let predecessor = view.place().checked_sub(1);
-        Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
+        let mine = priority(view.me().label());
+        let mut behind = view.behind().iter();
+        Ok(match view.place().checked_sub(1) {
+            Some(predecessor) => Verdict::wait_on(predecessor),
+            None if behind.any(|other| priority(other.label()) > mine) => Verdict::StepBack,
+            None => Verdict::Hold,
+        })
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for Priority {
-    fn steps_back(&self, me: &Contender, behind: &[Contender], _data: Option<&[u8]>) -> bool {
-        behind
-            .iter()
-            .any(|other| priority(other.label()) > priority(me.label()))
-    }
-
-    fn may_step_back(&self, me: &Contender, _data: Option<&[u8]>) -> bool {
-        priority(me.label()) < Some(u8::MAX)
+    fn looks_behind(&self) -> bool {
+        true
     }
 }
 

@@ -173,7 +173,8 @@ impl Queue {
     /// | first contender of a session that marks releases: a transaction | 1 more | 1 more | 0 |
     ///
     /// If the rule [reads the directory](Rule::reads_directory), each look sends one request more,
-    /// together with the others. The wait then sets one watch more.
+    /// together with the others. The wait then sets one watch more. If the rule
+    /// [looks behind](Rule::looks_behind), each look after the first sends one request more.
     /// [`docs::handoff`](crate::docs::handoff) says when the fast paths apply.
     ///
     /// The call waits for a connection first, without a limit. It then waits for the replies to

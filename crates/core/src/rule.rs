@@ -19,10 +19,9 @@ use crate::invalid_input::InvalidInput;
 ///
 /// # Priorities
 ///
-/// The view ends with the contender itself, so a verdict does not depend on later contenders.
-/// [`RuleHints::steps_back`] lets a later contender go first: a contender of lower priority leaves
-/// the queue instead of holding, and enters it again at its end. [The example `priorities`] is
-/// a lock with priorities.
+/// Whether a contender holds depends on the contenders before it alone. [`Verdict::StepBack`] lets
+/// a later contender go first: a contender of lower priority leaves the queue instead of holding,
+/// and enters it again at its end. [The example `priorities`] is a lock with priorities.
 ///
 /// `Laws` of `zookeeper-recipes-testkit` checks these laws, who holds together, and how many
 /// waiters one deletion wakes, on every short queue. `Conformance` there checks a recipe on a
@@ -149,6 +148,18 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
+    /// True if a contender may [step back](Verdict::StepBack) for the contenders behind it.
+    ///
+    /// If [`decide`](Self::decide) says "hold", and contenders are behind, the queue asks it again,
+    /// with [those contenders](QueueView::behind) and the directory's data. No waiter watches either
+    /// of the two. A waiter lists the queue and reads the directory whenever it may hold, so the
+    /// [fast paths](crate::docs::handoff) of a waiter do not apply.
+    ///
+    /// By default false.
+    fn looks_behind(&self) -> bool {
+        false
+    }
+
     /// The hints of the rule. By default [none](RuleHints).
     fn hints(&self) -> &dyn RuleHints {
         &()
@@ -191,47 +202,17 @@ pub trait RuleHints: Send + Sync {
     fn may_be_replaced(&self, _label: &str) -> bool {
         true
     }
-
-    /// True if this contender leaves the queue instead of holding, and enters it again at its end.
-    ///
-    /// Asked only about a contender that would hold, and only if contenders are `behind` it, in
-    /// queue order. A leader election passes to a chosen candidate this way: the candidates
-    /// before it step back. A contender that always steps back never holds, so let the reason go
-    /// away once it has stepped back.
-    ///
-    /// No contender holds because another one steps back: [`Rule::decide`] alone says that.
-    ///
-    /// By default false.
-    fn steps_back(
-        &self,
-        _me: &Contender,
-        _behind: &[Contender],
-        _directory_data: Option<&[u8]>,
-    ) -> bool {
-        false
-    }
-
-    /// True if this contender may have to [step back](Self::steps_back), whatever is behind it.
-    ///
-    /// Return true, unless [`steps_back`](Self::steps_back) is false for every queue with this
-    /// data; with `None`, for every queue with any data. If the answer without data is true, a
-    /// waiter reads the data when it begins to wait, and watches it. If the answer with that data
-    /// is false, and the data has not changed, the waiter does not look behind it before it holds.
-    ///
-    /// By default false. A waiter then sends no request for this.
-    fn may_step_back(&self, _me: &Contender, _directory_data: Option<&[u8]>) -> bool {
-        false
-    }
 }
 
 /// No hints.
 impl RuleHints for () {}
 
-/// The input of a rule: the contenders up to this one, and the directory's data.
+/// The input of a rule: the contenders of the queue, and the directory's data.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a> {
     before: &'a [Contender],
     me: &'a Contender,
+    behind: &'a [Contender],
     directory_data: Option<&'a [u8]>,
 }
 
@@ -245,8 +226,15 @@ impl<'a> QueueView<'a> {
         QueueView {
             before,
             me,
+            behind: &[],
             directory_data,
         }
+    }
+
+    /// The same view, with these contenders behind the contender, in queue order.
+    #[must_use]
+    pub fn with_behind(self, behind: &'a [Contender]) -> QueueView<'a> {
+        QueueView { behind, ..self }
     }
 
     /// The contenders before this one, in queue order.
@@ -259,12 +247,21 @@ impl<'a> QueueView<'a> {
         self.me
     }
 
+    /// The contenders behind this one, in queue order, if the rule [looks behind](Rule::looks_behind).
+    ///
+    /// The queue names them only to a rule that says "hold" without them. [`Rule::holds`] never sees
+    /// them.
+    pub fn behind(&self) -> &'a [Contender] {
+        self.behind
+    }
+
     /// The place of this contender: the number of contenders before it.
     pub fn place(&self) -> usize {
         self.before.len()
     }
 
-    /// The directory's data, if the rule [reads it](Rule::reads_directory).
+    /// The directory's data, if the rule [reads it](Rule::reads_directory), or contenders are
+    /// [behind](Self::behind).
     ///
     /// `None` if there is no directory. The first contender creates the directory with the rule's
     /// [`directory_data`](Rule::directory_data).
@@ -278,6 +275,14 @@ impl<'a> QueueView<'a> {
 pub enum Verdict {
     /// The contender holds.
     Hold,
+    /// The contender leaves the queue instead of holding, and enters it again at its end.
+    ///
+    /// Only a rule that [looks behind](Rule::looks_behind) may say so, and only if contenders are
+    /// [behind](QueueView::behind). Otherwise the attempt fails with [`InvalidInput`]. A leader
+    /// election passes to a chosen candidate this way: the candidates before it step back. A
+    /// contender that always steps back never holds, so let the reason go away once it has stepped
+    /// back.
+    StepBack,
     /// The contender waits until one of these contenders leaves. The rule then decides again.
     Wait {
         /// Places in the queue, all before this contender's place.

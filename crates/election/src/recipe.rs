@@ -102,7 +102,7 @@ impl LeaderElection {
         let rule = FirstCandidate::default();
         let queue = Queue::with_options(session, path, rule, options)?;
         Ok(LeaderElection {
-            candidate: Candidate { queue, id, rule },
+            candidate: Candidate { queue, id },
             stop_work: StopWork::default(),
             own_leadership: OwnLeadership::default(),
         })
@@ -128,9 +128,7 @@ impl LeaderElection {
     /// that is the named [successor](Self::transfer_to) leads in any case.
     #[must_use]
     pub fn standby(mut self) -> LeaderElection {
-        let rule = FirstCandidate::standby();
-        self.candidate.rule = rule;
-        self.candidate.queue = self.candidate.queue.by(rule);
+        self.candidate.queue = self.candidate.queue.by(FirstCandidate::standby());
         self
     }
 
@@ -163,10 +161,8 @@ impl LeaderElection {
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | first use of the path: a refused create and list, the directory's create, and both again | 3 more | 2 more | 0 |
     /// | each parent that is missing, too: a refused create, and its own | 2 more | 2 more | 0 |
-    /// | another candidate leads: a read of the own znode, of the directory, and of the predecessor's | 3 more | 1 more | 3 |
-    /// | the predecessor's znode is deleted, and no other candidate was before this one | 0 more | 0 | |
-    /// | the predecessor's znode is deleted, and other candidates were before it: a list | 1 more | 1 more | |
-    /// | the directory's data has changed meanwhile, or this candidate is on standby: a list and a read | 2 more | 2 more | |
+    /// | another candidate leads: a read of the own znode, and of the predecessor's | 2 more | 1 more | 2 |
+    /// | the predecessor's znode is deleted: a list, and a read of the directory | 2 more | 1 more | |
     ///
     /// The number of the new znode shows whether another candidate came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
@@ -200,7 +196,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 3 |
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -388,7 +384,7 @@ impl LeaderElection {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the names, all their data, the directory, a transaction | 4 | 4 | 0 |
-    /// | each candidate between: a list and a read of the directory, a delete, an entry | 3, and those of [`acquire`](Self::acquire) | 3, and those of an entry | 2 |
+    /// | each candidate between: a list and a read of the directory, a delete, an entry | 3, and those of [`acquire`](Self::acquire) | 2, and those of an entry | 2 |
     ///
     /// # Errors
     ///

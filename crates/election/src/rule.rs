@@ -17,8 +17,8 @@ const STANDBY: &str = "standby-latch-";
 ///
 /// The names are those of Apache Curator's `LeaderLatch`: `_c_<uuid>-latch-<number>`. A waiting
 /// `LeaderLatch` reacts only to the deletion of its predecessor, so it would miss a marked release.
-/// So a resignation is a plain deletion. The next leader lists the queue, unless it had only one
-/// candidate before it.
+/// So a resignation is a plain deletion. The next candidate lists the queue and reads the directory
+/// before it leads, because a candidate behind it may go first.
 ///
 /// # Who steps back
 ///
@@ -54,8 +54,15 @@ impl Rule for FirstCandidate {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let predecessor = view.place().checked_sub(1);
-        Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
+        Ok(match view.place().checked_sub(1) {
+            Some(predecessor) => Verdict::wait_on(predecessor),
+            None if steps_back(view) => Verdict::StepBack,
+            None => Verdict::Hold,
+        })
+    }
+
+    fn looks_behind(&self) -> bool {
+        true
     }
 
     fn hints(&self) -> &dyn RuleHints {
@@ -71,21 +78,22 @@ impl RuleHints for FirstCandidate {
     fn may_be_replaced(&self, _label: &str) -> bool {
         false
     }
+}
 
-    fn steps_back(&self, me: &Contender, behind: &[Contender], data: Option<&[u8]>) -> bool {
-        let successor = data.and_then(successor);
-        let successor = successor.as_deref();
-        if successor == Some(me.name()) {
-            return false;
-        }
-        let is_behind = behind.iter().any(|other| Some(other.name()) == successor);
-        is_behind || (is_standby(me) && !behind.iter().all(is_standby))
+/// True if the candidate has to leave its place to one behind it.
+pub(crate) fn steps_back(view: &QueueView<'_>) -> bool {
+    let successor = view.directory_data().and_then(successor);
+    let (me, successor) = (view.me(), successor.as_deref());
+    if successor == Some(me.name()) {
+        return false;
     }
+    let mut behind = view.behind().iter();
+    behind.any(|other| Some(other.name()) == successor || (is_standby(me) && !is_standby(other)))
+}
 
-    fn may_step_back(&self, me: &Contender, data: Option<&[u8]>) -> bool {
-        let Some(data) = data else { return true };
-        is_standby(me) || successor(data).is_some_and(|name| may_be_behind(me, &name))
-    }
+/// True if the candidate may have to step back, whoever is behind it.
+pub(crate) fn may_step_back(me: &Contender, data: &[u8]) -> bool {
+    is_standby(me) || successor(data).is_some_and(|name| may_be_behind(me, &name))
 }
 
 /// The candidate with this name, on standby or not.

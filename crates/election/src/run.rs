@@ -73,7 +73,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2 or 3, and more to wait | 1 or 4 |
+    /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2 or 3, and more to wait | 1 or 3 |
     /// | on standby, or a successor is named: those of [`asked_to_resign`](Leadership::asked_to_resign) | 1 or more | 1 or more | 1 |
     ///
     /// # Drain at the shutdown

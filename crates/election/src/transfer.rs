@@ -3,12 +3,12 @@
 use futures_util::future::{Either, select};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{
-    Backoff, Contender, Error, HoldView, InvalidInput, Rule, ServerError,
+    Backoff, Contender, Error, HoldView, InvalidInput, QueueView, ServerError,
 };
 
 use crate::candidate::Candidate;
 use crate::directory_data::DirectoryData;
-use crate::rule::candidate_named;
+use crate::rule::{candidate_named, may_step_back, steps_back};
 
 impl Candidate {
     /// Names the successor: as the leader of this view, or as any process.
@@ -74,13 +74,13 @@ impl Candidate {
     ) -> Result<Option<Watch>, ServerError> {
         let path = self.path().as_str();
         let (data, _, data_changed) = server.get_and_watch(path).await?;
-        if !self.rule.hints().may_step_back(me, Some(&data)) {
+        if !may_step_back(me, &data) {
             return Ok(Some(data_changed));
         }
         let (names, names_changed) = server.list_and_watch(path).await?;
         let others = names.iter().filter(|name| *name != me.name());
         let behind: Vec<Contender> = others.filter_map(|name| candidate_named(name)).collect();
-        if self.rule.hints().steps_back(me, &behind, Some(&data)) {
+        if steps_back(&QueueView::new(&[], me, Some(&data)).with_behind(&behind)) {
             return Ok(None);
         }
         Ok(Some(either(data_changed, names_changed)))

@@ -251,7 +251,7 @@ impl<'a> Laws<'a> {
             Some(other) => {
                 let (own, others) = match verdict {
                     Verdict::Hold => ("hold", "wait"),
-                    Verdict::Wait { .. } => ("wait", "hold"),
+                    Verdict::Wait { .. } | Verdict::StepBack => ("wait", "hold"),
                 };
                 let other = other.label();
                 let problem =
@@ -268,7 +268,7 @@ impl<'a> Laws<'a> {
             for rule in self.rules.iter().filter(|rule| rule.label() == me.label()) {
                 match self.decide(*rule, &queue[..place], me) {
                     Ok(Verdict::Hold) => holders.push(me.label()),
-                    Ok(Verdict::Wait { .. }) => {}
+                    Ok(Verdict::Wait { .. } | Verdict::StepBack) => {}
                     Err(_) if place > 0 => {}
                     Err(error) => {
                         return Err(BrokenLaw {
@@ -331,6 +331,7 @@ impl<'a> Laws<'a> {
         let broken = |problem: String| Err(broken(before, me, problem));
         match decide(before) {
             None => Ok(()),
+            Some(Verdict::StepBack) => broken("steps back, with none behind it".to_owned()),
             Some(Verdict::Hold) => {
                 let holds_only_first = self
                     .rules

@@ -133,7 +133,7 @@ impl Snapshot {
             match self.verdict(place) {
                 Some(Verdict::Hold) => holders += 1,
                 // Nobody holds behind a contender that waits, but readers behind readers.
-                Some(Verdict::Wait { .. }) => break,
+                Some(Verdict::Wait { .. } | Verdict::StepBack) => break,
                 None => return None,
             }
         }
@@ -202,7 +202,7 @@ impl Snapshot {
             // It may have held before the number was lowered.
             Some(Verdict::Wait { .. }) if is_older_than_the_number => State::Unknown,
             Some(Verdict::Wait { on }) => State::WaitsFor(on),
-            None => State::Unknown,
+            Some(Verdict::StepBack) | None => State::Unknown,
         }
     }
 

@@ -11,7 +11,7 @@
 //! | | 5 to 7 | [`OwnWatch::begin_grant`] |
 //! | the only one before | 1 to 4 | [`grants_on_deletion`] |
 //! | | 5 | [`OwnWatch::begin_grant`] |
-//! | | 6 | `may_step_back` of [`OwnWatch::begin_grant`] |
+//! | | 6 | [`depends_on_places_alone`] |
 //! | coming back | 1 | [`Handoff::begin_hold`]: the only child, by the list or by its number |
 //! | | 2 | [`Handoff::begin_hold`]: noted once the deletion is confirmed |
 //! | | 3 to 5 | [`Alone::proves_alone`] |
@@ -108,36 +108,35 @@ impl Handoff {
 /// Only a holder whose label holds only as the first contender marks its release. So no contender
 /// is left before such a holder. The list shows all contenders between the two. Some may have left
 /// since. This cannot change "hold" into "wait", because a rule is monotone.
-pub(crate) fn grants_on_mark(
-    rule: &dyn Rule,
-    contenders: &[Contender],
-    place: usize,
-    data: Option<&[u8]>,
-) -> bool {
+pub(crate) fn grants_on_mark(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
     let first = &contenders[place];
     first.is_closed_to_others()
         && rule.hints().holds_only_first(first.label())
-        && would_hold(rule, &contenders[place + 1..], data)
+        && would_hold(rule, &contenders[place + 1..])
 }
 
 /// True if a waiter with these contenders up to it holds at any deletion of the one at `place`.
 pub(crate) fn grants_on_deletion(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
     // If more contenders are before the waiter, one deletion seldom lets it hold.
     let only = matches!(contenders, [_, _]) && place == 0;
-    only && !rule.reads_directory()
-        && !rule.hints().may_be_replaced(contenders[place].label())
-        && would_hold(rule, &contenders[1..], None)
+    only && !rule.hints().may_be_replaced(contenders[place].label())
+        && would_hold(rule, &contenders[1..])
 }
 
-/// True if the rule lets the last of these contenders hold.
-fn would_hold(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+/// True if the rule lets the last of these contenders hold, whatever comes behind it.
+fn would_hold(rule: &dyn Rule, contenders: &[Contender]) -> bool {
     let Some((me, before)) = contenders.split_last() else {
         return false;
     };
-    matches!(
-        rule.decide(&QueueView::new(before, me, data)),
-        Ok(Verdict::Hold)
-    )
+    let view = QueueView::new(before, me, None);
+    depends_on_places_alone(rule) && rule.decide(&view) == Ok(Verdict::Hold)
+}
+
+/// True if the contenders up to a waiter decide whether it holds.
+///
+/// The directory's data, and the contenders behind it, may change while it waits.
+fn depends_on_places_alone(rule: &dyn Rule) -> bool {
+    !rule.reads_directory() && !rule.looks_behind()
 }
 
 /// The watch of a waiter on its own znode, and the connection of all its watches on contenders.
@@ -185,12 +184,9 @@ impl OwnWatch {
         &mut self,
         live: &LiveSession,
         server: &dyn ServerSession,
-        may_step_back: bool,
     ) -> Result<Option<LeaseEpoch>, ZnodeLoss> {
         match self.certainty(server) {
-            Certainty::Certain if !may_step_back && server.orders_events() => {
-                Ok(live.begin_grant())
-            }
+            Certainty::Certain if server.orders_events() => Ok(live.begin_grant()),
             Certainty::Certain | Certainty::Doubtful => Ok(None),
             Certainty::Lost(loss) => Err(loss),
         }

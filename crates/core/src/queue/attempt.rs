@@ -90,7 +90,7 @@ async fn wait_for_grant(
     let mut watches = Watches::default();
     let mut lease_wait = LeaseWait::default();
     loop {
-        match look(queue, &znode, &mut watches, listing).await? {
+        match look(queue, &znode, listing).await? {
             Decision::Hold { only } => match queue.begin_grant() {
                 Some(epoch) => {
                     let loss_watch = watches.own.take();
@@ -122,7 +122,7 @@ async fn wait_for_grant(
                 }
             }
         }
-        listing = queue.list().await?;
+        listing = queue.list_again().await?;
     }
 }
 
@@ -151,16 +151,16 @@ pub(crate) async fn try_grant(
     }
     queue.live.until_may_enter(queue.directory()).await?;
     let (entered, mut listing) = enter_at_once(queue).await?;
-    let (mut watches, mut lease_wait) = (Watches::default(), LeaseWait::default());
+    let mut lease_wait = LeaseWait::default();
     loop {
-        match look(queue, &entered.owner.znode, &mut watches, listing).await? {
+        match look(queue, &entered.owner.znode, listing).await? {
             Decision::Hold { only } => match queue.begin_grant() {
                 Some(epoch) => return Ok(Some(entered.hold(queue, attempt, epoch, None, only))),
                 None => renew_lease(queue, &mut lease_wait).await?,
             },
             Decision::StepBack | Decision::Wait(_) => return Ok(None),
         }
-        listing = queue.list().await?;
+        listing = queue.list_again().await?;
     }
 }
 

@@ -12,7 +12,7 @@ use crate::sync::or_pending;
 /// Waits for this time, and lists the queue.
 pub(crate) async fn poll(queue: &SessionQueue<'_>, interval: Duration) -> Result<Listing, Error> {
     tokio::time::sleep(interval).await;
-    queue.list().await
+    queue.list_again().await
 }
 
 /// Waits until the directory may have changed, and lists it.

@@ -11,7 +11,6 @@ use crate::events::RecipeInfo;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::Znode;
 use crate::invalid_input::InvalidInput;
 use crate::live::last_connection::LastConnection;
 use crate::live::lease::LeaseEpoch;
@@ -110,7 +109,7 @@ pub(crate) struct Listing {
     pub(crate) children: usize,
     /// A child that is another recipe's contender, and that recipe's name.
     pub(crate) other_recipe: Option<(String, &'static str)>,
-    /// The directory's data, if the rule reads it and there is a directory.
+    /// The directory's data, if it was asked for and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
     pub(crate) is_missing: bool,
 }
@@ -137,7 +136,7 @@ pub(crate) struct Ordered {
 pub(crate) struct QueueReads<'a> {
     /// `None` if only the data was asked for.
     names: Option<Reply<'a, Vec<String>>>,
-    /// The directory's data, if the rule reads it.
+    /// The directory's data, if it is asked for.
     pub(crate) data: Option<Reply<'a, Node>>,
 }
 
@@ -217,19 +216,13 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
-    /// True if this contender may have to step back, with this data of the directory.
-    pub(crate) fn may_step_back(&self, own: &Znode, data: Option<&[u8]>) -> bool {
-        let me = self.contender(self.name(own.path()));
-        me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
-    }
-
     /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
     pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads<'_> {
-        let reads = self.shared.rule.reads_directory();
         self.read_over.note(&*self.server);
         // In this order, because the data must not be older than the names.
         let names = wants_names.then(|| self.server.list(self.directory()));
-        let data = reads.then(|| self.server.get(self.directory()));
+        let data = self.shared.rule.reads_directory();
+        let data = data.then(|| self.server.get(self.directory()));
         QueueReads { names, data }
     }
 
@@ -274,6 +267,16 @@ impl<'a> SessionQueue<'a> {
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
         self.listing_of(self.ask_for_queue(true)).await
+    }
+
+    /// Lists the queue for a contender that may hold. If the rule looks behind, the data is read,
+    /// too.
+    pub(crate) async fn list_again(&self) -> Result<Listing, Error> {
+        let mut asked = self.ask_for_queue(true);
+        if self.shared.rule.looks_behind() && asked.data.is_none() {
+            asked.data = Some(self.server.get(self.directory()));
+        }
+        self.listing_of(asked).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.

@@ -17,7 +17,7 @@ use crate::retry::Backoff;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::{or_pending, ready_now};
+use crate::sync::or_pending;
 use futures_util::future::select_all;
 
 pub(crate) enum Decision {
@@ -34,7 +34,6 @@ pub(crate) enum Decision {
 pub(crate) async fn look(
     queue: &SessionQueue<'_>,
     own: &Znode,
-    watches: &mut Watches,
     mut listing: Listing,
 ) -> Result<Decision, Error> {
     let rule = &*queue.shared.rule;
@@ -50,15 +49,13 @@ pub(crate) async fn look(
         };
         // If contenders have left since the list, others may have come since, and this contender
         // may have to step back for one of them.
-        if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
+        if !ordered.some_left || !rule.looks_behind() {
             break (ordered.contenders, ordered.data, me, is_only_child);
         }
-        listing = queue.list().await?;
+        listing = queue.list_again().await?;
     };
-    match decide(rule, &contenders[..=me], data.as_deref())? {
-        Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => {
-            Ok(Decision::StepBack)
-        }
+    match ask_rule(queue, &contenders, me, data.as_deref()).await? {
+        Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
         Verdict::Hold => Ok(Decision::Hold {
             only: is_only_child.then(|| contenders[me].sequence()),
         }),
@@ -66,7 +63,7 @@ pub(crate) async fn look(
             let awaited = |place: usize| Predecessor {
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
-                grants_on_mark: grants_on_mark(rule, &contenders[..=me], place, data.as_deref()),
+                grants_on_mark: grants_on_mark(rule, &contenders[..=me], place),
                 grants_on_deletion: grants_on_deletion(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
@@ -76,33 +73,37 @@ pub(crate) async fn look(
                 data,
             }))
         }
-        Verdict::Wait { .. } => {
-            let problem = "waits on no contender, or on a contender that is not before it";
+        Verdict::Wait { .. } | Verdict::StepBack => {
+            let problem = "waits on no contender, or on a contender that is not before it, or steps \
+                           back for none behind it";
             Err(rule_is_broken(queue.shared.label()?, problem).into())
         }
     }
 }
 
-/// True if this contender leaves the queue to the contenders behind it.
-///
-/// The directory's data is read after the list. If the data names a contender that came after the
-/// list, this contender does not step back. It holds, and the election then resigns for that contender.
-async fn steps_back(
+/// Asks the rule about the contender at this place. If it would hold, and its rule looks behind, asks
+/// again with the contenders behind it.
+async fn ask_rule(
     queue: &SessionQueue<'_>,
-    watches: &mut Watches,
     contenders: &[Contender],
-    me: usize,
-) -> Result<bool, Error> {
+    place: usize,
+    data: Option<&[u8]>,
+) -> Result<Verdict, Error> {
     let rule = &*queue.shared.rule;
-    let (me, behind) = (&contenders[me], &contenders[me + 1..]);
-    if behind.is_empty()
-        || !rule.hints().may_step_back(me, None)
-        || watches.step_back_is_ruled_out()
-    {
-        return Ok(false);
+    let (before, me) = (&contenders[..place], &contenders[place]);
+    let verdict = rule.decide(&QueueView::new(before, me, data))?;
+    let behind = &contenders[place + 1..];
+    if verdict != Verdict::Hold || !rule.looks_behind() || behind.is_empty() {
+        return Ok(verdict);
     }
-    let data = queue.read_directory().await?;
-    Ok(rule.hints().steps_back(me, behind, data.as_deref()))
+    // The data is not older than the list. If it names a contender that came after the list, this
+    // contender holds. The election then resigns for that contender.
+    let read = match data {
+        Some(_) => None,
+        None => queue.read_directory().await?,
+    };
+    let view = QueueView::new(before, me, data.or(read.as_deref()));
+    Ok(rule.decide(&view.with_behind(behind))?)
 }
 
 /// True if a new contender would hold at once, by one list.
@@ -229,8 +230,6 @@ pub(crate) async fn wait_for_predecessors(
             WaitEvent::Gone(name) if on.any(&name, |awaited| awaited.grants_on_deletion) => {
                 return hold_or_look(watches, queue, own).await;
             }
-            // The waiter reads the changed data before it holds.
-            WaitEvent::Directory if !queue.shared.rule.reads_directory() => {}
             WaitEvent::Gone(_) | WaitEvent::Directory | WaitEvent::Changed => {
                 if !are_set {
                     // This may happen a few times in a row, without a pause.
@@ -254,11 +253,7 @@ async fn hold_or_look(
     queue: &SessionQueue<'_>,
     own: &Znode,
 ) -> Result<WaitResult, Error> {
-    let may_step_back = queue.may_step_back(own, None) && !watches.step_back_is_ruled_out();
-    match watches
-        .own
-        .begin_grant(queue.live, &*queue.server, may_step_back)
-    {
+    match watches.own.begin_grant(queue.live, &*queue.server) {
         Ok(Some(epoch)) => Ok(WaitResult::Holds(epoch)),
         Ok(None) => Ok(WaitResult::LookAgain),
         Err(loss) => Err(place_lost(queue, own.path(), loss).await),
@@ -333,7 +328,7 @@ async fn set_watches<'q>(
         watches.own.note_request(&**server);
     }
     let read_own = wants_own.then(|| server.get_and_watch(own.path()));
-    let wants_directory = wants_directory(watches, queue, own);
+    let wants_directory = watches.directory.is_none() && queue.shared.rule.reads_directory();
     let directory = wants_directory.then(|| server.get_and_watch(queue.directory()));
     let paths = missing.iter();
     let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
@@ -345,7 +340,7 @@ async fn set_watches<'q>(
         }
     }
     if let Some(directory) = directory {
-        if !await_directory_watch(watches, queue, (own, on), directory).await? {
+        if !await_directory_watch(watches, queue, on, directory).await? {
             changed = Some(WaitEvent::Changed);
         }
     }
@@ -364,13 +359,6 @@ async fn set_watches<'q>(
         }
     }
     Ok(gone.map(WaitEvent::Gone).or(changed))
-}
-
-/// True if the waiter has to watch the directory's data.
-fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &Znode) -> bool {
-    // Once the data has changed, the contender looks behind it before it holds.
-    let may_step_back = || watches.may_step_back.is_none() && queue.may_step_back(own, None);
-    watches.directory.is_none() && (queue.shared.rule.reads_directory() || may_step_back())
 }
 
 /// Keeps the watch on the waiter's own znode. False if no answer came.
@@ -404,15 +392,13 @@ async fn await_own_watch(
 async fn await_directory_watch(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    (own, on): (&Znode, &Predecessors),
+    on: &Predecessors,
     directory: Read<'_>,
 ) -> Result<bool, Error> {
     match directory.await {
         Ok((data, _, watch)) => {
             watches.directory = Some(watch);
-            watches.may_step_back = Some(queue.may_step_back(own, Some(&data)));
-            let reads = queue.shared.rule.reads_directory();
-            Ok(!reads || Some(data) == on.data)
+            Ok(Some(data) == on.data)
         }
         // If there is no directory, the waiter's own znode is deleted, too. The next look says so.
         Err(error) if error.is_unknown() || error.is(Refusal::NoNode) => Ok(false),
@@ -427,10 +413,6 @@ pub(crate) struct Watches {
     pub(crate) own: OwnWatch,
     /// On the directory's data.
     pub(crate) directory: Option<Watch>,
-    /// False if the directory's data rules out a step back. `None` if the data was not read.
-    ///
-    /// The data is that of the moment at which its watch was set.
-    may_step_back: Option<bool>,
     /// On the directory's children, and the number of reconnects before it was set.
     pub(crate) parent: Option<(Watch, u64)>,
     /// On the contenders that the waiter waits on, by name.
@@ -452,21 +434,6 @@ enum WaitEvent {
 }
 
 impl Watches {
-    /// True if the contender need not look behind it before it holds.
-    ///
-    /// The directory's data says so, and has not changed. A server reports a change before it
-    /// answers a later request. At an event, a change may be reported later only after a reconnect,
-    /// and then [no grant begins](OwnWatch::begin_grant).
-    fn step_back_is_ruled_out(&mut self) -> bool {
-        let directory = self.directory.as_mut();
-        let is_unchanged = directory.is_some_and(|watch| ready_now(watch).is_none());
-        if !is_unchanged {
-            // A future must not be polled again once it has resolved.
-            self.directory = None;
-        }
-        is_unchanged && self.may_step_back == Some(false)
-    }
-
     async fn next(&mut self) -> WaitEvent {
         let own = self.own.lost();
         let directory = or_pending(self.directory.as_mut());

@@ -50,20 +50,44 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn rule_that_waits_on_its_own_contender_is_refused() {
+/// Asserts that an attempt by this rule ends with an error at once.
+async fn assert_refused(rule: impl Rule + 'static) {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
-    let in_vain = ByPlace {
-        waits_on: |me| Some(me..me + 1),
-        ..FIRST
-    };
-    let queue = Queue::new(&session, "/locks/a", in_vain).expect("a good path");
+    let queue = Queue::new(&session, "/locks/a", rule).expect("a good path");
     let refused = tokio::time::timeout(Duration::from_secs(60), queue.acquire()).await;
     let error = refused
         .expect("an answer")
-        .expect_err("it would wait for ever");
+        .expect_err("it would go on for ever");
     assert!(matches!(error, Error::InvalidInput(_)), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_that_waits_on_its_own_contender_is_refused() {
+    assert_refused(ByPlace {
+        waits_on: |me| Some(me..me + 1),
+        ..FIRST
+    })
+    .await;
+}
+
+/// Steps back for nobody.
+#[derive(Debug)]
+struct Restless;
+
+impl Rule for Restless {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::StepBack)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_that_steps_back_with_none_behind_is_refused() {
+    assert_refused(Restless).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,8 +126,10 @@ fn contenders() -> [Contender; 2] {
 #[test]
 fn view_shows_who_is_before_and_the_data_of_the_directory() {
     let [first, second] = contenders();
-    let before = [first.clone()];
+    let (before, behind) = ([first.clone()], contenders());
     let view = QueueView::new(&before, &second, Some(b"data"));
+    assert_eq!(view.behind(), []);
+    assert_eq!(view.with_behind(&behind).behind(), behind);
     assert_eq!(view.before(), before);
     assert_eq!(view.me(), &second);
     assert_eq!(view.place(), 1);
@@ -112,10 +138,11 @@ fn view_shows_who_is_before_and_the_data_of_the_directory() {
 }
 
 #[test]
-fn rule_that_says_nothing_more_counts_its_own_label_and_reads_no_directory() {
+fn rule_that_says_nothing_more_counts_its_own_label_and_needs_no_more_than_the_contenders_before() {
     assert!(First.counts("lock-"));
     assert!(!First.counts("other-"));
     assert!(!First.reads_directory());
+    assert!(!First.looks_behind());
     assert_eq!(First.directory_data(), [0; 0]);
 }
 
@@ -129,11 +156,8 @@ fn rule_that_says_nothing_more_shows_operators_who_holds_as_it_decides() {
 /// What may save a request is off, and what may cost a hold is on.
 #[test]
 fn rule_that_gives_no_hints_marks_no_release_and_may_be_replaced() {
-    let [first, second] = contenders();
     let hints = First.hints();
     assert_eq!(hints.recipe("lock-"), "queue");
     assert!(!hints.holds_only_first("lock-"));
     assert!(hints.may_be_replaced("lock-"));
-    assert!(!hints.steps_back(&first, &[second], None));
-    assert!(!hints.may_step_back(&first, None));
 }

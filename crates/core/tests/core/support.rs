@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::mpsc::channel;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, Contender, CreateMode, InvalidInput, NamedZnode, NodePath, Permission, Queue,
-    QueueView, Rule, RuleHints, Session, Verdict,
+    Acl, AuthId, CreateMode, InvalidInput, NamedZnode, NodePath, Permission, Queue, QueueView,
+    Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
@@ -40,7 +40,7 @@ pub(crate) struct ByPlace {
     /// Each holder is the only one. So its releases are marked.
     pub(crate) holds_only_first: bool,
     pub(crate) may_be_replaced: bool,
-    pub(crate) may_step_back: bool,
+    pub(crate) looks_behind: bool,
 }
 
 /// Holds when nobody is before it, and waits on the one right before it.
@@ -51,7 +51,7 @@ pub(crate) const FIRST: ByPlace = ByPlace {
     reads_directory: false,
     holds_only_first: false,
     may_be_replaced: true,
-    may_step_back: false,
+    looks_behind: false,
 };
 
 /// As [`FIRST`], and says that a holder is the only one.
@@ -80,6 +80,10 @@ impl Rule for ByPlace {
         self.reads_directory
     }
 
+    fn looks_behind(&self) -> bool {
+        self.looks_behind
+    }
+
     fn hints(&self) -> &dyn RuleHints {
         self
     }
@@ -92,10 +96,6 @@ impl RuleHints for ByPlace {
 
     fn may_be_replaced(&self, _: &str) -> bool {
         self.may_be_replaced
-    }
-
-    fn may_step_back(&self, _: &Contender, _: Option<&[u8]>) -> bool {
-        self.may_step_back
     }
 }
 

@@ -111,10 +111,10 @@ async fn waiter_reads_changed_data_of_the_directory_once_and_watches_it_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiter_whose_verdict_needs_no_data_asks_nothing_when_the_directory_is_written() {
+async fn waiter_whose_rule_looks_behind_reads_the_directory_only_before_it_holds() {
     let simulation = simulation();
     let rule = ByPlace {
-        may_step_back: true,
+        looks_behind: true,
         ..KEPT
     };
     let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
@@ -125,6 +125,7 @@ async fn waiter_whose_verdict_needs_no_data_asks_nothing_when_the_directory_is_w
     assert_eq!(since(&simulation, before), [0, 0]);
     hold.release().await.expect("it is held");
     holds(waiting).await;
+    assert_eq!(since(&simulation, before), [1, 1]);
 }
 
 /// A member that lags behind lists a contender that no read finds.
@@ -162,18 +163,9 @@ async fn looks_at_a_list_that_is_out_of_date_are_paced() {
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds() {
     let simulation = simulation();
-    let rule = ByPlace {
-        reads_directory: true,
-        holds_only_first: true,
-        ..KEPT
-    };
-    let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
+    let (hold, waiting) = hold_and_waiter(&simulation, KEPT).await;
     simulation.process("waiter").disconnect();
     sleep(5 * SECOND).await;
-    // It reads the data, and its other watches stay as they are.
-    let administrator = simulation.administrator();
-    administrator.set_data(PATH, b"a").expect("it exists");
-    sleep(SECOND).await;
     let before = asked(&simulation);
     hold.release().await.expect("it is held");
     holds(waiting).await;

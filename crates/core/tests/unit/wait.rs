@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-
 use super::*;
 use crate::hold::loss_watch::Certainty;
 use crate::hold::open_session::OpenSession;
@@ -49,21 +47,4 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let set = set_watches(&mut watches, &queue, &own, &on).await;
     assert!(matches!(set, Ok(None)));
     assert_eq!(watches.own.certainty(&*server), Certainty::Doubtful);
-}
-
-#[tokio::test]
-async fn step_back_is_ruled_out_by_data_that_has_not_changed() {
-    for (may_step_back, is_ruled_out) in [(None, false), (Some(true), false), (Some(false), true)] {
-        let mut watches = Watches {
-            directory: Some(std::future::pending().boxed()),
-            may_step_back,
-            ..Watches::default()
-        };
-        assert_eq!(watches.step_back_is_ruled_out(), is_ruled_out);
-        assert!(watches.directory.is_some(), "it is still watched");
-        watches.directory = Some(std::future::ready(Event::DataChanged).boxed());
-        assert!(!watches.step_back_is_ruled_out());
-        // Its future is not polled again.
-        assert!(!watches.step_back_is_ruled_out());
-    }
 }

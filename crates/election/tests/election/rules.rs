@@ -1,6 +1,6 @@
 //! The rules of an election, on every short queue.
 
-use zookeeper_recipes_core::{Contender, Rule};
+use zookeeper_recipes_core::{Contender, QueueView, Rule, Verdict};
 use zookeeper_recipes_election::FirstCandidate;
 use zookeeper_recipes_testkit::laws::Laws;
 
@@ -26,6 +26,7 @@ fn data(successor: &str) -> Vec<u8> {
 #[test]
 fn only_candidates_count_and_none_is_replaced() {
     let rule = FirstCandidate::default();
+    assert!(rule.looks_behind());
     for label in ["latch-", "standby-latch-"] {
         assert!(rule.counts(label), "{label}");
         assert!(!rule.hints().may_be_replaced(label), "{label}");
@@ -36,51 +37,51 @@ fn only_candidates_count_and_none_is_replaced() {
     }
 }
 
+/// The verdict about `me`, first in the queue, with these candidates behind it.
+fn decided(me: &Contender, behind: &[Contender], data: Option<&[u8]>) -> Verdict {
+    let view = QueueView::new(&[], me, data).with_behind(behind);
+    let verdict = FirstCandidate::default().decide(&view);
+    assert_eq!(FirstCandidate::standby().decide(&view), verdict);
+    verdict.expect("a candidate")
+}
+
 #[test]
 fn candidate_steps_back_for_the_successor_that_is_behind_it() {
-    let rule = FirstCandidate::default();
-    let hints = rule.hints();
-    let (me, behind) = (
-        candidate("latch-", 5),
-        [candidate("latch-", 6), candidate("latch-", 7)],
-    );
-    for (successor, steps_back, may) in [
-        (me.name(), false, false),
-        (behind[0].name(), true, true),
-        (behind[1].name(), true, true),
+    let [me, next, last] = [5, 6, 7].map(|number| candidate("latch-", number));
+    for (successor, verdict) in [
+        (me.name(), Verdict::Hold),
+        (next.name(), Verdict::StepBack),
+        (last.name(), Verdict::StepBack),
         // Before it, gone, or no candidate at all.
-        (candidate("latch-", 4).name(), false, false),
-        (candidate("latch-", 8).name(), false, true),
-        ("config", false, false),
+        (candidate("latch-", 4).name(), Verdict::Hold),
+        (candidate("latch-", 8).name(), Verdict::Hold),
+        ("config", Verdict::Hold),
     ] {
-        let data = data(successor);
-        assert_eq!(
-            hints.steps_back(&me, &behind, Some(&data)),
-            steps_back,
-            "{successor}"
-        );
-        assert_eq!(hints.may_step_back(&me, Some(&data)), may, "{successor}");
+        let behind = [next.clone(), last.clone()];
+        let decided = decided(&me, &behind, Some(&data(successor)));
+        assert_eq!(decided, verdict, "{successor}");
     }
     for data in [&b""[..], b"of another program", b"successor x\n"] {
-        assert!(!hints.steps_back(&me, &behind, Some(data)), "{data:?}");
-        assert!(!hints.may_step_back(&me, Some(data)), "{data:?}");
+        assert_eq!(
+            decided(&me, std::slice::from_ref(&next), Some(data)),
+            Verdict::Hold
+        );
     }
-    // The data is not read yet.
-    assert!(!hints.steps_back(&me, &behind, None));
-    assert!(hints.may_step_back(&me, None));
+    let view = QueueView::new(std::slice::from_ref(&me), &next, None);
+    let waits = FirstCandidate::default().decide(&view.with_behind(&[]));
+    assert_eq!(waits, Ok(Verdict::wait_on(0)));
 }
 
 #[test]
 fn candidate_on_standby_steps_back_for_each_that_is_not() {
-    let rule = FirstCandidate::standby();
-    let hints = rule.hints();
-    let standby = |number| candidate("standby-latch-", number);
-    let me = standby(5);
-    assert!(hints.may_step_back(&me, Some(b"")));
-    assert!(!hints.steps_back(&me, &[standby(6), standby(7)], Some(b"")));
-    assert!(hints.steps_back(&me, &[standby(6), candidate("latch-", 7)], Some(b"")));
-    let chosen = data(me.name());
-    assert!(!hints.steps_back(&me, &[candidate("latch-", 7)], Some(&chosen)));
-    let other = data(standby(6).name());
-    assert!(hints.steps_back(&me, &[standby(6)], Some(&other)));
+    let [me, other] = [5, 6].map(|number| candidate("standby-latch-", number));
+    let regular = candidate("latch-", 7);
+    let decided = |behind: &[&Contender], data: &[u8]| {
+        let behind: Vec<Contender> = behind.iter().copied().cloned().collect();
+        decided(&me, &behind, Some(data))
+    };
+    assert_eq!(decided(&[&other], b""), Verdict::Hold);
+    assert_eq!(decided(&[&other, &regular], b""), Verdict::StepBack);
+    assert_eq!(decided(&[&regular], &data(me.name())), Verdict::Hold);
+    assert_eq!(decided(&[&other], &data(other.name())), Verdict::StepBack);
 }

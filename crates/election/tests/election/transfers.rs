@@ -148,7 +148,7 @@ async fn transfer_makes_the_named_candidate_lead_and_nobody_between() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn transfer_that_is_over_costs_later_handoffs_nothing() {
+async fn transfer_that_is_over_makes_nobody_step_back_later() {
     let fleet = Fleet::new().await;
     let first = fleet.join("first").await;
     let second = fleet.join("second").await;
@@ -159,11 +159,14 @@ async fn transfer_that_is_over_costs_later_handoffs_nothing() {
     // The first waits, with the second as the named successor before it.
     sleep(Duration::from_secs(2)).await;
 
-    let lists = || fleet.simulation.counters().requests(RequestKind::List);
-    let before = lists();
+    let requests = || {
+        let counters = fleet.simulation.counters();
+        [RequestKind::List, RequestKind::Create].map(|kind| counters.requests(kind))
+    };
+    let [lists, creates] = requests();
     second.process.kill();
     fleet.until_led(|led| led.len() == 3, LONG).await;
-    assert_eq!(lists(), before, "nobody listed the queue");
+    assert_eq!(requests(), [lists + 1, creates]);
     first.end().await;
 }
 

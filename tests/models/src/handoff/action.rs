@@ -24,8 +24,6 @@ pub enum Action {
     ReadDirectory(usize),
     /// A waiter sets the watch on its own znode.
     WatchOwn(usize),
-    /// A candidate reads the directory's data, with a watch.
-    WatchDirectory(usize),
     /// A waiter sets the watch on its predecessor.
     WatchPredecessor(usize),
     /// An event of this place arrives.

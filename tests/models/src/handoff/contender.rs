@@ -83,7 +83,7 @@ pub struct Leaving {
     pub alone: bool,
 }
 
-/// A watch of a contender, on a znode or on the directory.
+/// A watch of a contender on a znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watch {
     /// The znode.
@@ -111,12 +111,8 @@ pub struct Contender {
     pub is_unbroken: bool,
     /// The watch on its own znode.
     pub own_watch: Option<Watch>,
-    /// The watch on the directory.
-    pub directory_watch: Option<Watch>,
     /// The watch on its predecessor.
     pub watch: Option<Watch>,
-    /// True if the directory's data rules out that it has to step back. `None` before the read.
-    pub rules_out: Option<bool>,
     /// The candidates behind it in the list by which it would hold.
     pub behind: Vec<Zxid>,
     /// The events on their way, the oldest first.
@@ -148,9 +144,7 @@ impl Contender {
             seen: 0,
             is_unbroken: true,
             own_watch: None,
-            directory_watch: None,
             watch: None,
-            rules_out: None,
             behind: Vec::new(),
             events: Vec::new(),
             missed: 0,
@@ -172,9 +166,7 @@ impl Contender {
     pub(super) fn leave(&mut self) -> Option<Own> {
         self.phase = Phase::Out;
         self.own_watch = None;
-        self.directory_watch = None;
         self.watch = None;
-        self.rules_out = None;
         self.behind.clear();
         self.events.clear();
         self.missed = 0;
@@ -197,7 +189,6 @@ impl Contender {
     pub(super) fn grant(&mut self, way: Way) {
         self.phase = Phase::Holds(way);
         self.watch = None;
-        self.directory_watch = None;
         self.behind.clear();
         self.events
             .retain(|event| matches!(event, Event::Own { .. }));

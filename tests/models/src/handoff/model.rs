@@ -114,13 +114,8 @@ impl HandoffModel {
     fn missing_watch(&self, index: usize, contender: &Contender) -> Option<Action> {
         let party = self.parties[index];
         let watches_own = party.kind == Kind::Library && !self.has(Change::WatchesNotItsOwn);
-        let reads_directory = party.kind == Kind::Library
-            && party.label == Label::Candidate
-            && !self.has(Change::ReadsNoDirectory);
         if watches_own && contender.own_watch.is_none() {
             Some(Action::WatchOwn(index))
-        } else if reads_directory && contender.rules_out.is_none() {
-            Some(Action::WatchDirectory(index))
         } else if contender.watch.is_none() {
             Some(Action::WatchPredecessor(index))
         } else {
@@ -417,7 +412,6 @@ impl Model for HandoffModel {
             Action::List(index) => self.list(&mut state, index),
             Action::ReadDirectory(index) => self.read_directory(&mut state, index),
             Action::WatchOwn(index) => self.watch_own(&mut state, index),
-            Action::WatchDirectory(index) => self.watch_directory(&mut state, index),
             Action::WatchPredecessor(index) => self.watch_predecessor(&mut state, index),
             Action::Deliver(index, at) => self.deliver(&mut state.contenders[index], index, at),
             Action::Downgrade(index) => self.downgrade(&mut state, index),

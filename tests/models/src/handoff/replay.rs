@@ -36,8 +36,6 @@ pub enum Observed {
     Found(usize, bool),
     /// An event of a znode arrives. True if the znode is deleted.
     Notified(usize, String, bool),
-    /// An event of the directory's data arrives.
-    DirectoryChanged(usize),
     /// A transaction has created the znode of a contender.
     Created(usize, String),
     /// A transaction of a contender has deleted its znode.
@@ -72,8 +70,6 @@ pub enum Read {
     Watch(String),
     /// A read of the directory's data.
     Directory,
-    /// The same, with a watch.
-    WatchDirectory,
 }
 
 /// The answer of a server.
@@ -243,11 +239,6 @@ impl Replay {
                 let action = decides.then_some(Action::ReadDirectory(index));
                 (Answer::Stands(tree.exists), action)
             }
-            Read::WatchDirectory => {
-                let waits = matches!(contender.phase, Phase::Waits(_));
-                let action = waits.then_some(Action::WatchDirectory(index));
-                (Answer::Stands(tree.exists), action)
-            }
             Read::Watch(name) => {
                 let czxid = self.names.iter().find(|(_, known)| *known == name);
                 let czxid = czxid.map(|(czxid, _)| *czxid);
@@ -305,9 +296,6 @@ impl Replay {
             Observed::Notified(index, name, deleted) => {
                 let event = self.event_of(&moment, *index, name, *deleted);
                 self.notified(moment, *index, event)
-            }
-            Observed::DirectoryChanged(index) => {
-                self.notified(moment, *index, Some(Event::Directory))
             }
             Observed::Created(index, _) => self.created(moment, *index),
             Observed::Downgraded(index, _) => self

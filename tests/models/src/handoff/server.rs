@@ -73,8 +73,6 @@ pub enum Event {
         /// True if it is deleted.
         deleted: bool,
     },
-    /// The directory's data has changed.
-    Directory,
 }
 
 /// The directory on one server.
@@ -90,8 +88,6 @@ pub struct Tree {
     pub znodes: Vec<Znode>,
     /// The successor that the directory's data names.
     pub successor: Option<Zxid>,
-    /// The transaction that last wrote to the directory's data.
-    pub named: Zxid,
 }
 
 impl Tree {
@@ -103,7 +99,6 @@ impl Tree {
             creates: first,
             znodes: Vec::new(),
             successor: None,
-            named: 0,
         }
     }
 
@@ -123,7 +118,6 @@ impl Tree {
             Operation::Make => {
                 *self = Tree {
                     zxid: self.zxid,
-                    named: zxid,
                     ..Tree::new(0)
                 };
             }
@@ -131,7 +125,6 @@ impl Tree {
                 self.exists = false;
                 self.creates = 0;
                 self.successor = None;
-                self.named = zxid;
             }
             Operation::Create(znode) => {
                 self.creates = (self.creates + 1).min(LAST);
@@ -144,10 +137,7 @@ impl Tree {
                 }
             }
             Operation::Delete(czxid) => self.znodes.retain(|znode| znode.czxid != czxid),
-            Operation::Name(czxid) => {
-                self.successor = Some(czxid);
-                self.named = zxid;
-            }
+            Operation::Name(czxid) => self.successor = Some(czxid),
         }
     }
 }

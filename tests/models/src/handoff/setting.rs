@@ -81,7 +81,7 @@ pub enum Change {
     BelievesEveryDeletion,
     /// The deletion of an only predecessor grants, even if it may be replaced.
     ForgetsReplacements,
-    /// The directory's data is not read before a leader leads.
+    /// A candidate leads without a look at the directory's data and at those behind it.
     ReadsNoDirectory,
     /// A contender that held beside others counts as alone.
     IsAloneBesideOthers,

@@ -101,12 +101,7 @@ impl State {
             let (on, deleted) = match operation {
                 Operation::Write(czxid) => (czxid, false),
                 Operation::Delete(czxid) => (czxid, true),
-                Operation::Create(_) => continue,
-                Operation::Make | Operation::Reap | Operation::Name(_) => {
-                    if let Some(watch) = contender.directory_watch.as_mut().filter(|it| it.armed) {
-                        watch.armed = false;
-                        contender.events.push(Event::Directory);
-                    }
+                Operation::Create(_) | Operation::Make | Operation::Reap | Operation::Name(_) => {
                     continue;
                 }
             };
@@ -160,10 +155,6 @@ impl State {
             let event = event_of(watch.on);
             watch.armed = event.is_none();
             events.extend(event.map(|deleted| Event::Predecessor { deleted }));
-        }
-        if let Some(watch) = &mut contender.directory_watch {
-            watch.armed = tree.exists && tree.named <= seen;
-            events.extend((!watch.armed).then_some(Event::Directory));
         }
         contender.missed = events.len();
         contender.events = events;

@@ -44,7 +44,7 @@ impl HandoffModel {
                 let reads = is_library
                     && queue[me].label == Label::Candidate
                     && !self.has(Change::ReadsNoDirectory);
-                if reads && contender.rules_out != Some(true) && !behind.is_empty() {
+                if reads && !behind.is_empty() {
                     contender.behind = behind.iter().map(|znode| znode.czxid).collect();
                     contender.phase = Phase::AsksForSuccessor;
                     return;
@@ -62,7 +62,11 @@ impl HandoffModel {
                 let rule =
                     self.has(Change::AsksNoRule) || decide(&queue[place + 1..=me]) == Verdict::Hold;
                 let only = (place, me) == (0, 1) || self.has(Change::BelievesEveryDeletion);
-                let stays = on.label != Label::Write || self.has(Change::ForgetsReplacements);
+                let stays = match on.label {
+                    Label::Lock | Label::Read => true,
+                    Label::Write => self.has(Change::ForgetsReplacements),
+                    Label::Candidate => self.has(Change::ReadsNoDirectory),
+                };
                 contender.phase = Phase::Waits(Wait {
                     on: on.czxid,
                     grants_on_mark: is_library
@@ -121,24 +125,6 @@ impl HandoffModel {
         }
     }
 
-    pub(super) fn watch_directory(&self, state: &mut State, index: usize) {
-        if !self.begin_read(state, index) {
-            return;
-        }
-        let Some(tree) = state.tree_of(index) else {
-            return;
-        };
-        let (exists, successor) = (tree.exists, tree.successor);
-        let contender = &mut state.contenders[index];
-        if !exists {
-            contender.phase = Phase::Looks;
-            return;
-        }
-        let own = contender.own.map_or(0, |own| own.czxid);
-        contender.rules_out = Some(successor.is_none_or(|named| named <= own));
-        contender.directory_watch = armed(0);
-    }
-
     pub(super) fn watch_predecessor(&self, state: &mut State, index: usize) {
         if !self.begin_read(state, index) {
             return;
@@ -156,20 +142,17 @@ impl HandoffModel {
         } else if self.has(Change::IgnoresAMissingPredecessor) {
             contender.watch = ASLEEP;
         } else if wait.stands_alone {
-            self.has_its_turn(contender, index, Way::OnlyOne);
+            self.has_its_turn(contender, Way::OnlyOne);
         } else {
             contender.phase = Phase::Looks;
         }
     }
 
     /// Nobody is left before the contender. It holds if its own znode certainly stands.
-    fn has_its_turn(&self, contender: &mut Contender, index: usize, way: Way) {
+    fn has_its_turn(&self, contender: &mut Contender, way: Way) {
         let is_watched = contender.own_watch.is_some() || self.has(Change::WatchesNotItsOwn);
         let is_ordered = contender.is_unbroken || self.has(Change::TrustsAReconnect);
-        let may_step_back = self.parties[index].label == Label::Candidate
-            && contender.rules_out != Some(true)
-            && !self.has(Change::ReadsNoDirectory);
-        match is_watched && is_ordered && !may_step_back {
+        match is_watched && is_ordered {
             true => contender.grant(way),
             false => contender.phase = Phase::Looks,
         }
@@ -180,10 +163,6 @@ impl HandoffModel {
         match event {
             Event::Own { deleted: true } => drop(contender.leave()),
             Event::Own { deleted: false } => contender.own_watch = None,
-            Event::Directory => {
-                contender.directory_watch = None;
-                contender.rules_out = contender.rules_out.map(|_| false);
-            }
             Event::Predecessor { .. } => contender.watch = None,
         }
     }
@@ -198,10 +177,10 @@ impl HandoffModel {
         match (self.parties[index].kind, deleted) {
             (Kind::Latch, false) => contender.watch = ASLEEP,
             (Kind::Library, true) if wait.stands_alone => {
-                self.has_its_turn(contender, index, Way::OnlyOne);
+                self.has_its_turn(contender, Way::OnlyOne);
             }
             (Kind::Library, false) if wait.grants_on_mark => {
-                self.has_its_turn(contender, index, Way::Marked);
+                self.has_its_turn(contender, Way::Marked);
             }
             (Kind::Library, false) => {}
             _ => contender.phase = Phase::Looks,

@@ -74,6 +74,11 @@ fn locks(contenders: usize) -> HandoffModel {
     HandoffModel::new(contenders, Label::Lock)
 }
 
+/// Locks behind one of Curator's.
+fn behind_curator(waiters: usize) -> HandoffModel {
+    locks(waiters + 1).with(0, curators(Label::Lock))
+}
+
 /// Contenders that come back to a directory whose next znode has this number.
 fn come_back(contenders: usize, rounds: u8, first: u16) -> HandoffModel {
     HandoffModel {
@@ -149,9 +154,9 @@ clean! {
         writers(3).with(0, curators(Label::Write)), [Downgrade Marked];
     a_transfer_keeps_the_promises:
         candidates(3)
-            .with_faults(1, &[Fault::Name, Fault::Crash, Fault::Disconnect]), [List OnlyOne];
+            .with_faults(1, &[Fault::Name, Fault::Crash, Fault::Disconnect]), [List];
     a_leader_latch_keeps_the_promises:
-        candidates(3).with(1, latch()), [List OnlyOne];
+        candidates(3).with(1, latch()), [List];
 }
 
 broken! {
@@ -177,14 +182,14 @@ broken! {
         HasNoLease, EXCLUSION, locks(2).with_faults(1, &[Fault::Expire]);
     a_deletion_before_others_that_grants_has_two_holders:
         BelievesEveryDeletion, EXCLUSION, locks(3).with_faults(1, &[Fault::GiveUp]);
-    /// Candidates mark nothing, so a candidate without a list holds behind the only one before it.
-    a_candidate_without_a_watch_on_its_own_znode_makes_two_holders:
-        WatchesNotItsOwn, EXCLUSION, candidates(3).with_faults(1, &[Fault::Delete]);
-    a_candidate_that_trusts_a_reconnect_makes_two_holders:
-        TrustsAReconnect, EXCLUSION, candidates(3)
+    /// Curator marks nothing, so a waiter without a list holds behind the only one before it.
+    a_waiter_behind_curator_without_a_watch_on_its_own_znode_makes_two_holders:
+        WatchesNotItsOwn, EXCLUSION, behind_curator(2).with_faults(1, &[Fault::Delete]);
+    a_waiter_behind_curator_that_trusts_a_reconnect_makes_two_holders:
+        TrustsAReconnect, EXCLUSION, behind_curator(2)
             .with_faults(2, &[Fault::Delete, Fault::Disconnect]);
-    a_candidate_without_a_lease_makes_two_holders:
-        HasNoLease, EXCLUSION, candidates(2).with_faults(1, &[Fault::Expire]);
+    a_waiter_behind_curator_without_a_lease_makes_two_holders:
+        HasNoLease, EXCLUSION, behind_curator(2).with_faults(1, &[Fault::Expire]);
     a_deletion_of_a_replaced_writer_that_grants_has_two_holders:
         ForgetsReplacements, EXCLUSION, writers(2);
     a_leader_that_reads_no_directory_leads_past_the_successor:

@@ -50,9 +50,6 @@ fn observation(entry: &TraceEntry, owners: &BTreeMap<SessionId, usize>) -> Optio
         TraceKind::Reply => reply(contender(entry)?, &entry.text),
         TraceKind::Event => {
             let (path, event) = entry.text.split_once(' ')?;
-            if (path, event) == (LOCK, "NodeDataChanged") {
-                return Some(Observed::DirectoryChanged(contender(entry)?));
-            }
             let name = name(path)?.to_owned();
             let deleted = event == "NodeDeleted";
             Some(Observed::Notified(contender(entry)?, name, deleted))
@@ -86,7 +83,6 @@ fn request(index: usize, text: &str) -> Option<Observed> {
     let read = match text.split_once(' ')? {
         ("list", LOCK) => Read::List,
         ("get", LOCK) => Read::Directory,
-        ("get", "/lock and watch") => Read::WatchDirectory,
         ("get", rest) => Read::Watch(name(rest.strip_suffix(" and watch")?)?.to_owned()),
         _ => return None,
     };
