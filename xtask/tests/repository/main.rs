@@ -5,6 +5,7 @@ mod events_page;
 mod failures_page;
 mod publishing;
 mod readme_figures;
+mod workflows;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
