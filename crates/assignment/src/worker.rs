@@ -177,7 +177,7 @@ impl Worker {
         self.owns.send_modify(|owns| {
             owns.remove(id);
         });
-        if let Some(hold) = job.into_hold().filter(Hold::is_held) {
+        if let Some(hold) = job.into_hold().filter(|hold| hold.is_held()) {
             if let Err(error) = hold.release().await {
                 let partition = id;
                 report!(assignment, debug, "partition lost before its release", partition, %error);

@@ -16,17 +16,12 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// Several recipes that are held together, or none of them.
 ///
 /// The recipes are acquired one after the other, in an order that is the same in each process. So
-/// two processes that want the same recipes do not wait for each other for ever. One deadline
-/// bounds all of them. If one recipe fails, the holds of the others are released.
+/// two processes that want the same recipes do not deadlock. During the wait for a recipe, the
+/// earlier ones are held. One deadline bounds all of them. If one recipe fails, the holds of the
+/// others are released. The costs are the sum of the recipes' costs.
 ///
-/// The costs are the sum of the recipes' costs. During the wait for a recipe, the earlier ones are
-/// held.
-///
-/// # Not reentrant
-///
-/// If a task that holds one of the recipes acquires all of them, the task waits behind itself, for
-/// ever, and keeps what it has acquired before. [`acquire_timeout`](Self::acquire_timeout) is its
-/// way out. An event warns at once ([events](crate::docs::events)).
+/// A task that holds one of the recipes must not acquire all of them: it deadlocks, as with
+/// [`Queue`](crate::Queue#not-reentrant).
 ///
 /// # The order
 ///
@@ -35,16 +30,15 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// [servers](crate::ensemble::Ensemble::servers) of their ensembles. Sessions of one ensemble may
 /// have different chroots, and connect strings with the hosts in any order.
 ///
-/// The whole paths come first because every process knows them exactly. A process knows an ensemble
-/// only by the hosts of its connect string, and another process may name other hosts. Two processes
-/// can then disagree about the order of two recipes, but only if the recipes have the same whole
+/// A process knows an ensemble only by the hosts of its connect string, and another process may name
+/// other hosts. The two can then disagree about the order of two recipes that have the same whole
 /// path in two ensembles. In such a case, give each process the same list of hosts, or let the
 /// whole paths differ.
 ///
 /// Two connect strings without a common `host:port` are taken for two ensembles. So one lock under
 /// two such names is not found, and the second acquisition waits for the first one until the
-/// deadline. A session over a client of the user (crate `zookeeper-recipes-adapter`) does not know
-/// its hosts. All such sessions are taken for sessions of one ensemble.
+/// deadline. All sessions over clients of the user (crate `zookeeper-recipes-adapter`) are taken for
+/// sessions of one ensemble, because they do not know their hosts.
 ///
 /// ```
 /// # use zookeeper_recipes_lock::ExclusiveLock;
@@ -130,21 +124,17 @@ impl AllOf {
     /// # Errors
     ///
     /// The first error of a recipe. [`Error::Lost`] if a hold is lost during the wait for the
-    /// others. The other holds are released in the background.
+    /// others.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the holds are released in the background. Nothing remains.
+    /// After an error, or if the future is dropped, the holds are released in the background.
     pub async fn acquire(&self) -> Result<AllHold, Error> {
         self.acquire_until(None).await
     }
 
-    /// As [`acquire`](Self::acquire), for at most `timeout` in all.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DeadlineElapsed`] with the path of the recipe that was not held in time, and the
-    /// errors of [`acquire`](Self::acquire).
+    /// As [`acquire`](Self::acquire), for at most `timeout` in all: [`Error::DeadlineElapsed`] has the
+    /// path of the recipe that was not held in time.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<AllHold, Error> {
         self.acquire_until(Some(timeout)).await
     }
@@ -181,12 +171,11 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// The first error of a recipe. [`Error::Lost`] if a hold is lost meanwhile. After an error no
-    /// recipe is held.
+    /// The first error of a recipe. [`Error::Lost`] if a hold is lost meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// That of [`Recipe::try_acquire`].
+    /// After an error, or if the future is dropped, no recipe is held.
     pub async fn try_acquire(&self) -> Result<Option<AllHold>, Error> {
         let mut held = AllHold { holds: Vec::new() };
         for recipe in &self.recipes {
@@ -235,16 +224,12 @@ impl AllHold {
         &self.holds
     }
 
-    /// True if all are held.
-    ///
-    /// The answer is as certain as that of [`HoldView::is_held`](crate::HoldView::is_held).
+    /// True if [all are held](crate::HoldView::is_held).
     pub fn is_held(&self) -> bool {
         self.holds.iter().all(|hold| hold.is_held())
     }
 
-    /// How long all are certainly held if the server sends no further answer.
-    ///
-    /// See [`HoldView::remaining`](crate::HoldView::remaining).
+    /// The shortest of the times for which each is [certainly held](crate::HoldView::remaining).
     pub fn remaining(&self) -> Duration {
         let remaining = self.holds.iter().map(|hold| hold.remaining());
         remaining.min().unwrap_or_default()
@@ -264,7 +249,7 @@ impl AllHold {
     ///
     /// # Errors
     ///
-    /// The first error of a release. The other holds are released, too. See [`Hold::release`].
+    /// The first error of a [release](Hold::release). The other holds are released, too.
     ///
     /// # Cancel safety
     ///

@@ -1,7 +1,4 @@
-//! The error of a failed attempt.
-//!
-//! [`ServerError`] is the error of one request. [`Error`] is the error of an attempt. It names the
-//! path, the session and the cause.
+//! The error of a failed attempt. [`ServerError`] is that of one request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +35,7 @@ pub enum Error {
         /// Why each host cannot be reached, if this is known.
         ///
         /// It is in the text of this error, so it is not its source. If a server has ended the
-        /// session, it or its source is a [`ServerError::SessionOver`]. It names the scheme of
-        /// credentials that the server has refused.
+        /// session, it or its source is a [`ServerError::SessionOver`].
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 
@@ -103,9 +99,8 @@ pub enum Error {
 
     /// Another client wrote to the contender's znode while the contender waited.
     ///
-    /// The access control list of the znode does not stop ZooKeeper's super user. The contender
-    /// behind takes such a write for a release, so the place in the queue is lost, as with
-    /// [`ContenderDeleted`](Self::ContenderDeleted).
+    /// The contender behind takes such a write for a release, so the place in the queue is lost, as
+    /// with [`ContenderDeleted`](Self::ContenderDeleted).
     #[error(
         "{path}: another client wrote to this znode, so the place in the queue is lost \
          (session {session})"
@@ -119,14 +114,9 @@ pub enum Error {
 
     /// The contender's turn has come, and the servers answer too late for a hold.
     ///
-    /// A hold needs a [lease](crate::docs::lease#if-the-servers-answer-late), and a lease needs
-    /// answers within a part of the session timeout. The contender has waited for a lease for five
-    /// session timeouts, not counting outages. Then it gives its place up, so that it does not bar
-    /// the others. The next attempts of the session wait for a lease before they enter a queue, and
-    /// fail after one session timeout.
-    ///
-    /// A longer session timeout helps, and so does the servers' tick in
-    /// [`ConnectOptions::tick`](crate::ConnectOptions::tick).
+    /// The contender has waited for [a lease](crate::docs::lease#if-the-servers-answer-late) for five
+    /// session timeouts, not counting outages, and does not bar the others any longer. A longer
+    /// session timeout helps, and so does [`ConnectOptions::tick`](crate::ConnectOptions::tick).
     #[error(
         "{path}: no lease in {waited:.1?}, because the servers answer after {answer:.1?}, which is \
          too late for the session timeout (session {session})"
@@ -238,10 +228,9 @@ impl Error {
 
     /// True if the same call may succeed later without any other change.
     ///
-    /// False if the server denies permission, the path is not valid, the session is closed, or
-    /// another recipe uses the path: a person has to change something first. For
-    /// [`ErrorKind::HoldEnded`] it is always false: the release and the writes of such a hold never
-    /// succeed later.
+    /// False if a person has to change something first: the server denies permission, the path is
+    /// not valid, the session is closed, or another recipe uses the path. Always false for
+    /// [`ErrorKind::HoldEnded`].
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Connect { .. }
@@ -255,12 +244,7 @@ impl Error {
             Error::Refused { refusal, .. } => {
                 matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
             }
-            Error::InvalidInput(_)
-            | Error::Lost { .. }
-            | Error::MissingChroot { .. }
-            | Error::NoSession { .. }
-            | Error::OtherRecipe { .. }
-            | Error::Released { .. } => false,
+            _ => false,
         }
     }
 

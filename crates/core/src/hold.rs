@@ -4,42 +4,37 @@ mod abandoned_creates;
 mod deletion;
 mod ephemerals;
 pub(crate) mod grant;
-pub(crate) mod granted;
 pub(crate) mod handoff;
 pub(crate) mod loss_watch;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
-pub(crate) mod registry;
 mod replace;
 pub(crate) mod search;
 mod transaction;
-pub(crate) mod view;
 
 use std::fmt;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use futures_util::stream::Stream;
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::deletion::DeleteOutcome;
 use self::grant::Grant;
-use self::granted::Granted;
+pub use self::grant::HoldView;
 use self::loss_watch::LossWatch;
+use self::open_session::OpenSession;
 use self::own_znode::ZnodeOwner;
-use self::registry::Entry;
 pub use self::transaction::GuardedTransaction;
-pub use self::view::HoldView;
 use crate::error::Error;
-use crate::hold::deletion::DeleteOutcome;
-use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
-use crate::server::ensemble::SessionId;
+use crate::hold_state::{Ended, LossReason};
 use crate::server::error::ServerError;
 
 /// A recipe that is held, until the hold is released, dropped or lost.
 ///
 /// One place in the program owns a hold. [`release`](Self::release) or a drop releases it. A task
-/// that works under the hold, and does not decide when it ends, takes a [`view`](Self::view).
+/// that works under the hold, and does not decide when it ends, takes a [`view`](Self::view). A hold
+/// has all methods of its [`HoldView`], too.
 ///
 /// A drop sends the deletion of the znode before it returns, unless 16 deletions of the session have
 /// no answer yet. So an [`acquire`] after it, in the same session, waits for one round trip in all:
@@ -52,18 +47,18 @@ use crate::server::error::ServerError;
 ///
 /// # What it promises
 ///
-/// [`is_held`](Self::is_held) says no before the server can let another contender hold. It says
-/// so right after a pause of the process, too.
+/// [`is_held`](HoldView::is_held) returns false before the server can let another contender hold,
+/// right after a pause of the process, too.
 ///
-/// It does not say so in time if somebody deletes the holder's znode by hand. The holder notices
-/// the deletion within a sixth of the session timeout. The next contender may hold before that.
+/// It does not if somebody deletes the holder's znode by hand. The holder notices the deletion
+/// within a sixth of the session timeout. The next contender may hold before that.
 ///
 /// It does not protect the work that follows it. The process can be paused between the answer and
 /// the work. If a late write must fail, let the store check:
 ///
-/// * In ZooKeeper, write with a [`transaction`](Self::transaction). The server refuses the
+/// * In ZooKeeper, write with a [`transaction`](HoldView::transaction). The server refuses the
 ///   write once the holder's znode is deleted.
-/// * In any other store, refuse a [`fencing_token`](Self::fencing_token) that is older than the
+/// * In any other store, refuse a [`fencing_token`](HoldView::fencing_token) that is older than the
 ///   newest token seen.
 #[must_use = "if unused, the hold is released at once"]
 pub struct Hold {
@@ -73,10 +68,25 @@ pub struct Hold {
 }
 
 /// What the owner of a hold alone has. If it is dropped, the znode is deleted in the background.
-pub(crate) struct Held {
-    /// Dropped first. The owner alone then deletes the znode.
-    pub(crate) entry: Entry<Arc<Grant>>,
-    pub(crate) owner: ZnodeOwner,
+struct Held {
+    owner: ZnodeOwner,
+    /// Knows the grant until this value is dropped.
+    open: Arc<OpenSession>,
+}
+
+impl Drop for Held {
+    /// The owner alone then deletes the znode.
+    fn drop(&mut self) {
+        self.open.forget_grant(self.owner.znode.number());
+    }
+}
+
+impl Deref for Hold {
+    type Target = HoldView;
+
+    fn deref(&self) -> &HoldView {
+        &self.view
+    }
 }
 
 impl Hold {
@@ -84,12 +94,12 @@ impl Hold {
     pub(crate) fn begin(
         grant: Grant,
         owner: ZnodeOwner,
-        granted: &Granted,
+        open: &Arc<OpenSession>,
         loss_watch: Option<LossWatch>,
     ) -> Hold {
         owner.znode.set_held(true);
-        let grant = Arc::new(grant);
-        let entry = granted.add(grant.clone());
+        let (grant, open) = (Arc::new(grant), open.clone());
+        open.add_grant(&grant);
         if let Some(loss_watch) = loss_watch.filter(|_| grant.takes_watch()) {
             grant.live().in_background(grant.clone().follow(loss_watch));
         }
@@ -98,7 +108,7 @@ impl Hold {
         grant.ended();
         Hold {
             view: HoldView { grant },
-            held: Some(Held { entry, owner }),
+            held: Some(Held { owner, open }),
         }
     }
 
@@ -109,54 +119,6 @@ impl Hold {
         if !self.is_held() {
             self.view.grant.znode.pass_turn();
         }
-    }
-
-    /// The path of the holder's znode. [`Recipe::path`](crate::Recipe::path) is its directory.
-    pub fn node_path(&self) -> &str {
-        self.view.node_path()
-    }
-
-    /// The token by which a store distinguishes this holder from an older one.
-    pub fn fencing_token(&self) -> FencingToken {
-        self.view.fencing_token()
-    }
-
-    /// The ZooKeeper session that the hold belongs to: see [`HoldView::session_id`].
-    pub fn session_id(&self) -> SessionId {
-        self.view.session_id()
-    }
-
-    /// When the hold was acquired.
-    pub fn acquired_at(&self) -> Instant {
-        self.view.acquired_at()
-    }
-
-    /// The state now: see [`HoldView::state`]. The call sends nothing.
-    pub fn state(&self) -> HoldState {
-        self.view.state()
-    }
-
-    /// True if the recipe is certainly still held: see [`HoldView::is_held`]. The call sends
-    /// nothing.
-    pub fn is_held(&self) -> bool {
-        self.view.is_held()
-    }
-
-    /// How long the recipe is certainly held without a further answer: see [`HoldView::remaining`].
-    pub fn remaining(&self) -> Duration {
-        self.view.remaining()
-    }
-
-    /// The state now, and then each change: see [`HoldView::states`].
-    pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
-        self.view.states()
-    }
-
-    /// Begins writes that the server applies only if the holder's znode exists.
-    ///
-    /// Nothing is sent before the commit: see [`HoldView::transaction`].
-    pub fn transaction(&self) -> GuardedTransaction {
-        self.view.transaction()
     }
 
     /// Resolves when the hold is lost, before another contender can hold.
@@ -190,14 +152,13 @@ impl Hold {
 
     /// Runs the work until it is done, or until the hold is lost.
     ///
-    /// If the hold is lost first, the work is dropped at its current `await`. The work is polled
-    /// only while the recipe is held. Work that blocks its thread is not stopped: it must ask
-    /// [`is_held`](Self::is_held).
+    /// If the hold is lost first, the work is dropped at its current `await`. Work that blocks its
+    /// thread is not stopped: it must ask [`is_held`](HoldView::is_held). Its result is dropped if it
+    /// is done later than the loss.
     ///
     /// # Errors
     ///
-    /// The reason of the loss, if the hold is lost before the work is done. Work that blocks its
-    /// thread can be done later than the loss. Its result is dropped.
+    /// The reason of the loss, if the hold is lost before the work is done.
     ///
     /// # Cancel safety
     ///
@@ -229,9 +190,8 @@ impl Hold {
 
     /// Releases the hold, and waits for the server's answer.
     ///
-    /// The [views](Self::view) of the hold end before anything is sent. If the outcome of the
-    /// deletion is unknown, the deletion is repeated until the server answers or the lease runs
-    /// out.
+    /// The [views](Self::view) of the hold end before anything is sent. A deletion of unknown outcome
+    /// is repeated until the server answers or the lease runs out.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -244,13 +204,12 @@ impl Hold {
     /// # Errors
     ///
     /// * [`Error::Lost`] if the hold is lost before the server answers. The work under the hold may
-    ///   not have been protected to its end. The znode is deleted in the background.
+    ///   not have been protected to its end.
     /// * [`Error::SessionOver`] if the session ends before the server answers.
-    /// * [`Error::Refused`] if the server does not delete the znode. The deletion is repeated in the
-    ///   background, with a pause that grows to the session timeout.
+    /// * [`Error::Refused`] if the server does not delete the znode.
     ///
-    /// After each of these errors nothing is left to do: the znode is deleted with the session at
-    /// the latest.
+    /// Nothing is left to do then: the deletion is repeated in the background, with a pause that grows
+    /// to the session timeout, and the znode is deleted with the session at the latest.
     ///
     /// # Cancel safety
     ///

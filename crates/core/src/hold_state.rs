@@ -6,10 +6,9 @@ use crate::server::error::SessionEnd;
 
 /// A number that grows with each grant, over the whole ensemble.
 ///
-/// It is the `czxid` of the holder's znode: the id of the transaction that created the znode. Each
-/// hold has a znode of its own, and so a token of its own. If a writer becomes a reader, the token
-/// stays that of the writer's znode. A store keeps the token in one column of a signed integer of 64
-/// bits. Tokens are positive.
+/// It is the `czxid` of the holder's znode: the id of the transaction that created the znode. If a
+/// writer becomes a reader, the token stays that of the writer's znode. A store keeps the token in
+/// one column of a signed integer of 64 bits. Tokens are positive.
 ///
 /// The number at the end of the znode's name is not a token: it starts again at zero when the
 /// directory is created again.
@@ -120,14 +119,12 @@ pub enum LossReason {
     /// [`Session`](LossReason::Session).
     #[error("the hold is lost: its znode was deleted")]
     Deleted,
-    /// Another client has written to the holder's znode.
+    /// Another client has written to the holder's znode. The waiters treat this as the release.
     ///
-    /// The access control list of the znode does not stop ZooKeeper's super user. The waiters
-    /// treat such a write as the release.
+    /// The access control list of the znode does not stop ZooKeeper's super user.
     #[error("the hold is lost: another client wrote to its znode")]
     Written,
-    /// The hold has lasted as long as its option `max_hold` allows:
-    /// [`QueueOptions::max_hold`](crate::QueueOptions::max_hold).
+    /// The hold has lasted for its [`max_hold`](crate::QueueOptions::max_hold).
     #[error("the hold is lost: its time limit has passed")]
     TimeLimit,
 }
@@ -135,15 +132,8 @@ pub enum LossReason {
 impl LossReason {
     /// True if this process has closed the session of the hold, as at a planned end.
     ///
-    /// True, too, if the runtime of the session has shut down. Such an end is reported below the
-    /// level of a warning, and does not count as a loss.
-    ///
-    /// ```
-    /// use zookeeper_recipes_core::{LossReason, SessionEnd};
-    ///
-    /// assert!(LossReason::Session(SessionEnd::Closed).is_own_close());
-    /// assert!(!LossReason::Session(SessionEnd::Expired).is_own_close());
-    /// ```
+    /// True, too, if the runtime of the session has shut down. Events report such an end below the
+    /// level of a warning, and metrics do not count it as a loss.
     pub fn is_own_close(self) -> bool {
         self == LossReason::Session(SessionEnd::Closed)
     }

@@ -49,10 +49,7 @@
 //! # }
 //! ```
 //!
-//! # Four kinds of errors
-//!
-//! An attempt failed, a hold has ended, the session is over, or the outcome is unknown. See
-//! [`ErrorKind`].
+//! [`ErrorKind`] says what a caller does about each error.
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -108,8 +105,7 @@ pub use server::environment::Environment;
 pub use server::values;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::handle::Session;
-pub use session::health::SessionHealth;
-pub use session::state::SessionState;
+pub use session::state::{SessionHealth, SessionState};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_connection::TlsOptions;

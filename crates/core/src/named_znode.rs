@@ -166,7 +166,7 @@ impl NamedZnode {
                     Ok((_, stat, watch)) => {
                         if stat.ephemeral_owner == self.open.live.id.0 {
                             let path = self.path.as_str();
-                            self.open.granted.warn_of_own_wait(path, path);
+                            self.open.warn_of_own_wait(path, path);
                         }
                         watch.await;
                         (gone, unanswered) = pauses();
@@ -218,10 +218,10 @@ impl NamedZnode {
             leads: false,
         };
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = |start| Some(HoldRecord::begin(Arc::new(info), &caller, start, waited));
+        let record = HoldRecord::begin(Arc::new(info), &caller, token, waited);
         let mut grant = Grant::new(owner.znode.clone(), token, epoch, record);
         grant.limit(max_hold);
-        Ok(Some(Hold::begin(grant, owner, &self.open.granted, None)))
+        Ok(Some(Hold::begin(grant, owner, &self.open, None)))
     }
 
     async fn create_or_find(

@@ -11,8 +11,7 @@ use crate::invalid_input::InvalidInput;
 /// These paths are refused, with an error that quotes the path and names the problem:
 ///
 /// * a path of more than 32,768 bytes, which the error does not quote;
-/// * the empty path, and a path that is not absolute;
-/// * a path with an empty segment, with `.` or `..`, or with a slash at its end;
+/// * a path that is not absolute, or has an empty segment, `.`, `..`, or a slash at its end;
 /// * a path with a character that ZooKeeper refuses (control characters, private use, everything
 ///   above U+FFFF);
 /// * the root, and `/zookeeper` and its children, which belong to the server.

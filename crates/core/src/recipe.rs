@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::hold::Hold;
-use crate::hold::view::HoldView;
+use crate::hold::{Hold, HoldView};
 use crate::hold_state::{Ended, FencingToken};
 use crate::owner;
 use crate::path::NodePath;
@@ -44,30 +43,19 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind`](crate::ErrorKind) lists the kinds of errors, and what to do about each.
+    /// [`ErrorKind`](crate::ErrorKind) lists the kinds of errors, and what to do about each. If the
+    /// session ends during the wait, the place in the queue is lost: [`Error::SessionOver`].
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session ends during the wait, the place in the queue is lost: [`Error::SessionOver`].
+    /// session deletes the znode in the background. So it is for each other method.
     fn acquire(&self) -> RecipeFuture<'_, Hold>;
 
-    /// Waits until the recipe is held, for at most `timeout`.
+    /// As [`acquire`](Self::acquire), or [`Error::DeadlineElapsed`] after `timeout`.
     ///
     /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
     /// It runs on a monotonic clock.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
     fn acquire_timeout(&self, timeout: Duration) -> RecipeFuture<'_, Hold> {
         Box::pin(async move { within(timeout, self.path(), self.acquire()).await })
     }
@@ -80,10 +68,6 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// [`Error::Disconnected`] if no server answers: at once if that is known, otherwise after the
     /// session timeout. Otherwise the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
     fn try_acquire(&self) -> RecipeFuture<'_, Option<Hold>>;
 
     /// Lists the contenders, holders included, in the order of the queue.
@@ -94,10 +78,6 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// [`Error::MissingChroot`] if the chroot does not exist, and the errors of its requests, such
     /// as [`Error::Refused`] and [`Error::SessionOver`].
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, nothing remains.
     fn contenders(&self) -> RecipeFuture<'_, Vec<QueueEntry>>;
 
     /// The path that the recipe was created with.
@@ -112,22 +92,17 @@ pub trait RecipeExt: Recipe {
     /// Acquires, runs the work until it is done or the hold is lost, and releases.
     ///
     /// If the hold is lost first, the work is dropped at its current `await`. Work that blocks its
-    /// thread is not stopped: see [`Hold::run_until_lost`].
-    ///
-    /// The costs are those of an acquisition and a release.
+    /// thread is not stopped: see [`Hold::run_until_lost`]. The costs are those of an acquisition and
+    /// a release.
     ///
     /// # Errors
     ///
     /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`]. [`Error::Lost`] if the hold is
-    /// lost before the work is done.
+    /// lost before the work is done, also with its session.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the work is dropped. The hold is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Recipe::acquire). During the work: [`Error::Lost`].
     ///
     /// ```
     /// use zookeeper_recipes_core::{Error, Recipe, RecipeExt};
@@ -202,7 +177,7 @@ pub struct QueueEntry {
     pub holds: bool,
     /// The session that the contender's znode belongs to.
     pub session_id: SessionId,
-    /// The fencing token of the contender's hold, present or future, of turn 0.
+    /// The fencing token of the contender's hold, present or future.
     pub fencing_token: FencingToken,
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod connect;
 pub(crate) mod handle;
-pub(crate) mod health;
 mod leftovers;
 mod probes;
 pub(crate) mod state;

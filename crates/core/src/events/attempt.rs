@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::error::Error;
-use crate::events::hold::{HoldRecord, HoldStart};
+use crate::events::hold::HoldRecord;
 use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
 use crate::events::{RecipeInfo, TARGET};
+use crate::hold_state::FencingToken;
 use crate::server::error::SessionEnd;
 use crate::sync::{Mutex, lock};
 
@@ -112,13 +113,13 @@ impl AttemptRecord {
     }
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
-    pub(crate) fn acquired(&self, start: HoldStart) -> HoldRecord {
+    pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
         self.note_end();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.info), woken_at.elapsed());
         }
-        HoldRecord::begin(self.info.clone(), &self.caller, start, waited)
+        HoldRecord::begin(self.info.clone(), &self.caller, token, waited)
     }
 
     fn count_failure(&self, kind: &'static str) {

@@ -4,7 +4,6 @@
 //! by close` and `released`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tracing::Span;
@@ -15,19 +14,11 @@ use crate::hold_state::{FencingToken, LossReason};
 use crate::path::last_segment;
 use crate::server::error::SessionEnd;
 
-/// The begin of a hold: its token, and the time by the ensemble's clock.
-pub(crate) struct HoldStart {
-    pub(crate) token: FencingToken,
-    pub(crate) now: Duration,
-}
-
 /// Reports one hold. It does not know how the hold ends.
 pub(crate) struct HoldRecord {
     info: Arc<RecipeInfo>,
-    start: HoldStart,
+    token: i64,
     span: Span,
-    /// True once a warning has said that a contender of the same task waits for the hold.
-    has_warned_of_own_wait: AtomicBool,
 }
 
 impl HoldRecord {
@@ -35,7 +26,7 @@ impl HoldRecord {
     pub(crate) fn begin(
         info: Arc<RecipeInfo>,
         caller: &Span,
-        start: HoldStart,
+        token: FencingToken,
         waited: Duration,
     ) -> HoldRecord {
         meter::count(ACQUIRED, Some(&info), None);
@@ -44,54 +35,38 @@ impl HoldRecord {
         let RecipeInfo {
             recipe, name, path, ..
         } = &*info;
-        let number = start.token.get();
+        let token = token.get();
         let span = tracing::debug_span!(
-            target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token = number
+            target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token
         );
         span.in_scope(|| match info.leads {
-            true => tracing::info!(target: TARGET, %path, token = number, ?waited, "leading"),
-            false => tracing::debug!(target: TARGET, %path, token = number, ?waited, "acquired"),
+            true => tracing::info!(target: TARGET, %path, token, ?waited, "leading"),
+            false => tracing::debug!(target: TARGET, %path, token, ?waited, "acquired"),
         });
-        HoldRecord {
-            info,
-            start,
-            span,
-            has_warned_of_own_wait: AtomicBool::new(false),
-        }
+        HoldRecord { info, token, span }
     }
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
-    pub(crate) fn replaced(&self, recipe: &'static str, start: HoldStart) -> HoldRecord {
+    pub(crate) fn replaced(&self, recipe: &'static str, token: FencingToken) -> HoldRecord {
         let info = RecipeInfo {
             recipe,
             ..(*self.info).clone()
         };
-        HoldRecord::begin(Arc::new(info), &self.span, start, Duration::ZERO)
+        HoldRecord::begin(Arc::new(info), &self.span, token, Duration::ZERO)
     }
 
-    /// Reports that the hold of this znode was lost at this time by the ensemble's clock.
+    /// Reports that the hold of this znode was lost after it was held for this time.
     ///
     /// The own close of the session is no loss.
-    pub(crate) fn lost(&self, znode: &str, reason: LossReason, at: Duration) {
-        let held = self.end(at);
-        match reason.is_own_close() {
-            true => self.report_release(held, true),
-            false => self.report_loss(znode, reason, held),
+    pub(crate) fn lost(&self, znode: &str, reason: LossReason, held: Duration) {
+        if reason.is_own_close() {
+            return self.report_release(held, true);
         }
-    }
-
-    /// Reports that the hold was released at this time by the ensemble's clock.
-    pub(crate) fn released(&self, at: Duration) {
-        let held = self.end(at);
-        self.report_release(held, false);
-    }
-
-    fn report_loss(&self, znode: &str, reason: LossReason, held: Duration) {
+        self.count_end(held);
         let RecipeInfo {
             recipe, name, path, ..
         } = &*self.info;
-        let (owner, token) = (&self.info.owner, self.start.token.get());
-        let znode = last_segment(znode);
+        let (owner, token, znode) = (&self.info.owner, self.token, last_segment(znode));
         // A span of level debug may be off, so the event has its fields, too.
         self.span.in_scope(|| {
             tracing::warn!(
@@ -102,8 +77,14 @@ impl HoldRecord {
         meter::count(LOST, Some(&self.info), Some(label));
     }
 
+    /// Reports that the hold was released after it was held for this time.
+    pub(crate) fn released(&self, held: Duration) {
+        self.report_release(held, false);
+    }
+
     fn report_release(&self, held: Duration, by_close: bool) {
-        let (path, token) = (&self.info.path, self.start.token.get());
+        self.count_end(held);
+        let (path, token) = (&self.info.path, self.token);
         self.span.in_scope(|| match (self.info.leads, by_close) {
             (true, true) => {
                 tracing::info!(target: TARGET, %path, token, ?held, "resigned by close")
@@ -117,27 +98,22 @@ impl HoldRecord {
 
     /// Reports whether the server answers.
     pub(crate) fn suspended(&self, is_suspended: bool) {
-        let (path, token) = (&self.info.path, self.start.token.get());
+        let (path, token) = (&self.info.path, self.token);
         self.span.in_scope(|| match is_suspended {
             true => tracing::debug!(target: TARGET, %path, token, "suspended"),
             false => tracing::debug!(target: TARGET, %path, token, "resumed"),
         });
     }
 
-    /// Warns that the contender waits for this hold in the task that has acquired it, once.
+    /// Warns that the contender waits for this hold in the task that has acquired it.
     pub(crate) fn warn_of_own_wait(&self, contender: &str, holder: &str) {
-        if !self.has_warned_of_own_wait.swap(true, Ordering::Relaxed) {
-            let path = &self.info.path;
-            tracing::warn!(target: TARGET, %path, contender, holder, "waits for itself");
-        }
+        let path = &self.info.path;
+        tracing::warn!(target: TARGET, %path, contender, holder, "waits for itself");
     }
 
-    /// Counts the end of the hold, and returns how long it was held.
-    fn end(&self, at: Duration) -> Duration {
-        let held = at.saturating_sub(self.start.now);
+    fn count_end(&self, held: Duration) {
         meter::change(HOLDING, &self.info, -1.0);
         meter::record(HELD, Some(&self.info), held);
-        held
     }
 }
 

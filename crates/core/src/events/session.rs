@@ -63,6 +63,6 @@ pub(crate) fn answered(round_trip: Duration) {
 }
 
 /// A session has ended on this side and stays open, and these znodes may stay with it.
-pub(crate) fn left(session: SessionId, znodes: &[&str]) {
+pub(crate) fn left(session: SessionId, znodes: &[String]) {
     tracing::warn!(target: TARGET, %session, ?znodes, "znodes left");
 }

@@ -1,12 +1,9 @@
 //! How a session deletes znodes whose names nobody else uses, until the outcome is known.
 //!
-//! A server handles the requests of one connection one by one. So the number of requests limits
-//! what a session can do in a second. If few znodes are deleted at once, each deletion is a request
-//! of its own and is sent without delay. Further deletions are gathered. One transaction sends the
-//! gathered deletions.
-//!
-//! A transaction is applied as a whole or not at all. So the failure of a transaction says nothing
-//! about a single deletion in it. Each deletion of a failed transaction is sent alone.
+//! The number of requests limits what a session can do in a second. If few znodes are deleted at
+//! once, each deletion is a request of its own and is sent without delay. One transaction sends
+//! further deletions together. It is applied as a whole or not at all, so each deletion of a
+//! transaction that failed is sent alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

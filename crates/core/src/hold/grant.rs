@@ -1,15 +1,6 @@
-//! A grant of a recipe to this process, from its begin to its end.
-//!
-//! | type | what it is |
-//! |---|---|
-//! | [`Hold`](crate::Hold), with `Held` | the public owner: it alone releases the grant |
-//! | [`HoldView`](crate::HoldView) | the public view |
-//! | [`Grant`] | the state of the hold. The owner, the views and the session share it |
-//! | [`ZnodeOwner`](crate::hold::own_znode::ZnodeOwner) | the owner of the znode, also before a grant. A drop deletes the znode |
-//! | `HoldRecord` | reports the begin and the end of the hold to events and metrics |
-//!
-//! A grant is held until its first end: its owner ends it, or it is lost. No later end counts.
+//! A grant of a recipe to this process, from its begin to its first end, and the public view of it.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +8,30 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::events::hold::{HoldRecord, HoldStart};
+use crate::error::Error;
+use crate::events::hold::HoldRecord;
+use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
 use crate::hold::own_znode::Znode;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::rule::Rule;
+use crate::server::ensemble::{ServerSession, SessionId};
 use crate::sync::{Mutex, lock};
 
 /// The state of a hold. Its owner, its views and its session share it.
+///
+/// A grant is held until its first end: its owner ends it, or it is lost. No later end counts.
 pub(crate) struct Grant {
     pub(crate) znode: Znode,
     pub(crate) token: FencingToken,
-    pub(crate) acquired_at: std::time::Instant,
+    acquired_at: std::time::Instant,
+    /// The same moment, by the ensemble's clock.
+    began: Duration,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) epoch: LeaseEpoch,
     /// When the time limit passes, by the ensemble's clock.
@@ -44,7 +43,7 @@ pub(crate) struct Grant {
     /// False if the session sets a loss watch at its next probe.
     ///
     /// Most holds are released before a loss watch is worth a request.
-    pub(crate) is_watched: AtomicBool,
+    is_watched: AtomicBool,
     /// The task that has acquired it. `None` outside of any task of tokio.
     task: Option<tokio::task::Id>,
     progress: Mutex<Progress>,
@@ -58,6 +57,8 @@ struct Progress {
     /// True once the owner has released or dropped the hold.
     is_given_up: bool,
     is_suspended: bool,
+    /// True once a warning has said that a contender of the same task waits for the hold.
+    has_warned_of_own_wait: bool,
     /// `None` once the end was reported. The views then keep no span open.
     record: Option<Arc<HoldRecord>>,
 }
@@ -68,19 +69,17 @@ impl Grant {
         znode: Znode,
         token: FencingToken,
         epoch: LeaseEpoch,
-        record: impl FnOnce(HoldStart) -> Option<HoldRecord>,
+        record: HoldRecord,
     ) -> Grant {
-        let start = HoldStart {
-            token,
-            now: znode.live().now(),
-        };
         let progress = Progress {
             end: None,
             is_given_up: false,
             is_suspended: false,
-            record: record(start).map(Arc::new),
+            has_warned_of_own_wait: false,
+            record: Some(Arc::new(record)),
         };
         Grant {
+            began: znode.live().now(),
             znode,
             token,
             acquired_at: std::time::Instant::now(),
@@ -97,7 +96,7 @@ impl Grant {
 
     /// Sets the time limit. `None` is no limit.
     pub(crate) fn limit(&mut self, limit: Option<Duration>) {
-        self.deadline = limit.and_then(|limit| self.live().now().checked_add(limit));
+        self.deadline = limit.and_then(|limit| self.began.checked_add(limit));
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveSession> {
@@ -159,14 +158,6 @@ impl Grant {
         end.map(|(ended, _)| ended)
     }
 
-    /// How long the owner has kept the hold since its loss was noticed.
-    pub(crate) fn kept_after_loss(&self) -> Option<Duration> {
-        let ended = self.ended()?;
-        let progress = lock(&self.progress);
-        let (_, noticed) = progress.end.filter(|_| !progress.is_given_up)?;
-        (ended != Ended::Released).then(|| noticed.elapsed())
-    }
-
     /// Ends the grant, unless it has ended before, and returns the end that counts.
     fn end(&self, ended: Ended) -> Ended {
         let mut progress = lock(&self.progress);
@@ -194,29 +185,32 @@ impl Grant {
             return;
         };
         match ended {
-            Ended::Released => record.released(self.live().now()),
-            Ended::Lost(reason) => record.lost(self.znode.path(), reason, self.lost_at(reason)),
+            Ended::Released => record.released(self.held_for()),
+            Ended::Lost(reason) => {
+                let held = self.lost_at(reason).saturating_sub(self.began);
+                record.lost(self.znode.path(), reason, held);
+            }
         }
     }
 
-    /// Reports that a hold of another recipe replaces this one, and begins the record of that hold.
-    pub(crate) fn report_replaced(
-        &self,
-        recipe: &'static str,
-        start: HoldStart,
-    ) -> Option<HoldRecord> {
-        let record = lock(&self.progress).record.take()?;
-        record.released(self.live().now());
-        Some(record.replaced(recipe, start))
+    /// The record of the hold, unless its end is reported. The caller reports the end.
+    pub(crate) fn take_record(&self) -> Option<Arc<HoldRecord>> {
+        lock(&self.progress).record.take()
+    }
+
+    /// How long the hold has lasted until now, by the ensemble's clock.
+    pub(crate) fn held_for(&self) -> Duration {
+        self.live().now().saturating_sub(self.began)
     }
 
     /// Warns if the task that runs now has acquired this grant, and keeps it: it waits for itself.
     ///
     /// No recipe is reentrant, so such a task waits for ever. The warning comes once for each hold.
     pub(crate) fn warn_of_own_wait(&self, contender: &str) {
-        let progress = lock(&self.progress);
+        let mut progress = lock(&self.progress);
         let is_kept = progress.end.is_none() && self.task == tokio::task::try_id();
-        let record = progress.record.clone().filter(|_| is_kept);
+        let is_news = is_kept && !std::mem::replace(&mut progress.has_warned_of_own_wait, is_kept);
+        let record = progress.record.clone().filter(|_| is_news);
         drop(progress);
         if let Some(record) = record {
             record.warn_of_own_wait(contender, self.znode.path());
@@ -242,14 +236,6 @@ impl Grant {
             LossReason::LeaseElapsed => self.live().lapsed_at().min(now),
             LossReason::TimeLimit => self.deadline.unwrap_or(now).min(now),
             _ => now,
-        }
-    }
-
-    /// The time until the lease or the time limit ends the hold. Zero if it has ended.
-    pub(crate) fn remaining(&self) -> Duration {
-        match self.ended() {
-            Some(_) => Duration::ZERO,
-            None => self.remaining_until(self.deadline),
         }
     }
 
@@ -327,6 +313,195 @@ impl Grant {
     /// True if the session is to set the loss watch. True once.
     pub(crate) fn takes_watch(&self) -> bool {
         !self.is_watched.swap(true, Ordering::Relaxed)
+    }
+
+    /// Sets the loss watch, and follows the znode by it.
+    pub(crate) async fn watch(self: Arc<Self>, server: Arc<dyn ServerSession>) {
+        let znode = self.znode.clone();
+        let loss_watch = LossWatch::new(Watched { server, znode }, None);
+        // Other contenders may have come by now, and may wait.
+        self.znode.mark_on_release();
+        self.follow(loss_watch).await;
+    }
+
+    /// Ends the grant once its loss watch reports that the znode is lost.
+    ///
+    /// If another client has written to the znode, the method deletes it. A lost hold must not keep
+    /// other contenders waiting. A grant whose own release is reported has ended before.
+    pub(crate) async fn follow(self: Arc<Self>, mut loss_watch: LossWatch) {
+        let reason = match loss_watch.lost().await {
+            ZnodeLoss::Deleted => LossReason::Deleted,
+            ZnodeLoss::Written => LossReason::Written,
+        };
+        if self.lose(reason) == Ended::Lost(LossReason::Written) {
+            self.znode.delete_in_background(());
+        }
+    }
+}
+
+/// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
+///
+/// A view is cheap to clone. It does not keep the hold: one place owns the hold, and the tasks that
+/// work under it take views. Such a task must stop when the hold is released, too, so it awaits
+/// [`ended`](Self::ended).
+///
+/// # Cancel safety
+///
+/// Each future of a view may be dropped, and its method called again.
+///
+/// ```
+/// use zookeeper_recipes_core::{Error, Recipe};
+///
+/// async fn import(recipe: &dyn Recipe, files: Vec<String>) -> Result<(), Error> {
+///     let hold = recipe.acquire().await?;
+///     let view = hold.view();
+///     let work = tokio::task::spawn_blocking(move || {
+///         for file in files.iter().take_while(|_| view.is_held()) {
+///             println!("{file}, with token {}", view.fencing_token());
+///         }
+///     });
+///     work.await.expect("the work does not panic");
+///     hold.release().await
+/// }
+/// ```
+#[derive(Clone)]
+pub struct HoldView {
+    pub(crate) grant: Arc<Grant>,
+}
+
+impl HoldView {
+    /// The path of the holder's znode. [`Recipe::path`](crate::Recipe::path) is its directory.
+    pub fn node_path(&self) -> &str {
+        self.grant.znode.path()
+    }
+
+    /// The token by which a store distinguishes this holder from an older one.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.grant.token
+    }
+
+    /// The ZooKeeper session that the hold belongs to. The hold ends with it.
+    pub fn session_id(&self) -> SessionId {
+        self.grant.live().id
+    }
+
+    /// When the hold was acquired.
+    pub fn acquired_at(&self) -> std::time::Instant {
+        self.grant.acquired_at
+    }
+
+    /// The state now, by the clock. The call sends nothing.
+    ///
+    /// The reason of a loss stays the same.
+    pub fn state(&self) -> HoldState {
+        self.grant.state()
+    }
+
+    /// True if the recipe is certainly still held. The call sends nothing.
+    ///
+    /// False if, and only if, the [`state`](Self::state) is [`Lost`](HoldState::Lost) or
+    /// [`Released`](HoldState::Released). The answer is right after a pause of the process of any
+    /// length, because it comes from a clock that does not stop. It does not wait for an event from
+    /// the server.
+    ///
+    /// If somebody deletes the holder's znode by hand, the answer is
+    /// [late](crate::Hold#what-it-promises).
+    pub fn is_held(&self) -> bool {
+        self.grant.ended().is_none()
+    }
+
+    /// How long the recipe is certainly held if the server sends no further answer.
+    ///
+    /// It is at most the rest of the hold's [time limit](crate::QueueOptions::max_hold), and zero if
+    /// the hold has ended.
+    pub fn remaining(&self) -> Duration {
+        match self.grant.ended() {
+            Some(_) => Duration::ZERO,
+            None => self.grant.remaining_until(self.grant.deadline),
+        }
+    }
+
+    /// How long the owner has kept the hold since its loss was noticed.
+    ///
+    /// `None` if the hold is not lost, or once the owner has released or dropped it. It is for
+    /// health checks: if work continues after its hold is lost, its owner keeps the hold.
+    pub fn kept_after_loss(&self) -> Option<Duration> {
+        self.grant.ended()?;
+        match *lock(&self.grant.progress) {
+            Progress {
+                end: Some((Ended::Lost(_), noticed)),
+                is_given_up: false,
+                ..
+            } => Some(noticed.elapsed()),
+            _ => None,
+        }
+    }
+
+    /// Resolves when the hold has ended: when its owner releases or drops it, or when it is lost.
+    ///
+    /// A loss resolves the future before another contender can hold, unless somebody deletes the
+    /// holder's znode by hand ([late](crate::Hold#what-it-promises)). A task with a view has to stop
+    /// after either end: nothing protects its work any more.
+    ///
+    /// The time is measured in the runtime that polls this future. That runtime must run, and its
+    /// time must be enabled. The session's runtime need not run. The future looks at the clock each
+    /// time it is polled.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::{Ended, HoldView};
+    /// # async fn work() -> Result<(), Ended> { Ok(()) }
+    /// # async fn example(view: HoldView) -> Result<(), Ended> {
+    /// tokio::select! {
+    ///     done = work() => done?,
+    ///     ended = view.ended() => return Err(ended),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ended(&self) -> Ended {
+        self.grant.until_ended().await
+    }
+
+    /// The state now, and then each change.
+    ///
+    /// The stream ends after [`HoldState::Released`] or [`HoldState::Lost`]. It does not keep the
+    /// hold.
+    pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
+        let view = self.clone();
+        stream::unfold((view, None), |(view, last)| async move {
+            if last.is_some_and(|last: HoldState| last.ended().is_some()) {
+                return None;
+            }
+            let is_new = |state: &HoldState| Some(*state) != last;
+            let changed = || Some(view.state()).filter(is_new);
+            let state = view.grant.until(changed).await;
+            Some((state, (view, Some(state))))
+        })
+        .boxed()
+    }
+
+    /// The error for work that depended on a hold that has ended.
+    pub(crate) fn ended_error(&self, ended: Ended) -> Error {
+        let (path, session) = (self.node_path(), self.session_id());
+        match ended {
+            Ended::Lost(reason) => Error::lost(path, session, reason),
+            Ended::Released => Error::Released {
+                path: path.to_owned(),
+                session,
+            },
+        }
+    }
+}
+
+impl fmt::Debug for HoldView {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HoldView")
+            .field("node_path", &self.node_path())
+            .field("fencing_token", &self.fencing_token())
+            .field("session_id", &self.session_id())
+            .field("state", &self.state())
+            .finish()
     }
 }
 

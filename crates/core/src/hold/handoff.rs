@@ -18,7 +18,7 @@
 //!
 //! Other files do what the proofs rely on. `hold/deletion.rs` sends the mark and the deletion in one
 //! transaction. `queue/wait.rs` counts the children, and requests the watches in the order of step 5.
-//! `hold/granted.rs` marks a hold that did not wait once its session sets a loss watch.
+//! `hold/grant.rs` marks a hold that did not wait once its session sets a loss watch.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use futures_util::future::FutureExt;
 
 use crate::contender::{Contender, Identity, Sequence};
 use crate::hold::loss_watch::{Certainty, LossWatch, ZnodeLoss};
-use crate::hold::own_znode::{Writers, Znode};
+use crate::hold::own_znode::Znode;
 use crate::live::last_connection::LastConnection;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
@@ -47,8 +47,7 @@ pub(crate) struct Handoff {
 }
 
 impl Handoff {
-    /// The identity of a contender's znode, its access control list, and the clients that can write
-    /// to it.
+    /// The identity of a contender's znode, and its access control list.
     ///
     /// If the release is to be marked, and the ensemble lets only this process write to the znode,
     /// the identity says so.
@@ -59,7 +58,7 @@ impl Handoff {
         identity: Identity,
         acl: &'a [Acl],
         is_to_mark: bool,
-    ) -> (Identity, Cow<'a, [Acl]>, Writers) {
+    ) -> (Identity, Cow<'a, [Acl]>) {
         let writer = match is_to_mark {
             true => self.sole_writer.writer(server, directory, &identity).await,
             false => None,
@@ -67,9 +66,9 @@ impl Handoff {
         match writer {
             Some(writer) => {
                 let acl = written_by_owner_alone(acl, &writer);
-                (identity.marking(), Cow::Owned(acl), Writers::Owner)
+                (identity.marking(), Cow::Owned(acl))
             }
-            None => (identity, Cow::Borrowed(acl), Writers::Any),
+            None => (identity, Cow::Borrowed(acl)),
         }
     }
 

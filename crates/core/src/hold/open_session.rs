@@ -1,19 +1,27 @@
-//! One ZooKeeper session with all that this process keeps about it.
+//! One ZooKeeper session with all that this process keeps about it: its znodes and its grants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::hold::granted::Granted;
+use crate::hold::grant::Grant;
 use crate::hold::handoff::Handoff;
 use crate::hold::own_znode::SessionZnodes;
+use crate::hold_state::LossReason;
+use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
+use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
+use crate::sync::{Mutex, lock};
 
-/// One ZooKeeper session, its znodes and its holds.
+/// One ZooKeeper session, its znodes and its grants.
+///
+/// The [`LiveSession`] is the part that outlives the session: it says whether a hold lasts.
 pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) znodes: Arc<SessionZnodes>,
-    pub(crate) granted: Granted,
     pub(crate) handoff: Handoff,
+    /// The grants whose owners keep them, by the numbers of their znodes.
+    grants: Mutex<BTreeMap<u64, Arc<Grant>>>,
 }
 
 impl OpenSession {
@@ -21,10 +29,77 @@ impl OpenSession {
     pub(crate) fn new(live: Arc<LiveSession>, jute_maxbuffer: usize) -> Arc<OpenSession> {
         Arc::new(OpenSession {
             znodes: SessionZnodes::new(&live, jute_maxbuffer),
-            granted: Granted::default(),
             handoff: Handoff::default(),
+            grants: Mutex::default(),
             live,
         })
+    }
+
+    pub(crate) fn add_grant(&self, grant: &Arc<Grant>) {
+        lock(&self.grants).insert(grant.znode.number(), grant.clone());
+    }
+
+    /// Forgets the grant of the znode with this number.
+    pub(crate) fn forget_grant(&self, znode: u64) {
+        // The grant is dropped while the mutex is free.
+        let _forgotten = lock(&self.grants).remove(&znode);
+    }
+
+    /// Sets a loss watch for each hold granted since the last probe.
+    pub(crate) fn watch_each(&self, server: &Arc<dyn ServerSession>) {
+        for grant in self.grants(Grant::takes_watch) {
+            self.live.in_background(grant.watch(server.clone()));
+        }
+    }
+
+    /// Ends the grants that were lost by this lapse of the lease, and deletes their znodes.
+    ///
+    /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
+    pub(crate) fn delete_lost(&self, epoch: LeaseEpoch) {
+        // A hold may have been granted after a later lapse meanwhile.
+        for grant in self.take_grants(|grant| grant.epoch < epoch) {
+            grant.lose(LossReason::LeaseElapsed);
+            grant.znode.set_held(false);
+            for znode in [&grant.znode].into_iter().chain(grant.replacement.get()) {
+                znode.delete_in_background(());
+            }
+        }
+    }
+
+    /// Reports to the events of the holds whether a server answers.
+    pub(crate) fn report_suspended(&self, is_suspended: bool) {
+        for grant in self.grants(|_| true) {
+            grant.report_suspended(is_suspended);
+        }
+    }
+
+    /// Warns if the task that runs now holds by the znode that its contender waits for.
+    pub(crate) fn warn_of_own_wait(&self, contender: &str, awaited: &str) {
+        for grant in self.grants(|grant| grant.znode.path() == awaited) {
+            grant.warn_of_own_wait(contender);
+        }
+    }
+
+    /// The grants of which this is true. The mutex is free while they report to a subscriber.
+    fn grants(&self, is_so: impl Fn(&Grant) -> bool) -> Vec<Arc<Grant>> {
+        let grants = lock(&self.grants);
+        grants
+            .values()
+            .filter(|grant| is_so(grant))
+            .cloned()
+            .collect()
+    }
+
+    fn take_grants(&self, is_taken: impl Fn(&Grant) -> bool) -> Vec<Arc<Grant>> {
+        let mut taken = Vec::new();
+        lock(&self.grants).retain(|_, grant| {
+            let is_taken = is_taken(grant);
+            if is_taken {
+                taken.push(grant.clone());
+            }
+            !is_taken
+        });
+        taken
     }
 
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
@@ -37,7 +112,10 @@ impl OpenSession {
             self.znodes.freeze(end);
         }
         self.live.set_status(Status::Ended(end));
-        self.granted.report_end(end);
+        // A grant stays lost by an earlier lapse of the lease.
+        for grant in self.take_grants(|_| true) {
+            grant.lose(LossReason::Session(end));
+        }
         if let Ok(server) = self.live.server() {
             if end.is_closed_here() {
                 self.znodes.delete_many(&*server);
@@ -46,3 +124,7 @@ impl OpenSession {
         self.live.drop_server_session();
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/open_session.rs"]
+mod tests;

@@ -1,24 +1,23 @@
 //! A znode of this process, from before its create to the answer to its deletion, and the registry
 //! of all such znodes of a session.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use futures_util::future::{FutureExt, join};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::contender::Identity;
+use crate::contender::{Contender, Identity};
 use crate::events::znode as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{DeleteOutcome, Deletions, send_together};
 use crate::hold::ephemerals::Ephemerals;
-use crate::hold::registry::{Entry, Registered, Registry};
 use crate::hold::search::Searches;
 use crate::hold_state::LossReason;
 use crate::live::last_connection::LastConnection;
 use crate::live::live_session::{LiveSession, SessionUse};
-use crate::path::NodePath;
+use crate::path::{NodePath, last_segment};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{CreateMode, Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
@@ -31,7 +30,16 @@ pub(crate) struct SessionZnodes {
     pub(crate) abandoned: Arc<AbandonedCreates>,
     pub(crate) ephemerals: Ephemerals,
     deletions: Arc<Deletions>,
-    registry: Registry<Kind>,
+    registered: Mutex<Registered>,
+}
+
+/// The znodes that the session may own, by their numbers.
+#[derive(Default)]
+struct Registered {
+    znodes: BTreeMap<u64, Kind>,
+    last: u64,
+    /// The end of the session, once the znodes stay registered when their values are dropped.
+    frozen_by: Option<SessionEnd>,
 }
 
 /// How many bytes of znodes a server deletes in one transaction when a session is closed.
@@ -47,11 +55,10 @@ pub(crate) struct Znode(Arc<RegisteredZnode>);
 /// A znode in the registry of its session.
 struct RegisteredZnode {
     znodes: Arc<SessionZnodes>,
-    _entry: Entry<Kind>,
+    number: u64,
     kind: Kind,
     /// The transaction that created the znode, if others create znodes of the same name.
     czxid: OnceLock<i64>,
-    writers: Writers,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
     /// False if the znode is known not to exist. A named znode has a flag of its own.
@@ -73,16 +80,9 @@ struct KeptTurn {
     is_over: bool,
 }
 
-/// The clients that can write to a znode, beside the super user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writers {
-    Any,
-    /// Only this process, by the credentials that it has drawn.
-    Owner,
-}
-
+/// How a znode is named, and with that how it is deleted.
 #[derive(Clone)]
-enum Kind {
+pub(crate) enum Kind {
     /// The path. Nobody else creates a znode of this name.
     Numbered(Arc<str>),
     /// The directory and the identity. The number at the end of the name is not known yet.
@@ -113,18 +113,18 @@ impl SessionZnodes {
             abandoned: Arc::default(),
             ephemerals: Ephemerals::new(live.chroot(), jute_maxbuffer),
             deletions: Arc::default(),
-            registry: Registry::default(),
+            registered: Mutex::default(),
         })
     }
 
     /// A znode of this path. Nobody else creates a znode of this name.
     pub(crate) fn numbered(self: &Arc<Self>, path: &str) -> Znode {
-        self.add(Kind::Numbered(path.into()), Writers::Any)
+        self.add(Kind::Numbered(path.into()))
     }
 
     /// A contender's znode of this identity, whose create may be sent. Its number is not known.
     pub(crate) fn unnumbered(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
-        self.add(Kind::Unnumbered(directory.clone(), identity), Writers::Any)
+        self.add(Kind::Unnumbered(directory.clone(), identity))
     }
 
     pub(crate) fn named(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> (Znode, Arc<Named>) {
@@ -136,17 +136,20 @@ impl SessionZnodes {
             seen_over: LastConnection::default(),
             deleting: SharedWork::default(),
         });
-        (self.add(Kind::Named(named.clone()), Writers::Any), named)
+        (self.add(Kind::Named(named.clone())), named)
     }
 
-    fn add(self: &Arc<Self>, kind: Kind, writers: Writers) -> Znode {
+    fn add(self: &Arc<Self>, kind: Kind) -> Znode {
+        let registered = &mut *lock(&self.registered);
+        registered.last += 1;
+        let number = registered.last;
+        registered.znodes.insert(number, kind.clone());
         let may_exist = matches!(kind, Kind::Numbered(_));
         Znode(Arc::new(RegisteredZnode {
             znodes: self.clone(),
-            _entry: self.registry.add(kind.clone()),
+            number,
             kind,
             czxid: OnceLock::new(),
-            writers,
             marks_release: AtomicBool::new(false),
             may_exist: AtomicBool::new(may_exist),
             on_deleted: OnceLock::new(),
@@ -155,12 +158,12 @@ impl SessionZnodes {
         }))
     }
 
-    /// Keeps all entries from now on, even if their znodes are dropped.
+    /// Keeps all znodes registered from now on, even if their values are dropped.
     ///
     /// The process then knows what it may have created, although the attempts of the session fail.
     /// From now on, recipes create no znode that they delete in their own way.
     pub(crate) fn freeze(&self, end: SessionEnd) {
-        self.registry.lock().frozen_by.get_or_insert(end);
+        lock(&self.registered).frozen_by.get_or_insert(end);
     }
 
     /// Notes that this znode may exist from now on: a recipe is about to create it.
@@ -169,7 +172,7 @@ impl SessionZnodes {
     ///
     /// [`ServerError::SessionOver`] if the session is over.
     pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
-        let registered = self.registry.lock();
+        let registered = lock(&self.registered);
         if let Some(end) = registered.frozen_by {
             return Err(ServerError::SessionOver(end));
         }
@@ -177,18 +180,9 @@ impl SessionZnodes {
         Ok(())
     }
 
-    /// The paths of the registered znodes. If one ends with `-`, the server appends a
-    /// number.
-    pub(crate) fn paths(&self) -> Vec<Arc<str>> {
-        let registered = self.registry.lock();
-        let paths = registered.values.values().filter_map(|kind| match kind {
-            Kind::Numbered(path) => Some(path.clone()),
-            Kind::Unnumbered(directory, identity) => {
-                Some(identity.path(directory.as_str(), "").into())
-            }
-            Kind::Named(_) => None,
-        });
-        BTreeSet::from_iter(paths).into_iter().collect()
+    /// The znodes that the session may own.
+    pub(crate) fn registered(&self) -> Vec<Kind> {
+        lock(&self.registered).znodes.values().cloned().collect()
     }
 
     /// Sends the deletions of the znodes if they are many, because the session ends.
@@ -197,24 +191,12 @@ impl SessionZnodes {
     /// names are not known.
     pub(crate) fn delete_many(&self, server: &dyn ServerSession) {
         if self.ephemerals.counted() > MANY {
-            let mut paths = self.paths();
-            paths.retain(|path| !path.ends_with('-'));
-            send_together(server, &paths);
+            let numbered = self.registered().into_iter().filter_map(|kind| match kind {
+                Kind::Numbered(path) => Some(path),
+                Kind::Unnumbered(..) | Kind::Named(_) => None,
+            });
+            send_together(server, &numbered.collect::<Vec<_>>());
         }
-    }
-
-    /// The znodes that may exist, and that recipes delete in their own way.
-    pub(crate) fn all_named(&self) -> Vec<Arc<Named>> {
-        self.registry.lock().all_named().cloned().collect()
-    }
-}
-
-impl Registered<Kind> {
-    fn all_named(&self) -> impl Iterator<Item = &Arc<Named>> {
-        self.values.values().filter_map(|kind| match kind {
-            Kind::Named(named) if named.may_exist() => Some(named),
-            _ => None,
-        })
     }
 }
 
@@ -283,6 +265,10 @@ impl RegisteredZnode {
 impl Drop for RegisteredZnode {
     fn drop(&mut self) {
         self.uncount();
+        let mut registered = lock(&self.znodes.registered);
+        if registered.frozen_by.is_none() {
+            registered.znodes.remove(&self.number);
+        }
     }
 }
 
@@ -311,8 +297,8 @@ impl Znode {
     }
 
     /// The same znode, now that its path is known.
-    fn numbered(&self, path: &str, writers: Writers) -> Znode {
-        let numbered = self.znodes().add(Kind::Numbered(path.into()), writers);
+    fn numbered(&self, path: &str) -> Znode {
+        let numbered = self.znodes().numbered(path);
         let counted = self.0.counted.swap(0, Ordering::Relaxed);
         numbered.0.counted.store(counted, Ordering::Relaxed);
         numbered
@@ -379,7 +365,7 @@ impl Znode {
     ///
     /// The waiters take a write for a release.
     pub(crate) fn is_closed_to_others(&self) -> bool {
-        self.0.writers == Writers::Owner
+        is_closed_to_others(self.path())
     }
 
     /// True if the znode found at the path is this one.
@@ -394,6 +380,11 @@ impl Znode {
             Kind::Unnumbered(directory, _) => directory.as_str(),
             Kind::Named(named) => named.path(),
         }
+    }
+
+    /// The number of the znode among those of its session.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveSession> {
@@ -533,8 +524,8 @@ impl ZnodeOwner {
     }
 
     /// Notes the path of the znode, which has been created.
-    pub(crate) fn set_path(&mut self, path: &str, writers: Writers) {
-        self.znode = self.znode.numbered(path, writers);
+    pub(crate) fn set_path(&mut self, path: &str) {
+        self.znode = self.znode.numbered(path);
     }
 
     /// Deletes the znode of a create without a reply, in the background.
@@ -544,7 +535,7 @@ impl ZnodeOwner {
         self.znode.0.may_exist.store(true, Ordering::Relaxed);
         self.znode.live().in_background(async move {
             match reply.await {
-                Ok(created) => owner.set_path(&created.path, Writers::Any),
+                Ok(created) => owner.set_path(&created.path),
                 Err(error) if !may_have_created(&error) => owner.znode.note_gone(),
                 // The name is not known, so the deletion looks for the znode.
                 Err(_) => {}
@@ -576,6 +567,12 @@ impl Drop for ZnodeOwner {
 /// is this one.
 pub(crate) fn may_have_created(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
+}
+
+/// True if this names a contender's znode that only its own process can write to.
+pub(crate) fn is_closed_to_others(path: &str) -> bool {
+    let contender = Contender::parse(last_segment(path), |_| true);
+    contender.is_some_and(|contender| contender.is_closed_to_others())
 }
 
 #[cfg(test)]

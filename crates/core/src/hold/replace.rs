@@ -55,11 +55,12 @@ impl Hold {
         let recipe = rule
             .as_ref()
             .map_or("queue", |rule| rule.hints().recipe(to));
-        let mut grant = Grant::new(owner.znode.clone(), old.token, epoch, |start| {
-            old.report_replaced(recipe, start)
-        });
+        let record = old.take_record().expect(NOT_ENDED);
+        record.released(old.held_for());
+        let record = record.replaced(recipe, old.token);
+        let mut grant = Grant::new(owner.znode.clone(), old.token, epoch, record);
         (grant.rule, grant.deadline) = (rule, old.deadline);
-        Ok(Hold::begin(grant, owner, &held.entry.registry, None))
+        Ok(Hold::begin(grant, owner, &held.open, None))
     }
 }
 

@@ -59,7 +59,7 @@ impl Searches {
 
     /// The paths of the znodes of this identity, of any owner, read after a commit.
     ///
-    /// The directory is empty for the root. The list is sent after the call, and a session's writes
+    /// The list is sent after the call, and a session's writes
     /// are applied in their order. So the list shows the znode of each create whose outcome is
     /// unknown at the call, or the create is never applied. A `sync` would not do: a server that
     /// has given up on a create may apply it later.
@@ -123,17 +123,12 @@ async fn list_after_commit(
         let server = live.server()?;
         let number = searches.next();
         server.commit_noop().await?;
-        let mut names = if_there(server.list(or_root(&directory)).await)?.unwrap_or_default();
+        let mut names = if_there(server.list(&directory).await)?.unwrap_or_default();
         names.sort_unstable();
         let names = names.into();
         Ok(SortedNames { number, names })
     };
     retry(ServerError::may_pass, list).await
-}
-
-/// The path of a directory, which is empty for the root.
-pub(crate) fn or_root(directory: &str) -> &str {
-    if directory.is_empty() { "/" } else { directory }
 }
 
 /// Reads the znodes at these paths, and returns those of the session.

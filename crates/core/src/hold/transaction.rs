@@ -3,12 +3,11 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use crate::contender::Contender;
 use crate::error::Error;
-use crate::hold::view::HoldView;
+use crate::hold::grant::HoldView;
+use crate::hold::own_znode::is_closed_to_others;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
-use crate::path::last_segment;
 use crate::server::checks::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
@@ -38,9 +37,7 @@ pub struct GuardedTransaction {
 impl HoldView {
     /// Begins writes that the server applies only if the holder's znode exists.
     ///
-    /// The server itself refuses the writes of a holder that has lost its hold.
-    ///
-    /// See [`GuardedTransaction`] for an example.
+    /// Nothing is sent before the commit. See [`GuardedTransaction`] for an example.
     pub fn transaction(&self) -> GuardedTransaction {
         GuardedTransaction {
             hold: self.clone(),
@@ -52,51 +49,27 @@ impl HoldView {
 impl GuardedTransaction {
     /// Creates a znode that everyone may read, write and delete.
     ///
-    /// If the mode is sequential, the server appends a number to the path. For another access
-    /// control list use [`operation`](Self::operation).
-    ///
-    /// If the znode exists, nothing of the transaction is done: [`Error::Refused`] with
-    /// [`Refusal::NodeExists`].
+    /// If the mode is sequential, the server appends a number to the path.
     pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> GuardedTransaction {
         self.operation(Operation::create(path, data, mode, open_acl()))
     }
 
     /// Replaces a znode's data, whatever its version.
-    ///
-    /// To demand a version use [`operation`](Self::operation).
     pub fn set_data(self, path: &str, data: &[u8]) -> GuardedTransaction {
         self.operation(Operation::set_data(path, data))
     }
 
     /// Deletes a znode, whatever its version.
-    ///
-    /// To demand a version use [`operation`](Self::operation).
     pub fn delete(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::delete(path))
     }
 
     /// Demands that another znode exists.
-    ///
-    /// To demand a version use [`operation`](Self::operation).
     pub fn check(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::check(path))
     }
 
-    /// Adds any operation, for example a write to a znode of a certain version.
-    ///
-    /// ```
-    /// use zookeeper_recipes_core::{Error, Hold, Operation};
-    ///
-    /// async fn replace(hold: &Hold, report: &[u8], version: i32) -> Result<(), Error> {
-    ///     let write = Operation::SetData {
-    ///         path: "/reports/today".to_owned(),
-    ///         data: report.to_owned(),
-    ///         version: Some(version),
-    ///     };
-    ///     hold.transaction().operation(write).commit().await?;
-    ///     Ok(())
-    /// }
-    /// ```
+    /// Adds any operation: one that demands a version, or a create with an access control list.
     pub fn operation(mut self, operation: Operation) -> GuardedTransaction {
         self.operations.push(operation);
         self
@@ -112,8 +85,9 @@ impl GuardedTransaction {
     ///
     /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
-    ///   the holder's own znode or to a contender's that is closed to other processes, or the hold is one of a [`NamedZnode`](crate::NamedZnode), whose
-    ///   path does not distinguish its holder from the next. Nothing was sent.
+    ///   the holder's own znode or to a contender's that is closed to other processes, or the hold is
+    ///   one of a [`NamedZnode`](crate::NamedZnode), whose path does not distinguish its holder from
+    ///   the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path, or with
@@ -196,10 +170,4 @@ impl GuardedTransaction {
             None => Ok(()),
         }
     }
-}
-
-/// True if this names a contender's znode that only its own process can write to.
-fn is_closed_to_others(path: &str) -> bool {
-    let contender = Contender::parse(last_segment(path), |_| true);
-    contender.is_some_and(|contender| contender.is_closed_to_others())
 }

@@ -1,7 +1,6 @@
 //! The lease: the time until which the server cannot have expired the session.
 //!
-//! The lease is counted by this process's own clock. [`docs::lease`](crate::docs::lease) says why
-//! the rule is safe and what its margin consists of.
+//! [`docs::lease`](crate::docs::lease) says why the rule is safe and what its margin consists of.
 
 use std::collections::VecDeque;
 use std::time::Duration;

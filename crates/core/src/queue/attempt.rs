@@ -10,7 +10,7 @@ use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::handoff::Alone;
 use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::{Writers, Znode, ZnodeOwner, may_have_created};
+use crate::hold::own_znode::{Znode, ZnodeOwner, may_have_created};
 use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
 use crate::live::short_leases::LeaseWait;
@@ -58,10 +58,10 @@ impl Enqueued {
         let (handoff, directory) = (&queue.open.handoff, &queue.shared.directory);
         handoff.begin_hold(&znode, directory, loss_watch.is_some(), alone);
         let token = FencingToken::from(self.czxid);
-        let mut grant = Grant::new(znode, token, epoch, |start| Some(attempt.acquired(start)));
+        let mut grant = Grant::new(znode, token, epoch, attempt.acquired(token));
         grant.rule = Some(queue.shared.rule.clone());
         grant.limit(queue.shared.options.max_hold);
-        Hold::begin(grant, self.owner, &queue.open.granted, loss_watch)
+        Hold::begin(grant, self.owner, queue.open, loss_watch)
     }
 }
 
@@ -228,7 +228,7 @@ async fn create_contender<'q>(
     // dropped, they are looked for again.
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
-        let (identity, acl, writers) = access(queue, identity, label).await;
+        let (identity, acl) = access(queue, identity, label).await;
         let znode = queue.open.znodes.unnumbered(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
         let path = || identity.path(queue.directory(), label);
@@ -260,7 +260,7 @@ async fn create_contender<'q>(
         for earlier in in_doubt {
             earlier.znode.note_gone();
         }
-        owner.set_path(&node.path, writers);
+        owner.set_path(&node.path);
         return Ok((owner, node, asked));
     }
 }
@@ -283,7 +283,7 @@ async fn access<'a>(
     queue: &SessionQueue<'a>,
     identity: Identity,
     label: &str,
-) -> (Identity, Cow<'a, [Acl]>, Writers) {
+) -> (Identity, Cow<'a, [Acl]>) {
     let (shared, handoff) = (queue.shared, &queue.open.handoff);
     let is_to_mark = shared.options.marks_release && shared.rule.hints().holds_only_first(label);
     let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);

@@ -187,7 +187,7 @@ impl QueueOptions {
     ///
     /// The limit does not stop the work. The work must stop when the hold is lost, as for every
     /// other loss: see [`Hold::run_until_lost`](crate::Hold::run_until_lost). Work that blocks its
-    /// thread, and does not ask [`is_held`](crate::Hold::is_held), runs beside the next holder. A
+    /// thread, and does not ask [`is_held`](crate::HoldView::is_held), runs beside the next holder. A
     /// [fencing token](crate::FencingToken) or a [guarded write](crate::HoldView::transaction)
     /// protects against that.
     ///

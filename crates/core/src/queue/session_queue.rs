@@ -93,7 +93,7 @@ impl Turns {
 
 pub(crate) struct SessionQueue<'a> {
     pub(crate) shared: &'a SharedQueue,
-    pub(crate) open: &'a OpenSession,
+    pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
     /// The connection over which the queue was last read.
@@ -143,7 +143,7 @@ pub(crate) struct QueueReads<'a> {
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
-        open: &'a OpenSession,
+        open: &'a Arc<OpenSession>,
     ) -> Result<SessionQueue<'a>, Error> {
         let live = &open.live;
         let server = live

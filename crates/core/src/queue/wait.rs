@@ -178,7 +178,7 @@ impl Predecessors {
         let awaited = self.contenders.iter().map(|awaited| awaited.name.as_str());
         for name in awaited.filter(|name| are_of_one_session(name, own_name)) {
             let awaited = queue.child(name);
-            queue.open.granted.warn_of_own_wait(own.path(), &awaited);
+            queue.open.warn_of_own_wait(own.path(), &awaited);
         }
     }
 }

@@ -17,24 +17,21 @@ use crate::invalid_input::InvalidInput;
 use crate::live::live_session::SessionUse;
 use crate::owner;
 use crate::path::NodePath;
-use crate::server::ensemble::{Connector, Ensemble, ServerSession, SessionId};
+use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::{ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
 use crate::session::connect::{Opener, not_connected};
-use crate::session::state::SessionState;
+use crate::session::state::{SessionHealth, SessionState};
 use crate::session::supervisor::{Current, Supervisor};
 
 /// A lasting connection to a ZooKeeper ensemble, which all recipes of a process share.
 ///
 /// The ensemble expires a ZooKeeper session if it does not hear from the client for the session
-/// timeout. This `Session` then opens a new ZooKeeper session, and retries until one is open. All
-/// holds of the old ZooKeeper session are lost, and each hold reports its loss. Recipes built on
-/// this `Session` continue to work.
-///
-/// The `Session` opens no new ZooKeeper session if the servers refuse the credentials, or if the
-/// ensemble has one session only, as that of a client that the user has connected.
+/// timeout. All holds of that session are lost. This `Session` then opens a new one, and retries until
+/// one is open, so its recipes continue to work. It opens none if the servers refuse the credentials,
+/// or if the ensemble has one session only, as that of a client that the user has connected.
 ///
 /// A clone is cheap and is the same session. The session is closed by [`close`](Self::close), or
 /// when its last clone and its last hold are dropped.
@@ -48,9 +45,7 @@ use crate::session::supervisor::{Current, Supervisor};
 /// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
 /// | a hold that has no watch, at the next of the tenths | 1 (`getData`) | 1 | 1 |
 ///
-/// The answers to `sync` renew the lease, on which [`HoldView::is_held`](crate::HoldView::is_held)
-/// depends. The transaction after a reconnect proves that the connection serves this session, at
-/// the leader of a quorum: see [`docs::lease`](crate::docs::lease).
+/// [`docs::lease`](crate::docs::lease) says what the answers prove.
 ///
 /// ```
 /// use zookeeper_recipes_core::Session;
@@ -73,13 +68,11 @@ pub struct Session {
 }
 
 struct SharedSession {
-    ensemble: Arc<dyn Ensemble>,
-    connector: Arc<dyn Connector>,
+    opener: Arc<Opener>,
     limit: RequestLimit,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     session_use: Arc<SessionUse>,
-    options: ConnectOptions,
     runtime: Handle,
 }
 
@@ -87,22 +80,17 @@ impl Session {
     /// Opens a session with the default [`ConnectOptions`].
     ///
     /// The connect string has ZooKeeper's form: `host:port,host:port/chroot`. The default port is
-    /// 2181. The chroot must exist.
-    ///
-    /// Each address of each name is a host. They are tried in random order. The names are looked up
-    /// anew in each round of tries, beside the tries, and the last known addresses are tried
-    /// meanwhile. A name that does not resolve yet is looked up again, as a host that refuses
-    /// connections is tried again.
+    /// 2181. The chroot must exist. Each address of each name is a host. They are tried in random
+    /// order. A name that does not resolve yet is looked up again, as a host that refuses connections
+    /// is tried again.
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to
-    ///   be encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
-    /// * [`Error::InvalidInput`] at once if the clock of the tokio runtime is paused, as in a test
-    ///   with `start_paused`: timeouts would pass before a server can answer.
+    /// * [`Error::InvalidInput`] at once if the connect string is not well formed, a host is to be
+    ///   encrypted without [`ConnectOptions::tls`](crate::ConnectOptions), or the clock of the tokio
+    ///   runtime is paused: timeouts would pass before a server can answer.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
-    ///   error names each host, and says if its name does not resolve, if the host refuses
-    ///   connections, cannot be reached, or accepts connections but opens no session.
+    ///   error says of each host what is wrong with it.
     /// * [`Error::MissingChroot`] if the chroot does not exist.
     ///
     /// # Panics
@@ -133,10 +121,9 @@ impl Session {
     /// Returns at once, and opens the session in the background.
     ///
     /// Use this for a service that starts before its ensemble. The session retries without a
-    /// limit. Until the session is open, attempts wait, and the [`state`](Self::state) is
-    /// [`SessionState::Opening`]. [`wait_connected`](Self::wait_connected) waits until the session
-    /// is open. Each failure to connect is logged as a warning. If the chroot does not exist, the
-    /// first acquisition fails. If an option does not fit the servers, the session is over with
+    /// limit, and logs each failure as a warning. Until the session is open, attempts wait, and the
+    /// [`state`](Self::state) is [`SessionState::Opening`]. If the chroot does not exist, the first
+    /// acquisition fails. If an option does not fit the servers, the session is over with
     /// [`SessionEnd::InvalidOptions`].
     ///
     /// ```
@@ -198,28 +185,25 @@ impl Session {
     }
 
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
-        let (ensemble, connector) = (opener.ensemble.clone(), opener.connector.clone());
+        let opener = Arc::new(opener);
         let options = &opener.options;
+        let limit = RequestLimit::new(opener.ensemble.chroot(), options.jute_maxbuffer);
+        let owner = owner::of_this_process(options.owner.as_deref());
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = SessionUse::begin();
-        let owner = owner::of_this_process(options.owner.as_deref());
-        let options = options.clone();
-        let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
-            opener,
+            opener: opener.clone(),
             current: sender,
             asked_to_close,
         };
-        tokio::spawn(ensemble.task(supervisor.run(opened).boxed()));
+        tokio::spawn(opener.ensemble.task(supervisor.run(opened).boxed()));
         Session {
             shared: Arc::new(SharedSession {
-                ensemble,
-                connector,
+                opener,
                 limit,
                 owner,
                 current,
                 session_use,
-                options,
                 runtime: Handle::current(),
             }),
         }
@@ -244,6 +228,44 @@ impl Session {
     /// [`SessionState::Ended`] after the runtime of the session has shut down.
     pub fn state(&self) -> SessionState {
         self.shared.current.borrow().state
+    }
+
+    /// The health of the session at this moment. The call sends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
+    /// println!("{}", session.health()); // connected in session 0x1, 6.7s of the lease left, ...
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn health(&self) -> SessionHealth {
+        let open = self.current();
+        let lease_left = open.as_ref().map(|open| open.live.remaining());
+        SessionHealth {
+            state: self.state(),
+            lease_left: lease_left.unwrap_or_default(),
+            last_answer: open.and_then(|open| open.live.last_answer()),
+        }
+    }
+
+    /// The longest single silence of the servers that ends no hold of this session.
+    ///
+    /// `None` if no ZooKeeper session is open. The call sends nothing.
+    ///
+    /// A silence is a time in which no server answers: a broken network, an election, a long pause
+    /// of the leader. It is counted from when the probe after the last answer was due. The figure
+    /// is for the worst moment, and for answers that come at once: a round trip shortens it by
+    /// itself. [`docs::tick`](crate::docs::tick) has the figures: 3.25 s with a session timeout of
+    /// 10 s, and 7.25 s if a [`tick`](ConnectOptions::tick) of 500 ms is set.
+    ///
+    /// A silence that is longer can end the holds. So can a shorter one that follows another too
+    /// soon: between the two the servers must answer for the wait of [the lease](crate::docs::lease)
+    /// and two tenths of the session timeout. Silences of up to two fifths of the figure end no
+    /// hold, however soon they follow each other.
+    pub fn tolerated_silence(&self) -> Option<Duration> {
+        self.current().map(|open| open.live.tolerated_silence)
     }
 
     /// True if a ZooKeeper session is open and its server answers.
@@ -325,16 +347,14 @@ impl Session {
     /// Replaces the hosts, so that an ensemble can be moved while its services run.
     ///
     /// The call returns at once. A session that is connected to a host which stays listed keeps its
-    /// connection. Any other one leaves its server as soon as an address of the new hosts is known,
-    /// and reconnects to one of them. Later ZooKeeper sessions of this handle use the new hosts, too.
-    /// The [`Ensemble`], and the errors that name it, keep the hosts with which it was made.
+    /// connection. Any other one moves to a new host as soon as an address is known, at the cost of a
+    /// reconnect: requests without a reply have an unknown outcome, and each hold is
+    /// [`Suspended`](crate::HoldState::Suspended) meanwhile. Later ZooKeeper sessions of this handle
+    /// use the new hosts, too. The [`Ensemble`], and the errors that name it, keep the old ones.
     ///
     /// The new hosts must be servers of the same ensemble: the session and its holds are lost if no
     /// new host knows the session, or if none answers within the session timeout. The chroot must be
-    /// the same. The options stay as they are, those of TLS, too.
-    ///
-    /// A move costs what a reconnect costs: requests without a reply have an unknown outcome, and
-    /// each hold is [`Suspended`](crate::HoldState::Suspended) meanwhile.
+    /// the same. The options stay as they are.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -358,17 +378,15 @@ impl Session {
     /// # Errors
     ///
     /// [`InvalidInput`] if the connect string is not well formed, has another chroot, contradicts the
-    /// options of TLS, or if the ensemble connects with hosts of its own, such as that of a client
-    /// which the user has connected. The hosts are as before then.
+    /// options of TLS, or if the ensemble connects with hosts of its own. The hosts are as before then.
     pub fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
-        self.shared.connector.set_hosts(connect_string)
+        self.shared.opener.connector.set_hosts(connect_string)
     }
 
     /// Closes the session, and waits until the server has confirmed it.
     ///
     /// All holds of the session are lost with [`SessionEnd::Closed`], and all its attempts fail.
-    /// Events and metrics report such a hold as ended, and not as lost:
-    /// [`LossReason::is_own_close`](crate::LossReason::is_own_close).
+    /// This is [no loss](crate::LossReason::is_own_close) for events and metrics.
     ///
     /// If no server answers, this waits for at most the session timeout. The server then ends the
     /// session by itself.
@@ -386,13 +404,13 @@ impl Session {
     /// How many bytes the paths of further ephemeral znodes of this session may have.
     ///
     /// Each contender, each member of a group and each ephemeral znode of a guarded transaction
-    /// counts: 4 bytes, and the path with the chroot. So does one that is being deleted, and one
-    /// whose create got no answer. Ephemeral znodes that you create by the session's
-    /// [`server`](Self::server) do not count. If too few bytes are left, an attempt fails with
-    /// [`Refusal::TooManyEphemerals`](crate::Refusal::TooManyEphemerals).
+    /// counts until its deletion is confirmed: 4 bytes, and the path with the chroot. If too few bytes
+    /// are left, an attempt fails with
+    /// [`Refusal::TooManyEphemerals`](crate::Refusal::TooManyEphemerals). A session begins with 1,024
+    /// bytes less than [`ConnectOptions::jute_maxbuffer`].
     ///
-    /// `None` if no ZooKeeper session is open. The next session begins with all bytes, which are
-    /// 1,024 less than [`ConnectOptions::jute_maxbuffer`].
+    /// Ephemeral znodes that you create by the session's [`server`](Self::server) do not count. `None`
+    /// if no ZooKeeper session is open.
     pub fn ephemeral_bytes_left(&self) -> Option<usize> {
         self.current().map(|open| open.znodes.ephemerals.left())
     }
@@ -419,16 +437,16 @@ impl Session {
     pub fn no_answer(&self, path: &NodePath, waited: Duration) -> Error {
         let silence = format!("no server answered within {waited:.1?}");
         let silence = ServerError::outcome_unknown(silence);
-        let shared = &self.shared;
+        let opener = &self.shared.opener;
         match self.id() {
             Some(id) => Error::at(path.as_str(), id, silence),
-            None => not_connected(&*shared.ensemble, &*shared.connector, waited, silence),
+            None => not_connected(&*opener.ensemble, &*opener.connector, waited, silence),
         }
     }
 
     /// The ensemble of this session.
     pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
-        &self.shared.ensemble
+        &self.shared.opener.ensemble
     }
 
     /// Another session of the same ensemble, with the same options and in the same runtime. `None` if
@@ -436,8 +454,8 @@ impl Session {
     // Hidden: for recipes with more ephemeral znodes than one session can have.
     #[doc(hidden)]
     pub fn another(&self) -> Option<Session> {
-        let (ensemble, options) = (self.ensemble().clone(), self.shared.options.clone());
-        let opener = Opener::new(ensemble, options).ok()?;
+        let options = self.shared.opener.options.clone();
+        let opener = Opener::new(self.ensemble().clone(), options).ok()?;
         opener.connector.asked_timeout()?;
         let _inside = self.shared.runtime.enter();
         Some(Session::start(opener, None))
@@ -513,7 +531,7 @@ impl fmt::Debug for Session {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Session")
-            .field("ensemble", &self.shared.ensemble)
+            .field("ensemble", self.ensemble())
             .field("state", &self.state())
             .finish()
     }

@@ -132,7 +132,7 @@ impl Prober {
         }
         self.probe();
         if let Some(server) = self.server.upgrade() {
-            self.open.granted.watch_each(&self.live, &server);
+            self.open.watch_each(&server);
         }
     }
 

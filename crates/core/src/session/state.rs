@@ -1,6 +1,7 @@
-//! The state of a session handle.
+//! The state and the health of a session handle.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::server::ensemble::SessionId;
 use crate::server::error::SessionEnd;
@@ -32,6 +33,38 @@ impl fmt::Display for SessionState {
             SessionState::Ended(end) => {
                 write!(formatter, "no session will be opened any more: {end}")
             }
+        }
+    }
+}
+
+/// The health of a [`Session`](crate::Session), as this process knows it.
+///
+/// [`Session::health`](crate::Session::health) makes it, for health checks and for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionHealth {
+    /// The state of the session.
+    pub state: SessionState,
+    /// How long the holds of the session last if no server answers any more.
+    ///
+    /// It is zero if no ZooKeeper session is open.
+    pub lease_left: Duration,
+    /// How long ago a server last answered through the leader.
+    ///
+    /// At most a tenth of the session timeout and a round trip while all is well. `None` if no
+    /// ZooKeeper session is open, or no answer has come in it yet.
+    pub last_answer: Option<Duration>,
+}
+
+impl fmt::Display for SessionHealth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SessionHealth {
+            state, lease_left, ..
+        } = self;
+        write!(formatter, "{state}, {lease_left:.1?} of the lease left")?;
+        match self.last_answer {
+            Some(ago) => write!(formatter, ", last answer {ago:.1?} ago"),
+            None => formatter.write_str(", no answer yet"),
         }
     }
 }

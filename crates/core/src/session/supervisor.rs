@@ -12,7 +12,7 @@ use crate::hold::open_session::OpenSession;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::retry::Backoff;
-use crate::server::ensemble::{ConnectionState, ServerSession};
+use crate::server::ensemble::ConnectionState;
 use crate::server::error::SessionEnd;
 use crate::session::connect::{NotOpened, Opener};
 use crate::session::leftovers::Leftovers;
@@ -50,7 +50,7 @@ impl Current {
 
 /// The task behind a [`Session`](crate::Session).
 pub(crate) struct Supervisor {
-    pub(crate) opener: Opener,
+    pub(crate) opener: Arc<Opener>,
     pub(crate) current: watch::Sender<Current>,
     pub(crate) asked_to_close: watch::Receiver<bool>,
 }
@@ -185,10 +185,10 @@ impl Supervisor {
                 .current
                 .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
             if changed {
-                open.granted.report_suspended(is_suspended);
+                open.report_suspended(is_suspended);
                 events::suspended(live.id, is_suspended);
             }
-            open.granted.delete_lost(snapshot.epoch);
+            open.delete_lost(snapshot.epoch);
             if let Some(server) = server.upgrade() {
                 live.leave_late_server(&*server);
             }
@@ -201,13 +201,8 @@ impl Supervisor {
         // keep the session open.
         let server = server.filter(|_| end.is_closed_here());
         match server.and_then(|server| server.close()) {
-            Some(server) => {
-                // The attempts of the session send nothing more, so no other znode can come.
-                let mut left = LeftOpen::of(open, server);
-                // If this runs out, the znodes that are left are reported.
-                let _ = timeout(live.timeout, left.znodes.delete_all(&left.server)).await;
-                std::mem::take(&mut left.znodes).report(live);
-            }
+            // The attempts of the session send nothing more, so no other znode can come.
+            Some(server) => Leftovers::of(open, server).delete_all().await,
             None if end == SessionEnd::Closed => confirmed(live, ended_at, &mut states).await,
             None => {}
         }
@@ -231,36 +226,10 @@ impl Drop for Supervisor {
             let server = open.live.server();
             open.end(SessionEnd::Closed);
             if let Some(server) = server.ok().and_then(|server| server.close()) {
-                drop(LeftOpen::of(&open, server));
+                drop(Leftovers::of(&open, server));
             }
         }
         self.over(SessionEnd::Closed);
-    }
-}
-
-/// What is left in a session that its user keeps open.
-///
-/// If this is dropped, the deletions of the rest are sent, and what may stay is reported.
-struct LeftOpen {
-    open: Arc<OpenSession>,
-    znodes: Leftovers,
-    server: Arc<dyn ServerSession>,
-}
-
-impl LeftOpen {
-    fn of(open: &Arc<OpenSession>, server: Arc<dyn ServerSession>) -> LeftOpen {
-        LeftOpen {
-            open: open.clone(),
-            znodes: Leftovers::of(&open.znodes),
-            server,
-        }
-    }
-}
-
-impl Drop for LeftOpen {
-    fn drop(&mut self) {
-        self.znodes.send_deletions(&*self.server);
-        self.znodes.report(&self.open.live);
     }
 }
 

@@ -51,7 +51,7 @@ async fn recipes_are_listed_in_the_order_in_which_they_are_acquired() {
     let listed: Vec<String> = all.recipes().map(|it| it.path().to_string()).collect();
     assert_eq!(listed, PATHS);
     let holds = all.acquire().await.expect("nobody holds one");
-    let tokens = holds.holds().iter().map(Hold::fencing_token);
+    let tokens = holds.holds().iter().map(|hold| hold.fencing_token());
     assert!(tokens.is_sorted(), "{holds:?}");
 }
 

@@ -205,7 +205,7 @@ async fn znode_deleted_by_hand_is_noticed_at_once_among_thousands() {
         let took = deleted.elapsed();
         assert!(took <= SOON, "{took:?}");
     }
-    let (kept, lost): (Vec<_>, Vec<_>) = holds.into_iter().partition(Hold::is_held);
+    let (kept, lost): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| hold.is_held());
     assert_eq!([kept.len(), lost.len()], [3_000 - 15, 15]);
     let deletions = || {
         let counters = simulation.counters();

@@ -1,4 +1,4 @@
-//! The registry of the grants of a session.
+//! The grants of a session.
 
 use std::time::Duration;
 
@@ -8,35 +8,34 @@ use tracing::Span;
 
 use super::*;
 use crate::events::hold::HoldRecord;
-use crate::hold::own_znode::{SessionZnodes, Writers, ZnodeOwner};
+use crate::hold::loss_watch::{LossWatch, Watched};
+use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{FencingToken, HoldState};
-use crate::live::live_session::{SessionUse, Status};
+use crate::live::live_session::SessionUse;
 use crate::live::scripted::{LEASE, Scripted, recipe_info};
 use crate::server::ensemble::Event;
 use crate::server::options::DEFAULT_MAXBUFFER;
 
-/// A grant after this number of lapses, and the owner of its znode, to which only it can write.
-fn granted(live: &Arc<LiveSession>, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
-    let znodes = SessionZnodes::new(live, DEFAULT_MAXBUFFER);
-    let mut owner = ZnodeOwner::new(&SessionUse::begin().0, znodes.numbered("/locks/a"));
-    owner.znode.note_gone();
-    owner.set_path("/locks/a", Writers::Owner);
-    let (token, epoch) = (FencingToken::from(1), LeaseEpoch(epoch));
-    let grant = Grant::new(owner.znode.clone(), token, epoch, |start| {
-        let (info, waited) = (recipe_info(), Duration::ZERO);
-        Some(HoldRecord::begin(info, &Span::none(), start, waited))
-    });
+/// The path of a contender that only its owner can write to.
+const ZNODE: &str = "/locks/_c_6e8f2c1a-9d3b-8001-8a41-0c9d5e7b2f10-lock-0000000007";
+
+/// A grant after this number of lapses, and the owner of its znode.
+fn granted(open: &OpenSession, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
+    let owner = ZnodeOwner::new(&SessionUse::begin().0, open.znodes.numbered(ZNODE));
+    let token = FencingToken::from(1);
+    let record = HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO);
+    let grant = Grant::new(owner.znode.clone(), token, LeaseEpoch(epoch), record);
     (Arc::new(grant), owner)
 }
 
 #[tokio::test(start_paused = true)]
 async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
     let (live, script) = Scripted::open(Duration::ZERO);
-    let registry = Granted::default();
-    let (grant, _owner) = granted(&live, 1);
-    let _entry = registry.add(grant);
+    let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
+    let (grant, _owner) = granted(&open, 1);
+    open.add_grant(&grant);
     for (epoch, deletions) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
-        registry.delete_lost(LeaseEpoch(epoch));
+        open.delete_lost(LeaseEpoch(epoch));
         assert_eq!(script.deletions().len(), deletions, "{epoch}");
     }
 }
@@ -47,7 +46,8 @@ async fn state_after(
     event: Event,
     (live, script): (Arc<LiveSession>, Arc<Scripted>),
 ) -> (HoldState, Vec<String>) {
-    let (grant, owner) = granted(&live, 0);
+    let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
+    let (grant, owner) = granted(&open, 0);
     let watched = Watched {
         server: script.clone(),
         znode: grant.znode.clone(),
@@ -66,7 +66,7 @@ async fn znode_that_another_client_wrote_to_is_deleted() {
     let session = Scripted::open(Duration::ZERO);
     let (state, deletions) = state_after(Event::DataChanged, session).await;
     assert_eq!(state, HoldState::Lost(LossReason::Written));
-    assert_eq!(deletions, ["/locks/a"]);
+    assert_eq!(deletions, [ZNODE]);
 }
 
 #[tokio::test(start_paused = true)]
