@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{WatchEvent, WatchedRead};
-use zookeeper_recipes_protocol::{PathRequest, RequestBody};
 
 use crate::world::{Way, World, config};
 
@@ -19,7 +18,7 @@ pub(crate) fn break_a_connection_at_most(
         world.ways.fill(Way::Mute);
     }
     let watch = world.watch(WatchedRead::Exists, "/x");
-    let caller = world.request(RequestBody::Sync(PathRequest::new("/")));
+    let caller = world.sync("/");
     for (wait, bytes) in parts {
         world.pass(wait);
         world.inject(&bytes);

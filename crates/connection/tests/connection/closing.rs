@@ -19,10 +19,7 @@ fn ends(world: &mut World) -> Duration {
 
 fn assert_closed(world: &World, caller: usize) {
     let outcome = world.outcome(caller);
-    assert!(
-        matches!(outcome, Err(RequestError::Ended(End::Closed))),
-        "{outcome:?}"
-    );
+    assert_matches!(outcome, Err(RequestError::Ended(End::Closed)));
 }
 
 #[test]
@@ -57,8 +54,7 @@ fn close_ends_after_the_timeout_if_no_server_is_reached() {
     for way in [Way::Refused, Way::Lost, Way::Mute] {
         let mut world = World::connected();
         world.ways.fill(way);
-        world.close_connection();
-        world.settle();
+        world.lose_connection();
         let caller = world.create("/a");
         assert_eq!(ends(&mut world), T, "{way:?}");
         assert_closed(&world, caller);
@@ -86,8 +82,7 @@ fn close_whose_connection_breaks_is_sent_over_the_next_one() {
         if is_applied {
             world.ensemble.sessions.clear();
         }
-        world.close_connection();
-        world.settle();
+        world.lose_connection();
         assert!(!world.is_connected());
         assert!(ends(&mut world) < T, "{is_sent} {is_applied}");
         assert!(world.ensemble.sessions.is_empty());
@@ -108,8 +103,7 @@ fn close_before_the_session_is_opened_is_the_end_at_once() {
 fn second_close_changes_nothing() {
     let mut world = World::connected();
     world.ways.fill(Way::Lost);
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     world.machine.close(world.now);
     world.pass(T / 2);
     assert_eq!(ends(&mut world), T / 2);

@@ -16,8 +16,7 @@ fn credentials_go_out_in_order_over_each_connection_before_any_request() {
     let mut world = world(2);
     world.create("/a");
     world.until(World::all_answered);
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     world.create("/b");
     world.until(World::all_answered);
     let kinds = world
@@ -42,8 +41,7 @@ fn refusal_when_the_session_is_opened_is_the_end() {
     assert_eq!(world.connects.len(), 1);
     let (_, host) = world.connects[0];
     let obstacle = world.obstacle(host);
-    let is_named = matches!(&obstacle, Some(DisconnectReason::AuthenticationFailed(scheme)) if scheme == "digest");
-    assert!(is_named, "{obstacle:?}");
+    assert_matches!(obstacle, Some(DisconnectReason::AuthenticationFailed(it)) if it == "digest");
 }
 
 #[test]
@@ -70,10 +68,7 @@ fn refusal_at_a_reconnect_that_passes_keeps_the_session() {
         world.until(|world| world.connects.len() == before + 1);
         let (_, host) = world.connects[before];
         let obstacle = world.obstacle(host);
-        assert!(
-            matches!(obstacle, Some(DisconnectReason::AuthenticationFailed(_))),
-            "{obstacle:?}"
-        );
+        assert_matches!(obstacle, Some(DisconnectReason::AuthenticationFailed(_)));
         world.ensemble.conduct.refuses_auth = false;
         world.settle();
         world.until(World::is_connected);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
-use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
+use zookeeper_recipes_protocol::EventType;
 
 use crate::world::{Cut, T, World, config_with_credentials};
 
@@ -34,10 +34,9 @@ fn converse(world: &mut World) -> Expected {
     world.until(World::all_answered);
     world.pass(T / 2);
     world.change("/was", EventType::NodeDataChanged);
-    world.request(RequestBody::Sync(PathRequest::new("/")));
+    world.sync("/");
     world.until(World::all_answered);
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     world.change("/will", EventType::NodeCreated);
     world.create("/b");
     world.until(World::all_answered);
@@ -54,10 +53,8 @@ fn converse(world: &mut World) -> Expected {
 
 fn check(world: &mut World, expected: &Expected) {
     for watch in expected.fires {
-        let fired = matches!(
-            world.seen.get(&watch).map(Vec::as_slice),
-            Some([WatchEvent::Fired(_)])
-        );
+        let seen = world.seen.get(&watch).map(Vec::as_slice);
+        let fired = matches!(seen, Some([WatchEvent::Fired(_)]));
         assert_eq!(fired, world.was_set(watch), "{watch}: {:?}", world.seen);
     }
     assert_eq!(world.seen.get(&expected.stays), None);

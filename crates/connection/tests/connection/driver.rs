@@ -1,24 +1,23 @@
-//! The driver: over streams in memory, of which the test has the other ends, and over TCP.
+//! The driver, over streams in memory of which the test has the other ends.
 
 use std::future::Future;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream, DuplexStream, duplex};
-use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinSet, yield_now};
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{Instant, advance, timeout};
 use zookeeper_recipes_connection::{
-    Config, Connecting, Connection, DisconnectReason, Driver, End, Host, LookingUp, Network,
-    RequestError, State, Stream, Tcp, WatchedRead,
+    Connecting, Connection, Driver, End, Host, Network, RequestError, State, Stream, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, RequestBody};
 
 use crate::peer::{Ensemble, Served, event};
-use crate::world::{T, config, create, named};
+use crate::world::{T, config, create};
 
 /// Longer than anything takes that does not hang.
 const LONG: Duration = Duration::from_secs(30);
@@ -116,8 +115,7 @@ impl Member {
     async fn until(&mut self, ensemble: &mut Ensemble, is_so: impl Fn(&Ensemble) -> bool) {
         while !is_so(ensemble) {
             let serving = self.serve_with(|served, bytes| ensemble.receive(served, bytes));
-            let served = timeout(LONG, serving).await;
-            assert!(served.expect("the client sends"), "the client has gone");
+            assert!(in_time(serving).await, "the client has gone");
         }
     }
 
@@ -134,6 +132,10 @@ impl Member {
     }
 }
 
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    timeout(LONG, work).await.expect("it does not hang")
+}
+
 fn number_of(connection: &Connection) -> Option<u64> {
     match connection.state() {
         State::Connected { connection, .. } => Some(connection),
@@ -144,13 +146,12 @@ fn number_of(connection: &Connection) -> Option<u64> {
 async fn connected(connection: &Connection) {
     let mut states = connection.states();
     let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
-    let in_time = timeout(LONG, connected).await;
-    drop(in_time.expect("it does not hang").expect("a driver"));
+    drop(in_time(connected).await.expect("a driver"));
 }
 
 async fn created(connection: &Connection, path: &str) -> Result<ErrorCode, RequestError> {
     let pending = connection.request(create(path));
-    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    let reply = in_time(pending).await;
     reply.map(|answer| answer.reply.header.error)
 }
 
@@ -165,8 +166,8 @@ async fn bytes_that_a_broken_connection_did_not_take_are_not_sent_over_the_next_
     let read = first.stream.read(&mut [0; ROOM]).await;
     assert_eq!(read.expect("a stream"), ROOM);
     drop(first);
-    let reply = timeout(LONG, pending).await.expect("it does not hang");
-    assert!(matches!(reply, Err(RequestError::Broken(_))), "{reply:?}");
+    let reply = in_time(pending).await;
+    assert_matches!(reply, Err(RequestError::Broken(_)));
     let mut second = Member::new(accepted.recv().await.expect("it connects again"));
     let greeted = |ensemble: &Ensemble| ensemble.handshakes.len() == 2;
     second.until(&mut ensemble, greeted).await;
@@ -185,7 +186,7 @@ async fn written_bytes_are_flushed_until_the_stream_keeps_none() {
         let pending = connection.request(create(&path));
         let arrived = |ensemble: &Ensemble| ensemble.created(&path) == 1;
         member.until(&mut ensemble, arrived).await;
-        let reply = timeout(LONG, pending).await.expect("it does not hang");
+        let reply = in_time(pending).await;
         assert!(reply.is_ok(), "{reply:?}");
     }
     assert_eq!(ensemble.handshakes.len(), 1);
@@ -290,7 +291,7 @@ async fn dropped_futures_leave_the_session_as_it_is() {
     }
     let mut states = connection.states();
     let ended = states.wait_for(|state| *state == State::Ended(End::Closed));
-    drop(timeout(LONG, ended).await.expect("it does not hang"));
+    drop(in_time(ended).await);
     assert!(ensemble.lock().expect("no panic").sessions.is_empty());
 }
 
@@ -302,7 +303,7 @@ async fn last_handle_that_is_dropped_closes_the_session_and_ends_the_driver() {
     let pending = connection.request(create("/a"));
     let states = connection.states();
     drop(connection);
-    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    let reply = in_time(pending).await;
     assert!(reply.is_ok());
     let ended = timeout(LONG, driver).await.expect("it ends");
     ended.expect("without a panic");
@@ -318,8 +319,8 @@ async fn driver_that_is_dropped_ends_the_session_for_its_callers() {
     ensemble.lock().expect("no panic").conduct.mute = vec![OpCode::Create];
     let pending = connection.request(create("/a"));
     driver.abort();
-    let reply = timeout(LONG, pending).await.expect("it does not hang");
-    assert!(matches!(reply, Err(RequestError::Ended(End::Closed))));
+    let reply = in_time(pending).await;
+    assert_matches!(reply, Err(RequestError::Ended(End::Closed)));
     assert!(created(&connection, "/b").await.is_err());
     assert_eq!(timeout(LONG, connection.close()).await, Ok(End::Closed));
 }
@@ -334,7 +335,7 @@ async fn session_that_is_over_answers_although_its_driver_was_not_dropped() {
     let both = timeout(LONG, async { tokio::join!(close, &mut driver) }).await;
     assert_eq!(both.expect("an end").0, End::Closed);
     let refused = created(&connection, "/a").await;
-    assert!(matches!(refused, Err(RequestError::Ended(End::Closed))));
+    assert_matches!(refused, Err(RequestError::Ended(End::Closed)));
     drop(driver);
 }
 
@@ -366,108 +367,4 @@ async fn flood_of_a_server_does_not_starve_the_runtime() {
         }
     };
     assert!(is_answered.await.is_err(), "the limits hold");
-}
-
-// Over TCP.
-
-/// Counts the tries.
-#[derive(Debug)]
-struct Counted {
-    tcp: Tcp,
-    tries: watch::Sender<usize>,
-}
-
-impl Network for Counted {
-    fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
-        self.tries.send_modify(|tries| *tries += 1);
-        self.tcp.connect(host, address, within)
-    }
-
-    fn look_up(&self, host: &Host) -> LookingUp {
-        self.tries.send_modify(|tries| *tries += 1);
-        self.tcp.look_up(host)
-    }
-
-    fn now(&self) -> Duration {
-        self.tcp.now()
-    }
-}
-
-/// The first host of this network cannot be used, and is tried with pauses.
-async fn assert_no_burn(host: Host, tcp: Tcp, cause: fn(&DisconnectReason) -> bool) {
-    const TRIES: usize = 25;
-    let tries = watch::Sender::new(0);
-    let mut tried = tries.subscribe();
-    let shown = host.to_string();
-    let config = Config {
-        hosts: vec![host],
-        session_timeout: Duration::from_secs(1),
-        ..config(0)
-    };
-    let (connection, driver) = Connection::new(Arc::new(Counted { tcp, tries }), config);
-    tokio::spawn(driver);
-    let since = Instant::now();
-    let enough = timeout(2 * LONG, tried.wait_for(|tries| *tries == TRIES)).await;
-    drop(enough.expect("it tries").expect("a driver"));
-    // A pause is half of its limit on average. The limits are 100 ms, then a sixth of T.
-    let took = since.elapsed();
-    let least = Duration::from_secs(1);
-    assert!(took >= least, "{shown}: {TRIES} tries in {took:?}");
-    let obstacles = connection.obstacles();
-    assert!(cause(&obstacles[0].cause), "{shown}: {obstacles:?}");
-}
-
-fn listen() -> (TcpListener, Host) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let name = "127.0.0.1".to_owned();
-    (listener, Host { name, port })
-}
-
-#[tokio::test]
-async fn host_that_cannot_be_reached_is_tried_with_pauses() {
-    let (_, closed) = listen();
-    let mut checks = JoinSet::new();
-    type IsCause = fn(&DisconnectReason) -> bool;
-    let hosts: [(Host, IsCause); 3] = [
-        (closed, |it| matches!(it, DisconnectReason::Io(_))),
-        (named("no-such-name.invalid"), |it| {
-            matches!(it, DisconnectReason::NoAddress(_))
-        }),
-        // An address for documentation.
-        (named("192.0.2.1"), |it| {
-            matches!(
-                it,
-                DisconnectReason::Io(_) | DisconnectReason::NotConnected(_)
-            )
-        }),
-    ];
-    for (host, cause) in hosts {
-        checks.spawn(assert_no_burn(host, Tcp::new(), cause));
-    }
-    checks.join_all().await;
-}
-
-#[cfg(feature = "tls")]
-#[tokio::test]
-async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
-    use std::io::{self, Read, Write};
-
-    use zookeeper_recipes_connection::TlsOptions;
-
-    let root = rcgen::generate_simple_self_signed(["zk".to_owned()]).expect("a certificate");
-    let options = TlsOptions::new().roots(root.cert.pem().as_bytes());
-    for answer in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
-        let (plain, host) = listen();
-        std::thread::spawn(move || -> io::Result<()> {
-            for stream in plain.incoming() {
-                let mut stream = stream?;
-                let _ = stream.read(&mut [0; 1024]);
-                let _ = stream.write_all(answer);
-            }
-            Ok(())
-        });
-        let tcp = Tcp::new().encrypted(options.clone());
-        assert_no_burn(host, tcp.expect("good options"), |_| true).await;
-    }
 }

@@ -15,12 +15,6 @@ fn granted(world: &World) -> Duration {
     }
 }
 
-fn reconnect(world: &mut World) {
-    world.close_connection();
-    world.settle();
-    world.until(World::is_connected);
-}
-
 fn respond(world: &mut World, timeout: i32, session_id: i64) {
     world.inject(&response(timeout, session_id));
     world.settle();
@@ -59,7 +53,7 @@ fn timeout_is_the_one_that_the_server_grants_and_the_shortest_is_reported() {
     let mut shortest = 4000_u16;
     for grants in [6000_u16, 2000, 9000] {
         world.ensemble.conduct.grants = Some(grants.into());
-        reconnect(&mut world);
+        world.reconnect();
         shortest = shortest.min(grants);
         assert_eq!(granted(&world).as_millis(), shortest.into());
         let ping_at = world.now + Duration::from_millis(grants.into()) * 3 / 20;
@@ -115,10 +109,7 @@ fn server_that_grants_no_session_is_left() {
     let host = world.connects[0].1;
     world.ways[1 - host] = Way::Member;
     respond(&mut world, 0, 0);
-    assert!(matches!(
-        world.obstacle(host),
-        Some(DisconnectReason::NotGranted)
-    ));
+    assert_matches!(world.obstacle(host), Some(DisconnectReason::NotGranted));
     world.until(World::is_connected);
 }
 
@@ -220,9 +211,10 @@ fn answer_to_watches_that_were_not_set_again_breaks_the_connection() {
     respond(&mut world, 10_000, session);
     world.inject(&frame(&Reply::new(xid::SET_WATCHES, 0, ReplyBody::Empty)));
     world.settle();
-    let obstacle = world.obstacle(0);
-    let is_named = matches!(obstacle, Some(DisconnectReason::NotAsked(xid::SET_WATCHES)));
-    assert!(is_named, "{obstacle:?}");
+    assert_matches!(
+        world.obstacle(0),
+        Some(DisconnectReason::NotAsked(xid::SET_WATCHES))
+    );
 }
 
 #[test]

@@ -17,15 +17,9 @@ fn hosts_are_tried_in_turn_and_each_failure_is_kept() {
     for round in tried.chunks_exact(3) {
         assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 3, "{tried:?}");
     }
-    assert!(matches!(world.obstacle(0), Some(DisconnectReason::Io(_))));
-    assert!(matches!(
-        world.obstacle(1),
-        Some(DisconnectReason::NotConnected(_))
-    ));
-    assert!(matches!(
-        world.obstacle(2),
-        Some(DisconnectReason::NoSession(_))
-    ));
+    assert_matches!(world.obstacle(0), Some(DisconnectReason::Io(_)));
+    assert_matches!(world.obstacle(1), Some(DisconnectReason::NotConnected(_)));
+    assert_matches!(world.obstacle(2), Some(DisconnectReason::NoSession(_)));
 }
 
 /// The first try of a host is not over, and says for how long it has lasted.
@@ -58,30 +52,28 @@ fn last_of_the_hosts_opens_or_resumes_a_session_within_its_timeout_however_short
             world.ways = vec![Way::Lost, Way::Mute, Way::Lost, Way::Mute, Way::Lost];
             world.ways[reachable] = Way::Member;
             let since = world.now;
-            world.close_connection();
-            world.settle();
-            world.until(World::is_connected);
+            world.reconnect();
             assert!(world.now - since < timeout, "{:?}", world.now - since);
         }
     }
 }
 
 #[test]
-fn hosts_that_all_refuse_are_tried_with_pauses() {
-    let mut world = World::new(config(3));
-    world.ways.fill(Way::Refused);
-    world.pass(Duration::from_secs(60));
-    let tries = world.connects.len();
-    assert!((60..=600).contains(&tries), "{tries} tries in a minute");
+fn hosts_that_all_refuse_or_close_connections_are_tried_with_pauses() {
+    for way in [Way::Refused, Way::Closes] {
+        let mut world = World::new(config(3));
+        world.ways.fill(way);
+        world.pass(Duration::from_secs(60));
+        let tries = world.connects.len();
+        assert!((60..=600).contains(&tries), "{tries} tries in a minute");
+    }
 }
 
 #[test]
 fn broken_connection_is_replaced_at_once() {
     let mut world = World::connected();
-    world.close_connection();
     let since = world.now;
-    world.settle();
-    world.until(World::is_connected);
+    world.reconnect();
     assert!(world.now - since <= Duration::from_millis(50));
 }
 

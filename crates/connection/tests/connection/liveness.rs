@@ -1,14 +1,10 @@
 //! Pings, and connections over which nothing comes.
 
 use zookeeper_recipes_connection::{DisconnectReason, RequestError};
-use zookeeper_recipes_protocol::{OpCode, PathRequest, Reply, ReplyBody, RequestBody};
+use zookeeper_recipes_protocol::{OpCode, Reply, ReplyBody};
 
 use crate::peer::frame;
 use crate::world::{T, World, config};
-
-fn sync(path: &str) -> RequestBody {
-    RequestBody::Sync(PathRequest::new(path))
-}
 
 fn pings(world: &World) -> usize {
     let received = world.received().into_iter();
@@ -27,7 +23,7 @@ fn idle_session_pings_at_least_each_third_of_its_timeout() {
 fn busy_session_does_not_ping() {
     let mut world = World::connected();
     for number in 0..100 {
-        world.request(sync(&format!("/{number}")));
+        world.sync(&format!("/{number}"));
         world.pass(T / 10);
     }
     assert_eq!(pings(&world), 0);
@@ -50,17 +46,14 @@ fn session_that_leaves_its_server_is_kept_at_the_next_one() {
     let mut world = World::connected();
     let session = world.machine.session_id();
     world.ensemble.conduct.mute = vec![OpCode::Sync];
-    let caller = world.request(sync("/unanswered"));
+    let caller = world.sync("/unanswered");
     world.settle();
     world.machine.leave_server(world.now);
     // Without a connection there is no server to leave.
     world.machine.leave_server(world.now);
     world.until(World::is_connected);
     let answers = &world.answers[&caller][..];
-    assert!(matches!(
-        answers,
-        [Err(RequestError::Broken(DisconnectReason::Left))]
-    ));
+    assert_matches!(answers, [Err(RequestError::Broken(DisconnectReason::Left))]);
     assert_eq!(world.connects.len(), 2);
     assert_ne!(world.connects[0].1, world.connects[1].1);
     assert_eq!(world.machine.session_id(), session);
@@ -84,11 +77,10 @@ fn busy_connection_that_is_dead_is_replaced_and_its_requests_have_an_unknown_out
     world.until(|world| world.connects.len() == 2);
     assert!(world.now - since <= T / 2);
     let outcome = world.outcome(caller);
-    let is_silent = matches!(
+    assert_matches!(
         outcome,
         Err(RequestError::Broken(DisconnectReason::Silent(_)))
     );
-    assert!(is_silent, "{outcome:?}");
 }
 
 #[test]

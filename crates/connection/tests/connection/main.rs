@@ -1,5 +1,15 @@
 //! The tests of the session's state machine and of its driver.
 
+/// Fails, and shows the value, if it does not have this form.
+macro_rules! assert_matches {
+    ($value:expr, $pattern:pat $(if $guard:expr)?) => {
+        match &$value {
+            $pattern $(if $guard)? => {}
+            other => panic!("{other:?}"),
+        }
+    };
+}
+
 mod bytes;
 mod peer;
 mod steps;

@@ -79,9 +79,7 @@ fn sessions_spread_over_names_that_are_looked_up_one_after_the_other() {
 fn session_is_opened_once_one_of_the_names_is_known() {
     let mut world = world(&["slow", "zk"], 1, 7);
     world.pass(3 * T);
-    assert!(
-        matches!(world.obstacle_at(None), Some(DisconnectReason::NotLookedUp(time)) if time >= T)
-    );
+    assert_matches!(world.obstacle_at(None), Some(DisconnectReason::NotLookedUp(time)) if *time >= T);
     world.knows("zk", 0..1);
     let since = world.now;
     world.until(World::is_connected);
@@ -94,10 +92,10 @@ fn name_that_does_not_resolve_is_looked_up_until_it_does() {
     let mut world = world(&["zk"], 1, 7);
     world.names.insert("zk".to_owned(), None);
     world.pass(Duration::from_secs(60));
-    assert!(matches!(
+    assert_matches!(
         world.obstacle_at(None),
         Some(DisconnectReason::NoAddress(_))
-    ));
+    );
     let number = world.look_ups.len();
     assert!(
         (30..=600).contains(&number),
@@ -105,10 +103,10 @@ fn name_that_does_not_resolve_is_looked_up_until_it_does() {
     );
     world.names.insert("zk".to_owned(), Some(Vec::new()));
     world.pass(Duration::from_secs(10));
-    assert!(matches!(
+    assert_matches!(
         world.obstacle_at(None),
         Some(DisconnectReason::NoAddress(_))
-    ));
+    );
     world.knows("zk", 0..1);
     let since = world.now;
     world.until(World::is_connected);
@@ -127,10 +125,8 @@ fn look_up_that_takes_longer_than_a_handshake_delays_no_reconnect() {
     world.until(World::is_connected);
     for _ in 0..5 {
         world.names.clear();
-        world.close_connection();
         let since = world.now;
-        world.settle();
-        world.until(World::is_connected);
+        world.reconnect();
         assert!(world.now - since <= Duration::from_millis(50));
         world.pass(slow);
         world.knows("zk", 0..3);
@@ -145,9 +141,7 @@ fn all_name_servers_may_be_dead_while_the_last_known_addresses_serve() {
     for _ in 0..5 {
         // A ping is answered meanwhile.
         world.pass(T);
-        world.close_connection();
-        world.settle();
-        world.until(World::is_connected);
+        world.reconnect();
     }
     assert_eq!(world.look_ups.len(), 1 + 5);
 }
@@ -158,10 +152,8 @@ fn session_follows_a_name_whose_addresses_all_change() {
         let mut world = connected(3, 7);
         world.ways = vec![old, old, old, Way::Member, Way::Member];
         world.knows("zk", 3..5);
-        world.close_connection();
         let since = world.now;
-        world.settle();
-        world.until(World::is_connected);
+        world.reconnect();
         assert!(world.now - since <= Duration::from_millis(50), "{old:?}");
         assert!(last_host(&world) >= 3);
         // The old addresses are forgotten.
@@ -195,10 +187,8 @@ fn last_address_of_a_name_is_reached_within_the_timeout_if_all_others_are_silent
         let mut world = connected(5, 7);
         world.ways = vec![Way::Lost, Way::Mute, Way::Lost, Way::Mute, Way::Lost];
         world.ways[reachable] = Way::Member;
-        world.close_connection();
         let since = world.now;
-        world.settle();
-        world.until(World::is_connected);
+        world.reconnect();
         assert!(world.now - since < T, "{:?}", world.now - since);
     }
 }
@@ -208,8 +198,7 @@ fn last_address_of_a_name_is_reached_within_the_timeout_if_all_others_are_silent
 fn each_of_fifty_addresses_has_a_tenth_of_the_timeout() {
     let mut world = connected(50, 7);
     world.ways = vec![Way::Mute; 50];
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     world.until(World::has_connection);
     let before = world.connects.len();
     world.pass(T / 10 - Duration::from_millis(1));

@@ -4,8 +4,8 @@ use std::io;
 
 use zookeeper_recipes_connection::{DisconnectReason, RequestError, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{
-    AddWatchMode, AddWatchRequest, EventType, OpCode, PathRequest, ReadRequest, RequestBody,
-    WatcherType, WatchesRequest,
+    AddWatchMode, AddWatchRequest, EventType, OpCode, ReadRequest, RequestBody, WatcherType,
+    WatchesRequest,
 };
 
 use crate::world::{T, Way, World, config};
@@ -14,8 +14,7 @@ use crate::world::{T, Way, World, config};
 fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
     let mut world = World::connected();
     world.ways.fill(Way::Refused);
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     for number in 0..10_000 {
         world.create(&format!("/{number}"));
     }
@@ -32,16 +31,14 @@ fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_
 fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
     let mut world = World::connected();
     world.ways.fill(Way::Refused);
-    world.close_connection();
-    world.settle();
-    let get = |path: &str| read(path, RequestBody::GetData);
-    let sync = |path: String| RequestBody::Sync(PathRequest::new(path));
+    world.lose_connection();
+    let read = || ReadRequest::new("/", false);
     let mut gone = Vec::new();
     for number in 0..1000 {
-        gone.push(world.request(get("/")));
-        gone.push(world.request(read("/", RequestBody::GetChildren)));
+        gone.push(world.request(RequestBody::GetData(read())));
+        gone.push(world.request(RequestBody::GetChildren(read())));
         gone.push(world.request(RequestBody::MultiRead(Vec::new())));
-        gone.push(world.request(sync("/".to_owned())));
+        gone.push(world.sync("/"));
         gone.push(world.watch(WatchedRead::Children, "/"));
         gone.push(world.create(&format!("/{number}")));
         world.settle();
@@ -50,17 +47,16 @@ fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
         }
     }
     let kept = [
-        world.request(get("/")),
-        world.request(sync("/kept".to_owned())),
+        world.request(RequestBody::GetData(read())),
+        world.sync("/kept"),
     ];
     world.ways.fill(Way::Member);
     world.until(World::all_answered);
-    let writes = vec![OpCode::Create; 1000];
-    let opcodes: Vec<_> = writes
-        .into_iter()
-        .chain([OpCode::GetData, OpCode::Sync])
-        .collect();
-    assert_eq!(world.received(), opcodes);
+    let opcodes = [
+        &[OpCode::Create; 1000][..],
+        &[OpCode::GetData, OpCode::Sync],
+    ];
+    assert_eq!(world.received(), opcodes.concat());
     assert!(kept.into_iter().all(|caller| world.outcome(caller).is_ok()));
     assert_eq!(world.watched_by_server(), 0);
     world.check();
@@ -70,8 +66,7 @@ fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
 #[test]
 fn watch_that_is_wanted_is_set_though_another_one_of_its_path_is_dropped() {
     let mut world = World::connected();
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     let gone = world.watch(WatchedRead::Children, "/");
     let kept = world.watch(WatchedRead::Children, "/");
     world.leave(gone);
@@ -83,23 +78,18 @@ fn watch_that_is_wanted_is_set_though_another_one_of_its_path_is_dropped() {
     assert_eq!(world.seen[&kept], seen);
 }
 
-fn read(path: &str, of: impl FnOnce(ReadRequest) -> RequestBody) -> RequestBody {
-    of(ReadRequest::new(path, false))
-}
-
 #[test]
 fn break_answers_what_was_sent_and_keeps_what_was_not() {
     let mut world = World::connected();
     world.ensemble.conduct.mute = vec![OpCode::Create];
     let sent = world.create("/sent");
     world.settle();
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     let kept = world.create("/kept");
-    assert!(matches!(
+    assert_matches!(
         world.outcome(sent),
         Err(RequestError::Broken(DisconnectReason::Closed))
-    ));
+    );
     world.ensemble.conduct.mute.clear();
     world.until(World::all_answered);
     assert!(world.outcome(kept).is_ok());
@@ -109,8 +99,7 @@ fn break_answers_what_was_sent_and_keeps_what_was_not() {
 #[test]
 fn answer_says_over_which_connection_and_when() {
     let mut world = World::connected();
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     let asked_at = world.now;
     let caller = world.create("/a");
     world.until(World::all_answered);
@@ -139,13 +128,10 @@ fn request_at_which_the_server_closes_or_resets_the_connection_is_named() {
     };
     for kind in [None, Some(io::ErrorKind::ConnectionReset)] {
         let cause = broken(kind);
-        assert!(
-            matches!(cause, DisconnectReason::ClosedAt(OpCode::WhoAmI)),
-            "{cause}"
-        );
+        assert_matches!(cause, DisconnectReason::ClosedAt(OpCode::WhoAmI));
     }
     let lost = broken(Some(io::ErrorKind::TimedOut));
-    assert!(matches!(lost, DisconnectReason::Io(_)), "{lost}");
+    assert_matches!(lost, DisconnectReason::Io(_));
 }
 
 #[test]
@@ -158,37 +144,25 @@ fn request_for_watches_at_which_a_server_closes_the_connection_is_named() {
     world.close_connection();
     world.until(|world| world.obstacle(0).is_some());
     let obstacle = world.obstacle(0);
-    assert!(
-        matches!(
-            obstacle,
-            Some(DisconnectReason::ClosedAt(OpCode::SetWatches))
-        ),
-        "{obstacle:?}"
+    assert_matches!(
+        obstacle,
+        Some(DisconnectReason::ClosedAt(OpCode::SetWatches))
     );
 }
 
 #[test]
 fn request_that_would_upset_the_session_is_refused_and_not_sent() {
-    let path = "/".to_owned();
-    let kind = WatcherType::Data;
-    let mode = AddWatchMode::Persistent;
-    let bytes = Vec::new();
+    let other = |opcode| RequestBody::Other {
+        opcode,
+        bytes: Vec::new(),
+    };
     let own = [
         RequestBody::Ping,
         RequestBody::CloseSession,
-        RequestBody::Other {
-            opcode: OpCode::CloseSession,
-            bytes: bytes.clone(),
-        },
-        RequestBody::Other {
-            opcode: OpCode::Auth,
-            bytes,
-        },
-        RequestBody::RemoveWatches(WatchesRequest {
-            path: path.clone(),
-            kind,
-        }),
-        RequestBody::AddWatch(AddWatchRequest { path, mode }),
+        other(OpCode::CloseSession),
+        other(OpCode::Auth),
+        RequestBody::RemoveWatches(WatchesRequest::new("/", WatcherType::Data)),
+        RequestBody::AddWatch(AddWatchRequest::new("/", AddWatchMode::Persistent)),
     ];
     let mut world = World::connected();
     for body in own {
@@ -196,8 +170,7 @@ fn request_that_would_upset_the_session_is_refused_and_not_sent() {
         let caller = world.request(body);
         world.settle();
         let outcome = world.outcome(caller);
-        let refused = matches!(outcome, Err(RequestError::Reserved(named)) if *named == opcode);
-        assert!(refused, "{opcode:?}: {outcome:?}");
+        assert_matches!(outcome, Err(RequestError::Reserved(named)) if *named == opcode);
     }
     assert_eq!(world.ensemble.requests, []);
     assert_eq!(world.connects.len(), 1);

@@ -30,8 +30,7 @@ fn connected(timeout: Duration, hosts: usize, seed: u64) -> World {
 /// From now on each host is like this, and no connection is left.
 fn break_and_become(world: &mut World, ways: Vec<Way>) {
     world.ways = ways;
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
 }
 
 fn is_over(world: &World) -> bool {

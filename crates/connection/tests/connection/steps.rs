@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
-use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
+use zookeeper_recipes_protocol::{ErrorCode, EventType};
 
 use crate::world::{Cut, T, Way, World, address, named};
 
@@ -59,6 +59,12 @@ impl Step {
 /// After this many connections in a row that broke at its watches, a session does without.
 const MAX_WATCH_BREAKS: u32 = 3;
 
+const READS: [WatchedRead; 3] = [
+    WatchedRead::Data,
+    WatchedRead::Exists,
+    WatchedRead::Children,
+];
+
 const PATHS: [&str; 3] = ["/x", "/y", "/x/z"];
 
 /// A name, if the hosts are named.
@@ -82,17 +88,10 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         }
         Step::Sync => {
             known.number += 1;
-            let path = format!("/s{}", known.number);
-            let sync = RequestBody::Sync(PathRequest::new(path));
-            world.request(sync);
+            world.sync(&format!("/s{}", known.number));
         }
         Step::Watch(read, path) => {
-            let read = [
-                WatchedRead::Data,
-                WatchedRead::Exists,
-                WatchedRead::Children,
-            ][usize::from(read) % 3];
-            let watch = world.watch(read, PATHS[usize::from(path) % 3]);
+            let watch = world.watch(READS[usize::from(read) % 3], PATHS[usize::from(path) % 3]);
             known.watched.push(watch);
         }
         Step::Unwatch(place) if !known.watched.is_empty() => {
@@ -103,16 +102,12 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         Step::CloseConnection => world.close_connection(),
         Step::Silence => world.silence(),
         Step::CutToServer(at, silent) => {
-            world.cut_at(
-                Cut::ToServer(world.bytes_to_server + usize::from(at)),
-                silent,
-            );
+            let cut = Cut::ToServer(world.bytes_to_server + usize::from(at));
+            world.cut_at(cut, silent);
         }
         Step::CutToClient(at, silent) => {
-            world.cut_at(
-                Cut::ToClient(world.bytes_to_client + usize::from(at)),
-                silent,
-            );
+            let cut = Cut::ToClient(world.bytes_to_client + usize::from(at));
+            world.cut_at(cut, silent);
         }
         Step::Pass(time) => world.pass(Duration::from_millis(time.into())),
         Step::Settle => world.settle(),
@@ -195,7 +190,7 @@ fn heal(world: &mut World) {
 fn must_have_fired(world: &World, watch: usize) -> bool {
     let (read, path, _) = &world.watches[&watch];
     let answer = world.answers[&watch][0].as_ref().unwrap();
-    let existed = answer.reply.header.error == zookeeper_recipes_protocol::ErrorCode::Ok;
+    let existed = answer.reply.header.error == ErrorCode::Ok;
     let since = world.ensemble.history.iter();
     let mut since = since.filter(|(zxid, of, _)| *zxid > answer.reply.header.zxid && of == path);
     match read {

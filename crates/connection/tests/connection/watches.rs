@@ -22,9 +22,7 @@ fn watches_are_set_again_in_requests_under_128_kib() {
     world.until(World::all_answered);
     let before = world.watched_by_server();
     assert_eq!(before, watches.len());
-    world.close_connection();
-    world.settle();
-    world.until(World::is_connected);
+    world.reconnect();
     assert_eq!(world.watched_by_server(), before);
     let received = world.received().into_iter();
     let again = received.filter(|it| *it == OpCode::SetWatches).count();
@@ -47,8 +45,7 @@ fn event_of_a_disconnection_comes_with_the_next_connection() {
     world.create("/a");
     let watch = world.watch(WatchedRead::Data, "/a");
     world.settle();
-    world.close_connection();
-    world.settle();
+    world.lose_connection();
     world.change("/a", EventType::NodeDeleted);
     world.until(World::is_connected);
     assert_eq!(
@@ -155,9 +152,7 @@ fn watches_are_given_up_if_servers_do_not_set_them_again() {
         let watch = world.watch(WatchedRead::Data, "/");
         world.settle();
         is_so(&mut world.ensemble.conduct);
-        world.close_connection();
-        world.settle();
-        world.until(World::is_connected);
+        world.reconnect();
         assert_eq!(world.seen[&watch], [WatchEvent::Unwatched]);
         let again = world.watch(WatchedRead::Data, "/");
         world.until(|world| world.is_answered(again));

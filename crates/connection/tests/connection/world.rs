@@ -12,7 +12,7 @@ use zookeeper_recipes_connection::{
     UnsupportedRequests, WatchEvent, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
-    CreateMode, CreateRequest, ErrorCode, EventType, OpCode, ReplyBody, RequestBody,
+    CreateMode, CreateRequest, ErrorCode, EventType, OpCode, PathRequest, ReplyBody, RequestBody,
 };
 
 use crate::peer::{Ensemble, Served};
@@ -198,6 +198,10 @@ impl World {
         self.request(create(path))
     }
 
+    pub(crate) fn sync(&mut self, path: &str) -> usize {
+        self.request(RequestBody::Sync(PathRequest::new(path)))
+    }
+
     pub(crate) fn watch(&mut self, read: WatchedRead, path: &str) -> usize {
         let caller = self.paths.len();
         self.paths.push(path.to_owned());
@@ -235,6 +239,18 @@ impl World {
         if let Some(pipe) = &mut self.pipe {
             pipe.served.closed = true;
         }
+    }
+
+    /// The server closes the connection, and the machine hears of it.
+    pub(crate) fn lose_connection(&mut self) {
+        self.close_connection();
+        self.settle();
+    }
+
+    /// The session comes back over another connection.
+    pub(crate) fn reconnect(&mut self) {
+        self.lose_connection();
+        self.until(World::is_connected);
     }
 
     /// The connection is gone for the machine at once.
@@ -613,10 +629,6 @@ fn check_answer(answer: &Answer, path: &str) {
 }
 
 pub(crate) fn create(path: &str) -> RequestBody {
-    RequestBody::Create(CreateRequest {
-        path: path.to_owned(),
-        data: None,
-        acl: Vec::new(),
-        mode: CreateMode::Persistent,
-    })
+    let mode = CreateMode::Persistent;
+    RequestBody::Create(CreateRequest::new(path, None, Vec::new(), mode))
 }
