@@ -7,7 +7,6 @@ pub(crate) mod attempt;
 pub(crate) mod hold;
 pub(crate) mod meter;
 pub(crate) mod session;
-pub(crate) mod znode;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The events of a hold: `acquired`, `suspended`, `resumed`, `lost`, `ended by close`, `released`.
+//! The events of a hold: `acquired`, `lost`, `ended by close`, `released`.
 //!
 //! A leader's hold says `leading`, `resigned by close` and `resigned` in place of `acquired`, `ended
 //! by close` and `released`.
@@ -94,15 +94,6 @@ impl HoldRecord {
             (false, false) => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
         });
         meter::count(RELEASED, Some(&self.info), None);
-    }
-
-    /// Reports whether the server answers.
-    pub(crate) fn suspended(&self, is_suspended: bool) {
-        let (path, token) = (&self.info.path, self.token);
-        self.span.in_scope(|| match is_suspended {
-            true => tracing::debug!(target: TARGET, %path, token, "suspended"),
-            false => tracing::debug!(target: TARGET, %path, token, "resumed"),
-        });
     }
 
     /// Warns that the contender waits for this hold in the task that has acquired it.

@@ -1,4 +1,4 @@
-//! The events of a session: `session opened`, `suspended`, `resumed`, `over`, `znodes left`.
+//! The events of a session, and of its requests for single znodes.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::events::TARGET;
 use crate::events::meter::{self, EXPIRIES, OPENED, PROBES, RECONNECTS};
 use crate::server::ensemble::SessionId;
-use crate::server::error::{ServerError, SessionEnd};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 pub(crate) fn opened(session: SessionId, timeout: Duration) {
     tracing::info!(target: TARGET, %session, ?timeout, "session opened");
@@ -65,4 +65,23 @@ pub(crate) fn answered(round_trip: Duration) {
 /// A session has ended on this side and stays open, and these znodes may stay with it.
 pub(crate) fn left(session: SessionId, znodes: &[String]) {
     tracing::warn!(target: TARGET, %session, ?znodes, "znodes left");
+}
+
+/// The loss watch of a hold is not set, and is requested again.
+pub(crate) fn loss_watch_refused(path: &str, refusal: &Refusal) {
+    tracing::warn!(target: TARGET, path, %refusal, "the server refuses a loss watch");
+}
+
+pub(crate) fn deletion_refused(path: &str, refusal: &Refusal) {
+    tracing::warn!(
+        target: TARGET, path, %refusal, "the server refuses a deletion, which is repeated"
+    );
+}
+
+pub(crate) fn not_deleted(error: &ServerError) {
+    tracing::debug!(target: TARGET, %error, "a znode was not deleted when its session was closed");
+}
+
+pub(crate) fn create_unknown(path: &str, error: &ServerError) {
+    tracing::debug!(target: TARGET, path, %error, "looking for the znode of an unknown create");
 }

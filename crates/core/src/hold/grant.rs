@@ -56,7 +56,6 @@ struct Progress {
     end: Option<(Ended, Instant)>,
     /// True once the owner has released or dropped the hold.
     is_given_up: bool,
-    is_suspended: bool,
     /// True once a warning has said that a contender of the same task waits for the hold.
     has_warned_of_own_wait: bool,
     /// `None` once the end was reported. The views then keep no span open.
@@ -74,7 +73,6 @@ impl Grant {
         let progress = Progress {
             end: None,
             is_given_up: false,
-            is_suspended: false,
             has_warned_of_own_wait: false,
             record: Some(Arc::new(record)),
         };
@@ -214,18 +212,6 @@ impl Grant {
         drop(progress);
         if let Some(record) = record {
             record.warn_of_own_wait(contender, self.znode.path());
-        }
-    }
-
-    /// Reports to the events whether the server answers, if that has changed.
-    pub(crate) fn report_suspended(&self, is_suspended: bool) {
-        let mut progress = lock(&self.progress);
-        let was = std::mem::replace(&mut progress.is_suspended, is_suspended);
-        let is_news = was != is_suspended && progress.end.is_none();
-        let record = progress.record.clone().filter(|_| is_news);
-        drop(progress);
-        if let Some(record) = record {
-            record.suspended(is_suspended);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::events::znode as events;
+use crate::events::session as events;
 use crate::hold::own_znode::Znode;
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};

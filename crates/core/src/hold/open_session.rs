@@ -66,13 +66,6 @@ impl OpenSession {
         }
     }
 
-    /// Reports to the events of the holds whether a server answers.
-    pub(crate) fn report_suspended(&self, is_suspended: bool) {
-        for grant in self.grants(|_| true) {
-            grant.report_suspended(is_suspended);
-        }
-    }
-
     /// Warns if the task that runs now holds by the znode that its contender waits for.
     pub(crate) fn warn_of_own_wait(&self, contender: &str, awaited: &str) {
         for grant in self.grants(|grant| grant.znode.path() == awaited) {

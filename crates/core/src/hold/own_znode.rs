@@ -9,7 +9,7 @@ use futures_util::future::{FutureExt, join};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::contender::{Contender, Identity};
-use crate::events::znode as events;
+use crate::events::session as events;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{DeleteOutcome, Deletions, send_together};
 use crate::hold::ephemerals::Ephemerals;
@@ -122,7 +122,7 @@ impl SessionZnodes {
         self.add(Kind::Numbered(path.into()))
     }
 
-    /// A contender's znode of this identity, whose create may be sent. Its number is not known.
+    /// A contender's znode of this identity, whose create may be sent.
     pub(crate) fn unnumbered(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
         self.add(Kind::Unnumbered(directory.clone(), identity))
     }
@@ -215,8 +215,8 @@ impl Named {
 
     /// Reads the znode at the path. True if it is the recipe's own.
     ///
-    /// An earlier create or deletion may be under way over an earlier connection. Once a write is
-    /// committed over this connection, the server has applied the earlier one, or will refuse it.
+    /// Once a write is committed over this connection, the server has applied an earlier create or
+    /// deletion over another connection, or will refuse it.
     pub(crate) async fn find(
         &self,
         server: &dyn ServerSession,
@@ -274,10 +274,6 @@ impl Drop for RegisteredZnode {
 
 impl Znode {
     /// Counts the znode among those of the session, before a create at this path is sent.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::TooManyEphemerals`]. The create must not be sent.
     pub(crate) fn count(&self, path: &str, mode: CreateMode) -> Result<(), ServerError> {
         if self.0.counted.load(Ordering::Relaxed) == 0 {
             let ephemerals = &self.znodes().ephemerals;
@@ -414,8 +410,6 @@ impl Znode {
     }
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
-    ///
-    /// The method succeeds if the znode is not there.
     ///
     /// The turn passes on once the deletion is sent. The server handles the requests of a session in
     /// order, so the next contender of the process needs no answer to the deletion. If the deletion
@@ -563,8 +557,7 @@ impl Drop for ZnodeOwner {
 
 /// True if the znode may exist after a create with this error.
 ///
-/// At the end of the count all znodes of one identity have the same name, so a znode of that name
-/// is this one.
+/// At the end of the count all znodes of one identity have the same name.
 pub(crate) fn may_have_created(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
 }

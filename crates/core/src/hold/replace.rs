@@ -111,9 +111,7 @@ impl Grant {
     fn replaceable(&self, from: &str) -> Result<(&str, Contender), InvalidInput> {
         let path = self.znode.path();
         let refuse = |problem: String| Err(InvalidInput::new("hold", path, problem));
-        let Some((directory, name)) = path.rsplit_once('/') else {
-            return refuse("has no directory".to_owned());
-        };
+        let (directory, name) = path.rsplit_once('/').unwrap_or_default();
         let Some(contender) = Contender::parse(name, |label| label == from) else {
             return refuse(format!("does not have the label {from:?}"));
         };

@@ -1,5 +1,4 @@
-//! One ZooKeeper session, from its opening to its end: its `ServerSession`, its lease, and whether
-//! a server answers.
+//! One ZooKeeper session, as this process knows it: its lease, and whether a server answers.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,10 +21,9 @@ use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::sync::{Mutex, MutexGuard, lock, ready_now};
 
-/// One ZooKeeper session: its `ServerSession`, its lease and its condition.
+/// One ZooKeeper session: its `ServerSession`, which is dropped at its end, its lease and its status.
 ///
-/// This value outlives the `ServerSession`, so that a hold of an ended session can report its
-/// state.
+/// This value outlives the session, so that a hold of an ended session can report its state.
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
@@ -113,9 +111,7 @@ pub(crate) enum Status {
 }
 
 impl LiveSession {
-    /// A session that has just begun, by the ensemble's clock.
-    ///
-    /// `runtime` runs the tasks of the session.
+    /// A session that has just begun. `runtime` runs its tasks.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
@@ -183,11 +179,7 @@ impl LiveSession {
         }
     }
 
-    /// The `ServerSession`.
-    ///
-    /// # Errors
-    ///
-    /// [`ServerError::SessionOver`] once the session has ended.
+    /// The `ServerSession`, or [`ServerError::SessionOver`] once the session has ended.
     pub(crate) fn server(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
         lock(&self.server).clone().ok_or_else(|| {
             let end = lock(&self.lease_state).over.unwrap_or(SessionEnd::Closed);
@@ -242,8 +234,8 @@ impl LiveSession {
 
     /// Notes the end of the session, and returns the first one.
     ///
-    /// A lapse of the lease before the end is counted. None is counted later, so the reason of a
-    /// loss does not depend on when somebody asks for it.
+    /// No lapse of the lease is counted later, so the reason of a loss does not depend on when
+    /// somebody asks for it.
     fn first_end(&self, end: SessionEnd) -> SessionEnd {
         let mut lease_state = lock(&self.lease_state);
         lease_state.count_lapse(self.now());
@@ -277,8 +269,8 @@ impl LiveSession {
 
     /// Runs work in a task, until the work is done or the session has ended.
     ///
-    /// The work continues if the caller is dropped. The method may be called on any thread, inside
-    /// or outside a runtime. If the session has ended, it does nothing.
+    /// The method may be called on any thread, inside or outside a runtime. If the session has ended,
+    /// it does nothing.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(work) = self.until_the_end(work) {
             self.spawn(work);
@@ -287,10 +279,8 @@ impl LiveSession {
 
     /// As [`in_background`](Self::in_background), but the work is polled once before the return.
     ///
-    /// What the work sends in that poll is sent before the return, so the server handles it before
-    /// all that the caller sends later.
-    ///
-    /// The caller must hold no lock that the work takes.
+    /// So the server handles what the work sends then before all that the caller sends later. The
+    /// caller must hold no lock that the work takes.
     pub(crate) fn begin_in_background(
         self: &Arc<Self>,
         work: impl Future<Output = ()> + Send + 'static,

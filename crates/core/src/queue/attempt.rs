@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::events::znode as events;
+use crate::events::session as events;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::handoff::Alone;

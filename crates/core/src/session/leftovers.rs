@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::events::{session as events, znode as znode_events};
+use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Kind;
 use crate::hold::search::owned;
@@ -70,7 +70,7 @@ impl Leftovers {
         let mut deleted = join_all(deletions).await.into_iter();
         self.znodes.retain(|_| match deleted.next().map(if_there) {
             Some(Err(error)) => {
-                znode_events::not_deleted(&error);
+                events::not_deleted(&error);
                 true
             }
             _ => false,

@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::{LiveSession, Status};
+use crate::live::live_session::Status;
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
 use crate::sync::{begun, or_pending, ready_now};
@@ -22,7 +22,6 @@ const MAX_PROBES: usize = 4;
 /// The `Prober` does not keep the `ServerSession` open.
 pub(crate) struct Prober {
     open: Arc<OpenSession>,
-    live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     ticks: Interval,
     /// The first tick comes at once, and the second this long after it.
@@ -43,7 +42,7 @@ struct Probe {
 
 impl Prober {
     pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Prober {
-        let live = open.live.clone();
+        let live = &open.live;
         let mut ticks = tokio::time::interval(live.probe_interval);
         // After a runtime was blocked, the ticks of all its sessions are late. Each session then
         // returns to its own moments. Otherwise they would tick together from then on.
@@ -52,7 +51,6 @@ impl Prober {
             open: open.clone(),
             phase: Some(live.probe_phase),
             due: live.now(),
-            live,
             server: Arc::downgrade(server),
             ticks,
             probes: VecDeque::new(),
@@ -66,7 +64,7 @@ impl Prober {
         match state {
             ConnectionState::Connected => {
                 if std::mem::replace(&mut self.has_seen_a_state, true) {
-                    self.live.reconnected();
+                    self.open.live.reconnected();
                     events::reconnected();
                     // The answers to the probes of the earlier connection are lost. They must not
                     // keep the next one waiting.
@@ -80,7 +78,7 @@ impl Prober {
             }
             ConnectionState::Disconnected => {
                 self.has_seen_a_state = true;
-                self.live.set_status(Status::Suspended);
+                self.open.live.set_status(Status::Suspended);
             }
             ConnectionState::Ended(_) => {}
         }
@@ -97,7 +95,7 @@ impl Prober {
             answer = or_pending(answer) => {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
-                    self.live.note_answer(exchange);
+                    self.open.live.note_answer(exchange);
                     events::answered(exchange.answered.saturating_sub(exchange.sent));
                     self.update_status();
                 }
@@ -110,17 +108,17 @@ impl Prober {
         self.proof = None;
         match proved {
             Ok(exchange) => {
-                self.live.note_commit(exchange);
+                self.open.live.note_commit(exchange);
                 self.update_status();
             }
             // The next probe starts another proof.
-            Err(error) => events::not_proven(self.live.id, &error),
+            Err(error) => events::not_proven(self.open.live.id, &error),
         }
     }
 
     fn on_tick(&mut self) {
-        let patience = self.live.timeout / 4;
-        let now = self.live.now();
+        let patience = self.open.live.timeout / 4;
+        let now = self.open.live.now();
         self.warn_if_late(now);
         // Sessions that were opened at the same moment must not probe at the same moments.
         if let Some(phase) = self.phase.take() {
@@ -128,7 +126,7 @@ impl Prober {
         }
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
-            self.live.set_status(Status::Suspended);
+            self.open.live.set_status(Status::Suspended);
         }
         self.probe();
         if let Some(server) = self.server.upgrade() {
@@ -143,10 +141,10 @@ impl Prober {
     /// cost a hold brings the warning.
     fn warn_if_late(&mut self, now: Duration) {
         let late = now.saturating_sub(self.due);
-        self.due = now + self.live.probe_interval;
-        let tolerated_silence = self.live.tolerated_silence;
+        self.due = now + self.open.live.probe_interval;
+        let tolerated_silence = self.open.live.tolerated_silence;
         if late > tolerated_silence / 2 {
-            events::blocked(self.live.id, late, tolerated_silence);
+            events::blocked(self.open.live.id, late, tolerated_silence);
         }
     }
 
@@ -155,13 +153,13 @@ impl Prober {
         let Some(server) = self.server.upgrade() else {
             return;
         };
-        self.live.adopt_connection(&*server);
-        if self.proof.is_none() && !self.live.is_proven(&*server) {
+        self.open.live.adopt_connection(&*server);
+        if self.proof.is_none() && !self.open.live.is_proven(&*server) {
             let server = server.clone();
             self.proof = Some(async move { server.commit_noop().await }.boxed());
         }
         if self.probes.len() < MAX_PROBES {
-            let asked_at = self.live.now();
+            let asked_at = self.open.live.now();
             // It is sent even if earlier probes have no answer yet.
             let answer = begun(async move { server.sync("/").await });
             self.probes.push_back(Probe { asked_at, answer });
@@ -171,8 +169,8 @@ impl Prober {
     /// Notes that an answer has come. Holds stay suspended until the session is proven.
     fn update_status(&self) {
         let server = self.server.upgrade();
-        if server.is_some_and(|server| self.live.is_proven(&*server)) {
-            self.live.set_status(Status::Connected);
+        if server.is_some_and(|server| self.open.live.is_proven(&*server)) {
+            self.open.live.set_status(Status::Connected);
         }
     }
 }
@@ -180,7 +178,7 @@ impl Prober {
 impl Drop for Prober {
     /// Warns of a block after which the session ends before the next tick.
     fn drop(&mut self) {
-        self.warn_if_late(self.live.now());
+        self.warn_if_late(self.open.live.now());
     }
 }
 

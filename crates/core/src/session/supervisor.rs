@@ -185,7 +185,6 @@ impl Supervisor {
                 .current
                 .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
             if changed {
-                open.report_suspended(is_suspended);
                 events::suspended(live.id, is_suspended);
             }
             open.delete_lost(snapshot.epoch);

@@ -233,22 +233,3 @@ async fn release_that_finds_its_session_expired_is_a_loss() {
     assert_says(&log, Level::WARN, "lost", "reason", &reason);
     assert!(named(&log, "released").is_empty());
 }
-
-#[tokio::test(start_paused = true)]
-async fn lost_hold_that_is_kept_is_not_suspended_or_resumed() {
-    let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let process = simulation.process("one");
-    let session = open(&process).await;
-    let (lost, held) = (hold(&session).await, ExclusiveLock::new(&session, "/other"));
-    let held = held.expect("a good path").acquire().await.expect("free");
-    let deleted = simulation.administrator().delete(lost.node_path());
-    deleted.expect("it is there");
-    lost.lost().await;
-    process.partition(5 * SECOND);
-    sleep(2 * TIMEOUT).await;
-    let token = held.fencing_token().get().to_string();
-    assert_says(&log, Level::DEBUG, "suspended", "token", &token);
-    assert_says(&log, Level::DEBUG, "resumed", "token", &token);
-    drop((lost, held));
-}

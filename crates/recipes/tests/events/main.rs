@@ -62,13 +62,9 @@ async fn events_of_a_bad_day_say_what_happened() {
     DEBUG attempt: failed | error /locks/report: not acquired within 2s | path /locks/report
     DEBUG attempt: failed | error /guarded: no permission: the znode's access control list does not grant `create` to this session (session 0x100000000000002) | path /guarded
     DEBUG attempt: failed | error /guarded: no permission: the znode's access control list does not grant `create` to this session (session 0x100000000000002) | path /guarded/below/it
-    DEBUG hold: suspended | path /locks/report | token #2
     INFO session suspended | session #0
-    DEBUG hold: resumed | path /locks/report | token #2
     INFO session resumed | session #0
-    DEBUG hold: suspended | path /locks/report | token #2
     INFO session suspended | session #0
-    DEBUG hold: resumed | path /locks/report | token #2
     INFO session resumed | session #0
     DEBUG hold: released | held 41s | path /locks/report | token #2
     DEBUG hold: acquired | path /locks/report | token #4 | waited 0s
@@ -82,7 +78,6 @@ async fn events_of_a_bad_day_say_what_happened() {
     INFO hold: leading | path /leader | token #7 | waited 0s
     INFO hold: resigned | held 5s | path /leader | token #7
     DEBUG hold: acquired | path /locks/report | token #8 | waited 0s
-    DEBUG hold: suspended | path /locks/report | token #8
     INFO session suspended | session #0
     WARN hold: lost | held 24s | name report | owner service | path /locks/report | reason the hold is lost: no answer came in time to show that its session is alive | recipe lock | token #8 | znode #9
     INFO session over | reason expired | session #0
