@@ -33,12 +33,10 @@ async fn answer(connection: &Connection, body: RequestBody) -> ReplyBody {
 }
 
 fn create(directory: &str) -> RequestBody {
-    RequestBody::Create2(CreateRequest {
-        path: format!("{directory}/{CONTENDER}"),
-        data: Some(Vec::new()),
-        acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-        mode: CreateMode::EphemeralSequential,
-    })
+    let path = format!("{directory}/{CONTENDER}");
+    let acl = vec![Acl::new(Permission::ALL, AuthId::anyone())];
+    let mode = CreateMode::EphemeralSequential;
+    RequestBody::Create2(CreateRequest::new(path, Vec::new(), acl, mode))
 }
 
 fn created(reply: ReplyBody) -> String {

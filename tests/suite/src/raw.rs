@@ -194,12 +194,8 @@ pub fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
 
 /// The request that creates a znode for everyone.
 pub fn create(path: &str, mode: CreateMode) -> RequestBody {
-    RequestBody::Create(CreateRequest {
-        path: path.to_owned(),
-        data: Some(b"data".to_vec()),
-        acl: anyone(Permission::ALL),
-        mode,
-    })
+    let (data, acl) = (b"data".to_vec(), anyone(Permission::ALL));
+    RequestBody::Create(CreateRequest::new(path, data, acl, mode))
 }
 
 /// The path of a read, with a watch or without.

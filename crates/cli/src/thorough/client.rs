@@ -1,7 +1,6 @@
 //! A client that hides nothing: one connection, with each request, reply and event on it.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,16 +20,23 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_REPLY: usize = 16 << 20;
 
 /// Why a request has no reply, or another reply than the expected one.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
+    #[error("no server was reached: {0}")]
     Unreachable(DisconnectReason),
     /// The server closed the connection, or was silent, in place of an answer to the handshake.
+    #[error("the server did not answer the handshake")]
     NoAnswer,
     /// The server answered the handshake without a session.
+    #[error("the server says that the session has expired")]
     Expired,
+    #[error("the server closed the connection at {0:?}")]
     Closed(OpCode),
+    #[error("the server did not answer {0:?} within {PATIENCE:?}")]
     Silent(OpCode),
+    #[error("the server sent no reply of {0:?} in place of one")]
     Garbled(OpCode),
+    #[error("the server answered {0:?} with {1}")]
     Refused(OpCode, ErrorCode),
 }
 
@@ -38,34 +44,6 @@ impl Trouble {
     /// True if the server refused a request with this code.
     pub(super) fn is_refusal(&self, code: ErrorCode) -> bool {
         matches!(self, Trouble::Refused(_, refusal) if *refusal == code)
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Unreachable(cause) => write!(formatter, "no server was reached: {cause}"),
-            Trouble::NoAnswer => formatter.write_str("the server did not answer the handshake"),
-            Trouble::Expired => formatter.write_str("the server says that the session has expired"),
-            Trouble::Closed(opcode) => {
-                write!(formatter, "the server closed the connection at {opcode:?}")
-            }
-            Trouble::Silent(opcode) => {
-                write!(
-                    formatter,
-                    "the server did not answer {opcode:?} within {PATIENCE:?}"
-                )
-            }
-            Trouble::Garbled(opcode) => {
-                write!(
-                    formatter,
-                    "the server sent no reply of {opcode:?} in place of one"
-                )
-            }
-            Trouble::Refused(opcode, code) => {
-                write!(formatter, "the server answered {opcode:?} with {code}")
-            }
-        }
     }
 }
 
@@ -189,10 +167,8 @@ impl Client {
                 }
                 continue;
             }
-            let place = self
-                .unanswered
-                .iter()
-                .position(|(xid, _)| *xid == header.xid);
+            let mut unanswered = self.unanswered.iter();
+            let place = unanswered.position(|(xid, _)| *xid == header.xid);
             let asked = place.and_then(|place| self.unanswered.remove(place));
             let (_, opcode) = asked.ok_or(Trouble::Garbled(oldest))?;
             self.session.last_zxid = self.session.last_zxid.max(header.zxid);
@@ -216,6 +192,17 @@ impl Client {
         }
     }
 
+    /// What the reply to a request says that has to succeed.
+    async fn found<T>(
+        &mut self,
+        body: RequestBody,
+        find: fn(ReplyBody) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        let opcode = body.opcode();
+        let found = find(self.done(body).await?);
+        found.ok_or(Trouble::Garbled(opcode))
+    }
+
     pub(super) async fn authenticate(
         &mut self,
         scheme: &str,
@@ -235,10 +222,14 @@ impl Client {
         path: &str,
         mode: CreateMode,
     ) -> Result<(String, Stat), Trouble> {
-        match self.done(RequestBody::Create2(create(path, mode))).await? {
-            ReplyBody::Create2 { path, stat } => Ok((path, stat)),
-            _ => Err(Trouble::Garbled(OpCode::Create2)),
-        }
+        self.found(
+            RequestBody::Create2(create(path, mode)),
+            |reply| match reply {
+                ReplyBody::Create2 { path, stat } => Some((path, stat)),
+                _ => None,
+            },
+        )
+        .await
     }
 
     /// Creates a persistent znode with data.
@@ -260,41 +251,43 @@ impl Client {
 
     /// The metadata of a znode, if it exists.
     pub(super) async fn exists(&mut self, path: &str) -> Result<Option<Stat>, Trouble> {
-        match self.done(RequestBody::Exists(read(path, false))).await {
-            Ok(ReplyBody::Stat(stat)) => Ok(Some(stat)),
+        match self
+            .found(RequestBody::Exists(read(path, false)), stat)
+            .await
+        {
             Err(trouble) if trouble.is_refusal(ErrorCode::NoNode) => Ok(None),
-            Err(trouble) => Err(trouble),
-            Ok(_) => Err(Trouble::Garbled(OpCode::Exists)),
+            found => found.map(Some),
         }
     }
 
     /// The data of a znode, and its metadata.
     pub(super) async fn get(&mut self, path: &str) -> Result<(Vec<u8>, Stat), Trouble> {
-        match self.done(RequestBody::GetData(read(path, false))).await? {
-            ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat)),
-            _ => Err(Trouble::Garbled(OpCode::GetData)),
-        }
+        self.found(
+            RequestBody::GetData(read(path, false)),
+            |reply| match reply {
+                ReplyBody::Data { data, stat } => Some((data.unwrap_or_default(), stat)),
+                _ => None,
+            },
+        )
+        .await
     }
 
     pub(super) async fn set(&mut self, path: &str, data: &[u8]) -> Result<Stat, Trouble> {
-        match self.done(set(path, data, -1)).await? {
-            ReplyBody::Stat(stat) => Ok(stat),
-            _ => Err(Trouble::Garbled(OpCode::SetData)),
-        }
+        self.found(set(path, data, -1), stat).await
     }
 
     pub(super) async fn children(&mut self, path: &str) -> Result<Vec<String>, Trouble> {
-        match self
-            .done(RequestBody::GetChildren(read(path, false)))
-            .await?
-        {
-            ReplyBody::Children { children } => Ok(children),
-            _ => Err(Trouble::Garbled(OpCode::GetChildren)),
-        }
+        self.found(
+            RequestBody::GetChildren(read(path, false)),
+            |reply| match reply {
+                ReplyBody::Children { children } => Some(children),
+                _ => None,
+            },
+        )
+        .await
     }
 
     pub(super) async fn sync(&mut self, path: &str) -> Result<(), Trouble> {
-        let path = path.to_owned();
         let sync = RequestBody::Sync(PathRequest::new(path));
         self.done(sync).await.map(drop)
     }
@@ -320,25 +313,26 @@ impl Client {
     }
 }
 
-pub(super) fn create(path: &str, mode: CreateMode) -> CreateRequest {
-    CreateRequest {
-        path: path.to_owned(),
-        data: Some(Vec::new()),
-        acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-        mode,
+fn stat(reply: ReplyBody) -> Option<Stat> {
+    match reply {
+        ReplyBody::Stat(stat) => Some(stat),
+        _ => None,
     }
 }
 
+pub(super) fn create(path: &str, mode: CreateMode) -> CreateRequest {
+    let acl = vec![Acl::new(Permission::ALL, AuthId::anyone())];
+    CreateRequest::new(path, Vec::new(), acl, mode)
+}
+
 pub(super) fn delete(path: &str, version: i32) -> RequestBody {
-    let path = path.to_owned();
     RequestBody::Delete(DeleteRequest::new(path, version))
 }
 
 pub(super) fn set(path: &str, data: &[u8], version: i32) -> RequestBody {
-    RequestBody::SetData(SetDataRequest::new(path, Some(data.to_vec()), version))
+    RequestBody::SetData(SetDataRequest::new(path, data.to_vec(), version))
 }
 
 pub(super) fn read(path: &str, watch: bool) -> ReadRequest {
-    let path = path.to_owned();
     ReadRequest::new(path, watch)
 }

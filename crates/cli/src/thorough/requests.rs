@@ -101,13 +101,13 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
         Need::Unused,
         |path| {
             let create = create(path, CreateMode::PersistentWithTtl);
-            RequestBody::CreateTtl(CreateTtlRequest {
-                path: create.path,
-                data: create.data,
-                acl: create.acl,
-                mode: create.mode,
-                ttl: 60_000,
-            })
+            RequestBody::CreateTtl(CreateTtlRequest::new(
+                create.path,
+                create.data,
+                create.acl,
+                create.mode,
+                60_000,
+            ))
         },
     ),
     asked(
@@ -120,12 +120,7 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
         "request-addWatch",
         "a session may hang at it",
         Need::Unused,
-        |path| {
-            RequestBody::AddWatch(AddWatchRequest {
-                path: path.to_owned(),
-                mode: AddWatchMode::Persistent,
-            })
-        },
+        |path| RequestBody::AddWatch(AddWatchRequest::new(path, AddWatchMode::Persistent)),
     ),
     asked(
         "request-unknown",
@@ -168,15 +163,9 @@ fn one(path: &str) -> PathRequest {
 }
 
 fn check(path: &str) -> CheckRequest {
-    CheckRequest {
-        path: path.to_owned(),
-        version: -1,
-    }
+    CheckRequest::new(path, -1)
 }
 
 fn watches(path: &str) -> WatchesRequest {
-    WatchesRequest {
-        path: path.to_owned(),
-        kind: WatcherType::Any,
-    }
+    WatchesRequest::new(path, WatcherType::Any)
 }

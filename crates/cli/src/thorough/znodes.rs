@@ -78,9 +78,7 @@ pub(super) async fn sync(site: &Site<'_>) -> Kept {
     let mut reader = site.open_caught_up(1).await?;
     for round in 0..ROUNDS {
         writer.set(&directory, &[round]).await?;
-        let sync = PathRequest {
-            path: directory.clone(),
-        };
+        let sync = PathRequest::new(&*directory);
         let get = RequestBody::GetData(read(&directory, false));
         reader.send([RequestBody::Sync(sync), get]).await?;
         let synced = reader.reply().await?;
