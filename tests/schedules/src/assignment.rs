@@ -26,11 +26,11 @@ pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
     in_a_world(|| async move {
         let mut schedule = variant.schedule(&LOCK, seed, trace_limit);
         schedule.crowd = Crowd::default();
-        scenario(&schedule, Rng::with_seed(!seed)).await
+        scenario(schedule, Rng::with_seed(!seed)).await
     })
 }
 
-async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
+async fn scenario(schedule: Schedule, mut rng: Rng) -> Report {
     let simulation = Simulation::new(schedule.options.clone());
     let places = PLACES.map(|place| (LOCK, place));
     let ledgers = observed(&simulation, &places);
@@ -39,24 +39,23 @@ async fn scenario(schedule: &Schedule, mut rng: Rng) -> Report {
     for place in PLACES {
         begin_guarded(&simulation, place);
     }
-    let setting = Setting::new(LOCK, schedule, &ledgers);
-    let fleet = Fleet::new(&simulation, schedule, setting, &ledgers, &mut rng);
-    simulation.faults().set_rates(schedule.rates.clone());
+    let setting = Setting::new(&simulation, schedule, &ledgers);
+    let fleet = Fleet::new(setting, &ledgers, &mut rng);
     let workers = workers(&fleet, &mut rng);
     let judged = async {
-        meddle(&fleet, schedule, rng).await;
-        fleet.judge(schedule).await;
+        meddle(&fleet, rng).await;
+        fleet.judge().await;
     };
-    tokio::select! {
-        biased;
-        _ = async { tokio::join!(biased; judged, workers) } => {}
-        text = simulation.exceeds_its_limits() => {
-            fleet.setting.ledger.violated("nothing continues without end", text);
+    let all = async {
+        tokio::select! {
+            biased;
+            _ = async { tokio::join!(biased; judged, workers) } => {}
+            () = fleet.until_broken() => {}
         }
-        () = fleet.until_broken() => {}
-    }
-    if fleet.is_clean() && schedule.lasting.is_none() {
-        fleet.leaves_nothing(schedule).await;
+    };
+    fleet.setting.within_limits(all).await;
+    if fleet.is_clean() && fleet.setting.schedule.lasting.is_none() {
+        fleet.leaves_nothing().await;
     }
     drop(fleet);
     let mut report = report(&simulation, &ledgers);
@@ -72,15 +71,9 @@ fn workers<'a>(fleet: &'a Fleet<'a>, rng: &mut Rng) -> impl Future + use<'a> {
     let hit: Vec<_> = hit.map(|name| (name, rng.fork())).collect();
     let names = fleet.workers.iter().cloned();
     let healthy: Vec<_> = names.map(|name| (name, rng.fork())).collect();
-    let hit = join_all(
-        hit.into_iter()
-            .map(|(name, rng)| worker::run(fleet, name, rng)),
-    );
-    let healthy = join_all(
-        healthy
-            .into_iter()
-            .map(|(name, rng)| worker::run(fleet, name, rng)),
-    );
+    let run = |(name, rng)| worker::run(fleet, name, rng);
+    let hit = join_all(hit.into_iter().map(run));
+    let healthy = join_all(healthy.into_iter().map(run));
     async move {
         tokio::select! {
             biased;
@@ -91,20 +84,14 @@ fn workers<'a>(fleet: &'a Fleet<'a>, rng: &mut Rng) -> impl Future + use<'a> {
 }
 
 /// Has things go wrong until the quiet begins.
-async fn meddle(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
-    let simulation = fleet.simulation;
-    let meddling = meddling::run(fleet, schedule, rng.fork());
-    let pairs = pairs::run(simulation, &fleet.setting, schedule, rng.fork());
-    let lasting = async {
-        if let Some(lasting) = &schedule.lasting {
-            lasting.happen(simulation).await;
-        }
-    };
+async fn meddle(fleet: &Fleet<'_>, mut rng: Rng) {
+    let setting = &fleet.setting;
+    let meddling = meddling::run(fleet, rng.fork());
+    let pairs = pairs::run(setting, rng.fork());
     let quiet = async {
-        sleep_until(fleet.setting.quiet_from).await;
-        simulation.faults().stop();
-        simulation.remark("from here on all is quiet");
+        sleep_until(setting.quiet_from).await;
+        setting.calms_down();
     };
-    let loss = data_loss::in_setting(simulation, &fleet.setting, schedule, rng.fork());
-    tokio::join!(biased; meddling, pairs, lasting, loss, quiet);
+    let loss = data_loss::in_setting(setting, rng.fork());
+    tokio::join!(biased; meddling, pairs, setting.lasting_faults(), loss, quiet);
 }

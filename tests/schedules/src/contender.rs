@@ -15,6 +15,7 @@ use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
+use crate::invariants::release;
 use crate::ledger::Ledger;
 use crate::neglect::Neglected;
 use crate::place::{Place, UNDER_TEST};
@@ -72,8 +73,7 @@ impl<'a> Contender<'a> {
     /// Contends again and again while things go wrong, and once more when they have ceased to.
     pub(crate) async fn run(mut self) {
         while !self.setting.is_quiet() {
-            let pause = self.rng.u64(0..=600);
-            self.setting.pause(Duration::from_millis(pause)).await;
+            self.setting.pause(&mut self.rng, 600).await;
             self.round().await;
         }
         for (write, number) in std::mem::take(&mut self.leftover) {
@@ -136,7 +136,7 @@ impl<'a> Contender<'a> {
         match self.rng.u8(..8) {
             0 => self.together().await,
             1..=3 if self.setting.recipe.elects => self.lead().await,
-            1 if self.setting.resizes => self.resize().await,
+            1 if self.setting.schedule.resizes => self.resize().await,
             _ => self.alone().await,
         }
     }
@@ -147,7 +147,7 @@ impl<'a> Contender<'a> {
         Neglected::new(
             future,
             self.rng.fork(),
-            setting.neglects,
+            setting.schedule.neglects,
             setting.quiet_from,
         )
     }
@@ -178,7 +178,7 @@ impl<'a> Contender<'a> {
             _ => match timeout(patience, self.neglected(recipe.acquire())).await {
                 Ok(result) => result.map(Some),
                 Err(_) => {
-                    self.setting.ledger.count(|figures| figures.aborted += 1);
+                    self.setting.count(|figures| figures.aborted += 1);
                     Ok(None)
                 }
             },
@@ -205,11 +205,11 @@ impl<'a> Contender<'a> {
     ) {
         let took = started.elapsed();
         let early = matches!(result, Err(Error::DeadlineElapsed { .. })) && took < patience;
-        let is_punctual = !self.setting.sleeps && self.setting.neglects.is_none();
+        let is_punctual = !self.setting.sleeps() && self.setting.schedule.neglects.is_none();
         let late = is_punctual && took > patience + Duration::from_millis(2);
         if early || late {
             let text = format!("{}: given {patience:?}, came back after {took:?}", self.who);
-            self.setting.ledger.violated("a deadline is kept", text);
+            self.setting.violated("a deadline is kept", text);
         }
     }
 
@@ -221,10 +221,10 @@ impl<'a> Contender<'a> {
 
     /// Holds for a while, writing under guard and to a store, then lets go in some way.
     async fn hold(&mut self, holding: Holding<'_>) {
-        let longest = self.setting.longest_stay.as_millis() as u64;
+        let longest = self.setting.longest_stay();
         let stay = Duration::from_millis(match self.rng.u8(..8) {
             0 => self.rng.u64(0..=longest),
-            1..=5 if self.setting.stays_long => self.rng.u64(longest / 4..=longest),
+            1..=5 if self.setting.schedule.stays_long => self.rng.u64(longest / 4..=longest),
             1 => 0,
             _ => self.rng.u64(0..=300),
         });
@@ -250,15 +250,13 @@ impl<'a> Contender<'a> {
             if is_lost && timeout(TIMERS, hold.ended()).await.is_err() {
                 let text = format!("{}: {hold:?}", self.who);
                 let promise = "a task that waits for the loss of a hold is notified in time";
-                self.setting.ledger.violated(promise, text);
+                self.setting.violated(promise, text);
             }
             if lost.is_some() {
-                self.setting.ledger.count(|figures| figures.losses += 1);
+                self.setting.count(|figures| figures.losses += 1);
                 if hold.is_held() {
                     let text = format!("{}: {hold:?}", self.who);
-                    self.setting
-                        .ledger
-                        .violated("what is lost is not held", text);
+                    self.setting.violated("what is lost is not held", text);
                 }
                 break;
             }
@@ -328,8 +326,7 @@ impl<'a> Contender<'a> {
                 match downgrade(hold, how).await {
                     Ok(hold) => {
                         holding = Holding::new(ledger, &self.who, how.weight, hold);
-                        let stay = self.rng.u64(0..=300);
-                        self.setting.pause(Duration::from_millis(stay)).await;
+                        self.setting.pause(&mut self.rng, 300).await;
                     }
                     // At the end of the count a place cannot be kept.
                     Err(Error::InvalidInput(_)) if path.contains("-2147483") => return,
@@ -356,12 +353,14 @@ impl<'a> Contender<'a> {
                 let _ = timeout(patience, hold.release()).await;
             }
             _ => match self.neglected(hold.release()).await {
-                Ok(()) if self.setting.recipe.queues => ledger.released(&self.who, &path),
+                Ok(()) if self.setting.recipe.queues => {
+                    ledger.look(|state| release::at_word(state, &self.who, &path))
+                }
                 Ok(()) => {}
                 Err(error) => ledger.failed(&self.who, None, &error),
             },
         }
-        ledger.let_go_of(&self.who, &view);
+        ledger.report(release::of_views(&self.who, &view));
     }
 }
 

@@ -22,12 +22,12 @@ pub(crate) async fn run(
     session: &Session,
     mut rng: Rng,
 ) {
-    let crowd = setting.crowd;
+    let crowd = setting.schedule.crowd;
     let mut holds: FuturesUnordered<_> = (0..crowd.holds)
         .map(|number| {
             let pause = Duration::from_millis(rng.u64(0..=2_000));
             process.in_turn(async move {
-                setting.pause(pause).await;
+                setting.pause_for(pause).await;
                 hold(setting, session, number).await;
             })
         })
@@ -56,8 +56,7 @@ async fn hold(setting: &Setting, session: &Session, number: usize) {
 
 async fn wait(setting: &Setting, session: &Session, number: usize, mut rng: Rng) {
     let who = format!("crowd.{number}");
-    let pause = Duration::from_millis(rng.u64(0..=2_000));
-    setting.pause(pause).await;
+    setting.pause(&mut rng, 2_000).await;
     let capacity = setting.ledger.capacity();
     let weight = draw_weight(&setting.recipe, capacity, &mut rng);
     let recipe = setting.recipe.of(capacity);
@@ -68,8 +67,7 @@ async fn wait(setting: &Setting, session: &Session, number: usize, mut rng: Rng)
     let acquired = timeout_at(setting.quiet_from, recipe.acquire()).await;
     if let Ok(Ok(hold)) = acquired {
         let holding = Holding::new(&setting.ledger, &who, weight, hold);
-        let stay = Duration::from_millis(rng.u64(0..=30));
-        setting.pause(stay).await;
+        setting.pause(&mut rng, 30).await;
         drop(holding.let_go());
     }
 }

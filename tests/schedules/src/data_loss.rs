@@ -8,45 +8,25 @@ use tokio::time::{Instant, sleep, sleep_until};
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_simulation::Simulation;
 
-use crate::schedule::Schedule;
+use crate::invariants::anew;
 use crate::setting::Setting;
 
-/// As [`run`], for the ledgers of a setting.
-pub(crate) async fn in_setting(
-    simulation: &Simulation,
-    setting: &Setting,
-    schedule: &Schedule,
-    rng: Rng,
-) {
-    let ledgers = || setting.beside.iter().chain([&setting.ledger]);
-    let kept: Vec<&str> = ledgers().map(|it| it.place().guarded).collect();
-    let judge = Judge {
-        expects: &|by| ledgers().for_each(|it| it.expect_losses(by)),
-        looks: &|| ledgers().for_each(|it| it.look_at_gone(schedule.leases_last_at_most())),
-        evicts: &|path| ledgers().for_each(|it| it.evict(path)),
+/// As [`run`]. What has gone is looked at in each ledger, and what guarded writes are for is made anew.
+pub(crate) async fn in_setting(setting: &Setting, rng: Rng) {
+    let kept: Vec<&str> = setting.ledgers().map(|it| it.place().guarded).collect();
+    let lasts = setting.schedule.leases_last_at_most();
+    let looks = || {
+        for ledger in setting.ledgers() {
+            ledger.look(|state| anew::at_deadline(state, ledger.now(), lasts));
+        }
     };
-    run(simulation, schedule, &kept, rng, judge).await;
-}
-
-/// What a judge is told of a loss.
-#[derive(Clone, Copy)]
-pub(crate) struct Judge<'a> {
-    /// The data are lost. The holds whose znodes have gone are lost by this time.
-    pub(crate) expects: &'a dyn Fn(Duration),
-    /// This time has come, or a later one.
-    pub(crate) looks: &'a dyn Fn(),
-    /// Somebody is about to delete this znode, which has come back.
-    pub(crate) evicts: &'a dyn Fn(&str),
+    run(setting, &kept, looks, rng).await;
 }
 
 /// The schedule's loss of data, if there is one. The znodes `kept` are made anew if they have gone.
-pub(crate) async fn run(
-    simulation: &Simulation,
-    schedule: &Schedule,
-    kept: &[&str],
-    mut rng: Rng,
-    judge: Judge<'_>,
-) {
+/// `looks` is called when the holds are lost whose znodes have gone, or later.
+pub(crate) async fn run(setting: &Setting, kept: &[&str], looks: impl Fn(), mut rng: Rng) {
+    let (simulation, schedule) = (&setting.simulation, &setting.schedule);
     let Some(loss) = schedule.loses_data else {
         return;
     };
@@ -67,7 +47,8 @@ pub(crate) async fn run(
         Some(backup) => faults.restore(&backup, loss.within),
     }
     let lasts = schedule.leases_last_at_most();
-    (judge.expects)(simulation.now() + lasts);
+    let lost_by = simulation.now() + lasts;
+    setting.ledgers().for_each(|it| it.expect_losses(lost_by));
     let making = async {
         for path in kept {
             make(simulation, path).await;
@@ -77,7 +58,7 @@ pub(crate) async fn run(
         // Once for the leases from before, and then for what was granted late.
         for _ in 0..2 {
             sleep(lasts).await;
-            (judge.looks)();
+            looks();
         }
     };
     let mut returned = ephemerals(simulation);
@@ -87,7 +68,7 @@ pub(crate) async fn run(
         let each = longest / (returned.len() as u64 + 1);
         for (path, created) in returned {
             sleep(Duration::from_millis(rng.u64(0..=each))).await;
-            evict(simulation, &path, created, judge).await;
+            evict(setting, &path, created).await;
         }
     };
     tokio::join!(biased; making, deadline, evictions);
@@ -115,9 +96,10 @@ async fn make(simulation: &Simulation, path: &str) {
 
 /// An operator evicts a znode that is there again, though its owner has deleted it: its session may
 /// live on, and would keep it.
-async fn evict(simulation: &Simulation, path: &str, created: i64, judge: Judge<'_>) {
+async fn evict(setting: &Setting, path: &str, created: i64) {
+    let simulation = &setting.simulation;
     while ephemerals(simulation).get(path) == Some(&created) {
-        (judge.evicts)(path);
+        setting.ledgers().for_each(|it| it.evict(path));
         simulation.remark(format!("somebody evicts {path}, which has come back"));
         // It may be gone by now.
         let _ = simulation.administrator().delete(path);

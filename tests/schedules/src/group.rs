@@ -11,8 +11,10 @@ use zookeeper_recipes_core::{Error, HoldView, Session, SessionId};
 use zookeeper_recipes_group::{Group, GroupState, Member, Membership};
 use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess};
 
+use crate::invariants::anew;
 use crate::run::{Report, Variant, in_processes};
-use crate::trial::{self, Trial};
+use crate::setting::Setting;
+use crate::{process, trial};
 
 const PATH: &str = "/recipe/group";
 
@@ -63,7 +65,7 @@ impl State {
 }
 
 struct Judge {
-    trial: Arc<Trial>,
+    trial: Arc<Setting>,
     state: Mutex<State>,
 }
 
@@ -122,7 +124,8 @@ impl Judge {
         let memberships = self.state().memberships.clone();
         for (who, held) in memberships {
             if let Some(hold) = held.borrow().clone() {
-                self.trial.ledger.look_at(&who, &hold);
+                let (ledger, now) = (&self.trial.ledger, self.trial.simulation.now());
+                ledger.look(|state| anew::at_look(state, now, &who, &hold));
             }
         }
     }
@@ -266,7 +269,7 @@ async fn participate(judge: &Arc<Judge>, mut rng: Rng) {
 /// Watches who is in the group, for good; begins anew now and then while things go wrong.
 async fn watch(judge: &Judge, process: &SimulatedProcess, mut rng: Rng) {
     let (trial, who) = (&judge.trial, process.name());
-    let session = trial.open(process).await;
+    let session = process::open(trial, process).await;
     let group = Group::new(&session, PATH).expect("a good path");
     loop {
         let until = Instant::now() + Duration::from_millis(rng.u64(500..=20_000));
@@ -354,17 +357,11 @@ async fn join_and_leave(judge: &Judge, who: &str, group: &Group, rng: &mut Rng) 
 /// A call has failed: there is a reason.
 fn failed(judge: &Judge, who: &str, error: &Error) {
     use zookeeper_recipes_core::Refusal::{NodeExists, Throttled};
-    let trial = &judge.trial;
-    trial.count(|figures| figures.errors += 1);
-    trial.simulation.remark(format!("{who} fails: {error}"));
     let has_reason = match error {
         Error::Refused { refusal, .. } => matches!(refusal, NodeExists | Throttled),
         Error::SessionOver { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
         Error::OutcomeUnknown { .. } => true,
         _ => false,
     };
-    if !has_reason {
-        let text = format!("{who}: {error:?}");
-        trial.violated("a call fails only for a reason", text);
-    }
+    judge.trial.failed(who, error, has_reason);
 }

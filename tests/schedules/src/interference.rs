@@ -5,10 +5,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{sleep, sleep_until, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
-use zookeeper_recipes_simulation::{Administrator, Simulation};
+use zookeeper_recipes_simulation::Administrator;
 
 use crate::place::UNDER_TEST;
-use crate::schedule::Interference;
 use crate::setting::Setting;
 
 /// Children that are no contenders, though some look a little like one.
@@ -22,16 +21,11 @@ const OTHER_CHILDREN: [&str; 6] = [
 ];
 
 /// Meddles until the quiet begins.
-pub(crate) async fn run(
-    simulation: &Simulation,
-    setting: &Setting,
-    interference: Interference,
-    mut rng: Rng,
-) {
-    let operator = operate(simulation, setting, interference, rng.fork());
+pub(crate) async fn run(setting: &Setting, mut rng: Rng) {
+    let operator = operate(setting, rng.fork());
     let contender = async {
-        if interference.contends {
-            contend(simulation, setting, rng.fork()).await;
+        if setting.schedule.interference.contends {
+            contend(setting, rng.fork()).await;
         }
     };
     let both = async {
@@ -44,13 +38,21 @@ pub(crate) async fn run(
     }
 }
 
-async fn operate(
-    simulation: &Simulation,
-    setting: &Setting,
-    interference: Interference,
-    mut rng: Rng,
-) {
-    let administrator = simulation.administrator();
+/// The index of one of these, drawn by their weights, of which one at least is not zero.
+pub(crate) fn weighted(weights: &[u32], rng: &mut Rng) -> usize {
+    let total: u32 = weights.iter().sum();
+    let mut drawn = rng.u32(..total);
+    let found = weights.iter().position(|weight| {
+        let found = drawn < *weight;
+        drawn = drawn.saturating_sub(*weight);
+        found
+    });
+    found.unwrap_or(0)
+}
+
+async fn operate(setting: &Setting, mut rng: Rng) {
+    let administrator = setting.simulation.administrator();
+    let interference = setting.schedule.interference;
     let kinds = [
         interference.deletes_contenders,
         interference.ends_sessions,
@@ -59,35 +61,26 @@ async fn operate(
         interference.reaps_directories,
         interference.changes_acls,
     ];
-    let total: u32 = kinds.iter().sum();
-    if total == 0 {
+    if kinds == [0; 6] {
         return;
     }
     loop {
         sleep(Duration::from_millis(rng.u64(20..=2_000))).await;
         let contenders = setting.ledger.contenders();
         let some = rng.choice(&contenders).cloned();
-        let mut drawn = rng.u32(..total);
-        let kind = kinds.iter().position(|weight| {
-            let found = drawn < *weight;
-            drawn = drawn.saturating_sub(*weight);
-            found
-        });
-        match (kind, some) {
-            (Some(0), Some((path, _))) => delete(&administrator, setting, &path),
-            (Some(1), Some((_, Some(session)))) => end(simulation, setting, session),
-            (Some(2), Some((path, _))) => write(&administrator, setting, &path),
-            (Some(3), _) => {
+        match (weighted(&kinds, &mut rng), some) {
+            (0, Some((path, _))) => delete(setting, &path),
+            (1, Some((_, Some(session)))) => end(setting, session),
+            (2, Some((path, _))) => write(&administrator, setting, &path),
+            (3, _) => {
                 let name = rng.choice(OTHER_CHILDREN).unwrap_or("0");
                 create_or_delete(&administrator, name);
             }
-            (Some(4), _) => {
-                administrator.reap_containers();
-            }
-            (Some(5), Some((path, _))) => {
-                let longest = setting.longest_stay.as_millis() as u64 / 4;
+            (4, _) => drop(administrator.reap_containers()),
+            (5, Some((path, _))) => {
+                let longest = setting.longest_stay() / 4;
                 let lasts = Duration::from_millis(rng.u64(0..=longest));
-                if let Some(withheld) = Withheld::from(simulation, setting, path) {
+                if let Some(withheld) = Withheld::from(setting, path) {
                     sleep(lasts).await;
                     drop(withheld);
                 }
@@ -97,11 +90,11 @@ async fn operate(
     }
 }
 
-fn delete(administrator: &Administrator, setting: &Setting, path: &str) {
+pub(crate) fn delete(setting: &Setting, path: &str) {
     setting.ledger.delete_by_hand(path);
     setting.ledger.remark(format!("somebody deletes {path}"));
     // It may be gone by now.
-    let _ = administrator.delete(path);
+    let _ = setting.simulation.administrator().delete(path);
 }
 
 fn write(administrator: &Administrator, setting: &Setting, path: &str) {
@@ -130,8 +123,8 @@ struct Withheld<'a> {
 }
 
 impl<'a> Withheld<'a> {
-    fn from(simulation: &Simulation, setting: &'a Setting, path: String) -> Option<Withheld<'a>> {
-        let administrator = simulation.administrator();
+    fn from(setting: &'a Setting, path: String) -> Option<Withheld<'a>> {
+        let administrator = setting.simulation.administrator();
         let reads = [Acl::new(Permission::READ, AuthId::anyone())];
         let earlier = administrator.set_acl(&path, &reads).ok()?;
         setting.ledger.withholds();
@@ -158,20 +151,16 @@ impl Drop for Withheld<'_> {
     }
 }
 
-pub(crate) fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
-    setting.ledger.end_by_hand(session);
-    for beside in &setting.beside {
-        beside.end_by_hand(session);
-    }
-    setting
-        .ledger
-        .remark(format!("somebody ends session {session}"));
-    simulation.administrator().expire(session);
+pub(crate) fn end(setting: &Setting, session: SessionId) {
+    setting.ledgers().for_each(|it| it.end_by_hand(session));
+    let remark = format!("somebody ends session {session}");
+    setting.simulation.remark(remark);
+    setting.simulation.administrator().expire(session);
 }
 
 /// Contends as another library would: creates a contender, and some time deletes it.
-async fn contend(simulation: &Simulation, setting: &Setting, mut rng: Rng) {
-    let process = simulation.process("foreign");
+async fn contend(setting: &Setting, mut rng: Rng) {
+    let process = setting.simulation.process("foreign");
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
     loop {
         sleep(Duration::from_millis(rng.u64(100..=3_000))).await;

@@ -191,7 +191,7 @@ impl OfProcess {
     }
 }
 
-fn draw_way(rng: &mut Rng) -> Way {
+pub(crate) fn draw_way(rng: &mut Rng) -> Way {
     [Way::Both, Way::Up, Way::Down][rng.usize(..3)]
 }
 

@@ -12,6 +12,7 @@ use zookeeper_recipes_suite::candidate;
 
 use crate::contender::{Contender, commit, guarded, options};
 use crate::holding::Holding;
+use crate::invariants::work;
 use crate::place::UNDER_TEST;
 use crate::setting::Setting;
 
@@ -82,13 +83,13 @@ impl Contender<'_> {
         };
         match result {
             // It resigns in the background.
-            None => return setting.ledger.count(|figures| figures.aborted += 1),
+            None => return setting.count(|figures| figures.aborted += 1),
             Some(Ok(())) if was_told.get() => {}
             Some(Err(RunError::Work(Failed))) => {}
             Some(other) => {
                 let text = format!("{who}: {other:?}");
                 let promise = "a campaign ends only when ordered to, or as the work fails";
-                setting.ledger.violated(promise, text);
+                setting.violated(promise, text);
             }
         }
         self.check_resigned(noted.into_inner()).await;
@@ -110,7 +111,7 @@ impl Contender<'_> {
             // Until the session knows that it is over, if it is.
             sleep(Duration::from_millis(1)).await;
             for hold in remaining {
-                ledger.remains(&self.who, self.session, &hold);
+                ledger.report(work::at_end(&self.who, self.session.id(), &hold));
             }
         }
     }
@@ -124,7 +125,7 @@ async fn serve(
     mut rng: Rng,
     (candidate, term): (&LeaderElection, Term),
 ) -> Result<(), Failed> {
-    setting.ledger.count(|figures| figures.terms += 1);
+    setting.count(|figures| figures.terms += 1);
     let holding = Holding::of_another(&setting.ledger, who, 1, &term.view());
     let number = holding.number();
     let lasts = Duration::from_millis(rng.u64(0..=1_500));
@@ -171,7 +172,9 @@ async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {
 async fn watched<F: Future>(setting: &Setting, number: u64, stop: StopWork, work: F) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {
-        setting.ledger.works(number, stop);
+        setting
+            .ledger
+            .look(|state| work::at_step(state, number, stop));
         work.as_mut().poll(context)
     })
     .await

@@ -6,8 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
 };
-use zookeeper_recipes_election::StopWork;
-use zookeeper_recipes_simulation::{Change, Committed, FaultMet, SimulatedProcess, Simulation};
+use zookeeper_recipes_simulation::{Change, Committed, FaultMet, Simulation};
 use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::History;
 
@@ -15,10 +14,7 @@ use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
-use crate::invariants::{
-    anew, barring, calm, errors, guarded, loss, observers, release, room, succession, turn, work,
-    znode,
-};
+use crate::invariants::{anew, errors, guarded, loss, observers, room, succession, znode};
 use crate::place::Place;
 use crate::state::State;
 use crate::steps;
@@ -51,7 +47,13 @@ impl Ledger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn report(&self, findings: Findings) {
+    /// Reports what this finds in the account.
+    pub(crate) fn look(&self, look: impl FnOnce(&State) -> Findings) {
+        let findings = look(&self.state());
+        self.report(findings);
+    }
+
+    pub(crate) fn report(&self, findings: Findings) {
         for (promise, text) in findings {
             self.violated(promise, text);
         }
@@ -171,24 +173,6 @@ impl Ledger {
         self.report(found(violation));
     }
 
-    /// A release has come back with the server's word.
-    pub(crate) fn released(&self, who: &str, path: &str) {
-        let findings = release::at_word(&self.state(), who, path);
-        self.report(findings);
-    }
-
-    /// A hold was let go of, and left a view of it.
-    pub(crate) fn let_go_of(&self, who: &str, view: &HoldView) {
-        let findings = release::of_views(who, view);
-        self.report(findings);
-    }
-
-    /// A hold has come to its end in a time when nothing goes wrong.
-    pub(crate) fn undisturbed(&self, who: &str, hold: &HoldView) {
-        let findings = calm::at_end(who, hold);
-        self.report(findings);
-    }
-
     /// An attempt has failed with this.
     pub(crate) fn failed(&self, who: &str, asked: Option<&Asked>, error: &Error) {
         self.remark(format!("{who} fails: {error}"));
@@ -224,22 +208,11 @@ impl Ledger {
         self.simulation.now()
     }
 
-    /// A leader's work continues, this very moment.
-    pub(crate) fn works(&self, number: u64, stop: StopWork) {
-        let findings = work::at_step(&self.state(), number, stop);
-        self.report(findings);
-    }
-
     /// Which of these znodes still exist, and have not come back with older data of the servers.
     pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
         let state = self.state();
         led.retain(|(path, _)| state.standing.contains_key(path) && !state.ghosts.contains(path));
         led
-    }
-
-    /// What ran for leader in this session has come back, and what it has led with remains.
-    pub(crate) fn remains(&self, who: &str, session: &Session, led: &(String, SessionId)) {
-        self.report(work::at_end(who, session.id(), led));
     }
 
     /// An observer begins to observe who leads, in this session.
@@ -325,11 +298,6 @@ impl Ledger {
             .collect()
     }
 
-    /// The process of this name.
-    pub(crate) fn process(&self, name: &str) -> SimulatedProcess {
-        self.simulation.process(name)
-    }
-
     /// Makes all holders keep their holds for so long.
     pub(crate) fn detain(&self, duration: Duration) {
         let until = self.now() + duration;
@@ -350,21 +318,9 @@ impl Ledger {
             .collect()
     }
 
-    /// Looks whether somebody sleeps through a turn.
-    pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
-        let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);
-        self.report(findings);
-    }
-
     /// The holds whose znodes have gone with the data of the servers are lost by this time.
     pub(crate) fn expect_losses(&self, by: Duration) {
         self.state().lost_by = Some(by);
-    }
-
-    /// Looks whether these holds are lost, and those that were granted at least so long ago.
-    pub(crate) fn look_at_gone(&self, patience: Duration) {
-        let findings = anew::at_deadline(&self.state(), self.simulation.now(), patience);
-        self.report(findings);
     }
 
     /// True if the owner of this hold has to know that it is lost before another can have it.
@@ -380,23 +336,6 @@ impl Ledger {
     /// True if the servers have lost data.
     pub(crate) fn has_lost_data(&self) -> bool {
         self.state().lost_by.is_some()
-    }
-
-    /// Looks whether a hold that was not granted here is lost, if its znode has gone.
-    pub(crate) fn look_at(&self, who: &str, hold: &HoldView) {
-        let findings = anew::at_look(&self.state(), self.simulation.now(), who, hold);
-        self.report(findings);
-    }
-
-    /// Looks whether what is lost bars others for too long.
-    pub(crate) fn look_at_lost(&self, patience: Duration, barring: &mut barring::Barring) {
-        let findings = barring::at(&self.state(), self.simulation.now(), patience, barring);
-        self.report(findings);
-    }
-
-    /// Looks for observers that have not been notified of who leads.
-    pub(crate) fn look_at_observers(&self, patience: Duration) {
-        self.report(self.mistaken_observers(patience));
     }
 
     /// Takes in what the ensemble has just committed.

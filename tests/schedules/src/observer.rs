@@ -2,13 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::Ensemble;
 use zookeeper_recipes_election::LeaderState;
+use zookeeper_recipes_simulation::SimulatedProcess;
 use zookeeper_recipes_suite::{RecipeOptions, candidate};
 
 use crate::leading::somebody;
@@ -17,14 +16,9 @@ use crate::process;
 use crate::setting::Setting;
 
 /// Observes who leads, for good; while things go wrong, it begins anew now and then.
-pub(crate) async fn run(
-    setting: &Setting,
-    who: &str,
-    ensemble: Arc<dyn Ensemble>,
-    mut rng: Rng,
-) -> Infallible {
-    let ledger = &*setting.ledger;
-    let session = process::open(setting, who, &ensemble).await;
+pub(crate) async fn run(setting: &Setting, process: &SimulatedProcess, mut rng: Rng) -> Infallible {
+    let (ledger, who) = (&*setting.ledger, process.name());
+    let session = process::open(setting, process).await;
     let candidate = candidate(&session, UNDER_TEST.path, RecipeOptions::new());
     let candidate = candidate.expect("the options are good");
     loop {

@@ -9,33 +9,27 @@ use fastrand::Rng;
 use tokio::time::{sleep, sleep_until};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, ServerSettings, SimulatedProcess, Simulation, SimulationOptions,
-    Way,
 };
 
-use crate::interference;
-use crate::schedule::{Schedule, longest_tick_of_pairs, pairs_mend_within};
+use crate::interference::{self, weighted};
+use crate::lasting_faults::draw_way;
+use crate::schedule::{longest_tick_of_pairs, pairs_mend_within};
 use crate::setting::Setting;
 
 /// Has pairs happen, one after the other, until the quiet begins.
-pub(crate) async fn run(
-    simulation: &Simulation,
-    setting: &Setting,
-    schedule: &Schedule,
-    mut rng: Rng,
-) {
-    let Some(pause) = schedule.between_pairs else {
+pub(crate) async fn run(setting: &Setting, mut rng: Rng) {
+    let Some(pause) = setting.schedule.between_pairs else {
         return;
     };
     let pairs = async {
         loop {
             sleep(rng.u32(1..=8) * pause / 8).await;
-            let process = befallen(simulation, setting, schedule, &mut rng);
+            let process = befallen(setting, &mut rng);
             let pair = Pair {
-                simulation,
+                simulation: &setting.simulation,
                 setting,
-                options: &schedule.options,
-                process: simulation.process(&process),
-                forgets: schedule.forgets,
+                options: &setting.schedule.options,
+                process: setting.simulation.process(&process),
                 rng: &mut rng,
             };
             pair.happen().await;
@@ -49,13 +43,8 @@ pub(crate) async fn run(
 }
 
 /// The name of a process, more often than not one that holds, if one does by way of a follower.
-fn befallen(
-    simulation: &Simulation,
-    setting: &Setting,
-    schedule: &Schedule,
-    rng: &mut Rng,
-) -> String {
-    let administrator = simulation.administrator();
+fn befallen(setting: &Setting, rng: &mut Rng) -> String {
+    let administrator = setting.simulation.administrator();
     let leader = Some(administrator.leader());
     let mut holders = setting.ledger.holders();
     let by_follower = |session| administrator.server_of(session) != leader;
@@ -67,7 +56,7 @@ fn befallen(
         .and_then(|(who, _)| who.split_once('.'));
     match holder {
         Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
-        _ => format!("p{}", rng.usize(..schedule.processes)),
+        _ => format!("p{}", rng.usize(..setting.schedule.processes)),
     }
 }
 
@@ -76,7 +65,6 @@ struct Pair<'a> {
     setting: &'a Setting,
     options: &'a SimulationOptions,
     process: SimulatedProcess,
-    forgets: bool,
     rng: &'a mut Rng,
 }
 
@@ -98,14 +86,7 @@ impl Pair<'_> {
             ("cut off, then forgotten", 1),
             ("another tick", 1),
         ];
-        let total: u32 = kinds.iter().map(|(_, weight)| weight).sum();
-        let mut drawn = self.rng.u32(..total);
-        let found = kinds.iter().position(|(_, weight)| {
-            let found = drawn < *weight;
-            drawn = drawn.saturating_sub(*weight);
-            found
-        });
-        let kind = found.unwrap_or(0);
+        let kind = weighted(&kinds.map(|(_, weight)| weight), self.rng);
         let (name, text) = (self.process.name(), kinds[kind].0);
         self.setting.ledger.remark(format!("a pair: {name} {text}"));
         match kind {
@@ -136,11 +117,15 @@ impl Pair<'_> {
         self.options.tick * self.rng.u32(..=50).saturating_sub(5) / 100
     }
 
+    /// A fault of the process.
+    fn inject(&self, fault: Fault) {
+        let fault = fault.of_process(self.process.name());
+        self.simulation.faults().inject(fault);
+    }
+
     /// The next probe of the process, or the next but one.
     fn on_a_probe(&mut self, kind: FaultKind, nth: u64) {
-        let fault = Fault::new(kind).of_process(self.process.name());
-        let fault = fault.on(RequestKind::Sync).nth(nth);
-        self.simulation.faults().inject(fault);
+        self.inject(Fault::new(kind).on(RequestKind::Sync).nth(nth));
     }
 
     fn server(&mut self) -> usize {
@@ -165,9 +150,7 @@ impl Pair<'_> {
             _ => self.part(38, 66),
         };
         if asleep > timeout * 2 / 5 {
-            let fault = Fault::new(FaultKind::Asleep(asleep)).of_process(self.process.name());
-            let fault = fault.on(RequestKind::Transact);
-            self.simulation.faults().inject(fault);
+            self.inject(Fault::new(FaultKind::Asleep(asleep)).on(RequestKind::Transact));
             let until = self.setting.ledger.now() + timeout / 2;
             while !self.process.is_asleep() && self.setting.ledger.now() < until {
                 sleep(Duration::from_millis(10)).await;
@@ -199,11 +182,11 @@ impl Pair<'_> {
 
     async fn expired_then_behind(&mut self) {
         let (server, cut) = (self.server(), self.part(5, 60));
-        let way = [Way::Both, Way::Up, Way::Down][self.rng.usize(..3)];
+        let way = draw_way(self.rng);
         self.simulation.faults().cut_off_one_way(server, way, cut);
         sleep(self.moment()).await;
         if let Some(session) = self.session() {
-            interference::end(self.simulation, self.setting, session);
+            interference::end(self.setting, session);
             self.simulation.faults().disconnect(session);
         }
     }
@@ -217,9 +200,8 @@ impl Pair<'_> {
                 .ledger
                 .detain(alone + self.options.session_timeout);
             let leader = self.simulation.administrator().leader();
-            let fault = Fault::new(FaultKind::RequestLost).of_process(self.process.name());
-            let fault = fault.on(RequestKind::Sync).reconnecting_to(leader);
-            self.simulation.faults().inject(fault);
+            let fault = Fault::new(FaultKind::RequestLost).on(RequestKind::Sync);
+            self.inject(fault.reconnecting_to(leader));
             sleep(self.part(15, 40)).await;
             return self.simulation.faults().isolate_leader(alone);
         }
@@ -238,27 +220,20 @@ impl Pair<'_> {
     fn broken_twice(&mut self) {
         let kinds = [FaultKind::RequestLost, FaultKind::ReplyLost];
         for nth in 1..=2 {
-            let fault = Fault::new(kinds[self.rng.usize(..2)])
-                .of_process(self.process.name())
-                .nth(nth)
-                .reconnecting_to(self.server());
-            self.simulation.faults().inject(fault);
+            let fault = Fault::new(kinds[self.rng.usize(..2)]).nth(nth);
+            let server = self.server();
+            self.inject(fault.reconnecting_to(server));
         }
         if self.rng.bool() {
-            let fault = Fault::new(kinds[self.rng.usize(..2)])
-                .of_process(self.process.name())
-                .on(RequestKind::SetWatches);
-            self.simulation.faults().inject(fault);
+            let fault = Fault::new(kinds[self.rng.usize(..2)]);
+            self.inject(fault.on(RequestKind::SetWatches));
         }
     }
 
     fn created_then_asleep(&mut self) {
         let asleep = self.part(20, 150);
         for kind in [FaultKind::ReplyLost, FaultKind::Asleep(asleep)] {
-            let fault = Fault::new(kind)
-                .of_process(self.process.name())
-                .on(RequestKind::Create);
-            self.simulation.faults().inject(fault);
+            self.inject(Fault::new(kind).on(RequestKind::Create));
         }
     }
 
@@ -266,8 +241,7 @@ impl Pair<'_> {
         let (blocked, cut) = (self.part(20, 150), self.part(10, 150));
         self.process.block_sessions(blocked);
         sleep(blocked * self.rng.u32(..=100) / 100).await;
-        let way = [Way::Both, Way::Up, Way::Down][self.rng.usize(..3)];
-        self.process.partition_one_way(way, cut);
+        self.process.partition_one_way(draw_way(self.rng), cut);
     }
 
     async fn stalled_then_elected(&mut self) {
@@ -301,7 +275,7 @@ impl Pair<'_> {
 
     async fn forgotten_then_asleep(&mut self) {
         let asleep = self.part(10, 150);
-        if let Some(session) = self.session().filter(|_| self.forgets) {
+        if let Some(session) = self.session().filter(|_| self.setting.schedule.forgets) {
             self.simulation.faults().forget(session);
             self.simulation.faults().disconnect(session);
             sleep(self.moment()).await;
@@ -324,7 +298,7 @@ impl Pair<'_> {
 
     async fn cut_off_then_forgotten(&mut self) {
         let cut = self.part(40, 160);
-        if let Some(session) = self.session().filter(|_| self.forgets) {
+        if let Some(session) = self.session().filter(|_| self.setting.schedule.forgets) {
             self.simulation.faults().forget(session);
         }
         self.process.partition(cut);

@@ -1,12 +1,12 @@
 //! A process: sessions, one after the other, and the contenders in them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_simulation::SimulatedProcess;
 
 use crate::contender::{Contender, Shared, SharedRecipe};
 use crate::crowd;
@@ -14,20 +14,15 @@ use crate::schedule::Crowd;
 use crate::setting::Setting;
 
 /// Runs a process to its end; its last session is still open then.
-pub(crate) async fn run(
-    setting: &Setting,
-    name: &str,
-    ensemble: Arc<dyn Ensemble>,
-    contenders: usize,
-    mut rng: Rng,
-) -> Session {
+pub(crate) async fn run(setting: &Setting, process: &SimulatedProcess, mut rng: Rng) -> Session {
+    let name = process.name();
     loop {
-        let session = open(setting, name, &ensemble).await;
+        let session = open(setting, process).await;
         let lasts = Duration::from_millis(rng.u64(500..=15_000));
         let until = Instant::now() + lasts;
         let is_last = until >= setting.quiet_from || rng.bool();
         {
-            let all = contend(setting, name, &session, contenders, &mut rng);
+            let all = contend(setting, process, &session, &mut rng);
             if is_last {
                 all.await;
             } else {
@@ -49,13 +44,8 @@ pub(crate) async fn run(
 }
 
 /// All contenders of a process.
-async fn contend(
-    setting: &Setting,
-    name: &str,
-    session: &Session,
-    contenders: usize,
-    rng: &mut Rng,
-) {
+async fn contend(setting: &Setting, process: &SimulatedProcess, session: &Session, rng: &mut Rng) {
+    let (name, schedule) = (process.name(), &setting.schedule);
     let weights = setting.recipe.weights;
     let shared: Shared = weights
         .iter()
@@ -64,7 +54,7 @@ async fn contend(
             (*weight, shared)
         })
         .collect();
-    let contenders = join_all((0..contenders).map(|number| {
+    let contenders = join_all((0..schedule.contenders).map(|number| {
         let contender = Contender {
             who: format!("{name}.{number}"),
             setting,
@@ -75,11 +65,10 @@ async fn contend(
         };
         contender.run()
     }));
-    let is_first = name == "p0" && setting.crowd != Crowd::default();
+    let is_first = name == "p0" && schedule.crowd != Crowd::default();
     let crowd = async {
         if is_first {
-            let process = setting.ledger.process(name);
-            crowd::run(setting, &process, session, rng.fork()).await;
+            crowd::run(setting, process, session, rng.fork()).await;
         }
     };
     tokio::join!(biased; contenders, crowd);
@@ -88,16 +77,16 @@ async fn contend(
 /// How a process connects: with the servers' tick set.
 pub(crate) fn connect_options(setting: &Setting) -> ConnectOptions {
     ConnectOptions::new()
-        .connection_timeout(setting.connects_within)
-        .tick(setting.tick)
+        .connection_timeout(setting.schedule.connects_within())
+        .tick(setting.schedule.options.tick)
 }
 
 /// Opens a session, again and again until one opens.
-pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
+pub(crate) async fn open(setting: &Setting, process: &SimulatedProcess) -> Session {
     loop {
-        match Session::open(ensemble.clone(), connect_options(setting)).await {
+        match Session::open(process.ensemble(), connect_options(setting)).await {
             Ok(session) => return session,
-            Err(error) => setting.ledger.failed(name, None, &error),
+            Err(error) => setting.ledger.failed(process.name(), None, &error),
         }
     }
 }

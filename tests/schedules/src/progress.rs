@@ -9,8 +9,7 @@ use zookeeper_recipes_core::Session;
 
 use crate::contender::draw;
 use crate::holding::Holding;
-use crate::invariants::barring::Barring;
-use crate::schedule::Schedule;
+use crate::invariants::barring::{self, Barring};
 use crate::setting::Setting;
 
 /// How often each contender acquires.
@@ -20,7 +19,8 @@ const ROUNDS: usize = 4;
 pub(crate) const PROMISE: &str = "who is not hit comes through, whatever never heals";
 
 /// The processes that are not hit acquire and release, again and again.
-pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
+pub(crate) async fn progress(setting: &Setting, sessions: &[Session]) {
+    let schedule = &setting.schedule;
     let mut rng = Rng::with_seed(schedule.options.seed);
     let bound = schedule.comes_through_within();
     let all = sessions.iter().enumerate().flat_map(|(process, session)| {
@@ -37,7 +37,7 @@ pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &
                 if timeout(bound, round).await.is_err() {
                     let contenders = setting.ledger.contenders();
                     let text = format!("{who}: nothing for {bound:?}; the queue is {contenders:?}");
-                    return setting.ledger.violated(PROMISE, text);
+                    return setting.violated(PROMISE, text);
                 }
                 setting.ledger.count_share(began.elapsed(), bound);
             }
@@ -48,12 +48,15 @@ pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &
 
 /// Looks, for good, whether what is lost bars others for too long, once the faults that heal have
 /// mended. The call returns if it does.
-pub(crate) async fn nobody_is_barred(setting: &Setting, schedule: &Schedule) {
+pub(crate) async fn nobody_is_barred(setting: &Setting) {
+    let schedule = &setting.schedule;
     sleep_until(setting.quiet_from + schedule.mends_within()).await;
     let mut barring = Barring::new();
     while setting.ledger.is_clean() {
         let patience = schedule.bars_at_most();
-        setting.ledger.look_at_lost(patience, &mut barring);
+        let now = setting.ledger.now();
+        let ledger = &setting.ledger;
+        ledger.look(|state| barring::at(state, now, patience, &mut barring));
         sleep(Duration::from_millis(50)).await;
     }
 }

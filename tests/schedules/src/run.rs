@@ -17,8 +17,8 @@ use crate::contender::{draw, make};
 use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation};
-use crate::invariants::remains;
-use crate::invariants::turn::Turns;
+use crate::invariants::turn::{self, Turns};
+use crate::invariants::{self, remains};
 use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
@@ -73,7 +73,7 @@ pub(crate) fn run(
 ) -> Report {
     in_a_world(|| async move {
         let schedule = variant.schedule(&recipe, seed, trace_limit);
-        scenario(recipe, &schedule, Rng::with_seed(!seed)).await
+        scenario(recipe, schedule, Rng::with_seed(!seed)).await
     })
 }
 
@@ -116,45 +116,41 @@ pub(crate) fn in_a_world<F: Future<Output = Report>>(world: impl FnOnce() -> F) 
     report
 }
 
-async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Report {
+async fn scenario(recipe: TestedRecipe, schedule: Schedule, mut rng: Rng) -> Report {
     let simulation = Simulation::new(schedule.options.clone());
     let ledgers = observed(&simulation, &[(recipe, UNDER_TEST), (LOCK, BESIDE)]);
     let ledger = ledgers[0].clone();
     simulation.on_fault(move |fault| ledger.met(fault));
-    begin(&simulation, recipe, schedule);
-    let setting = &Setting::new(recipe, schedule, &ledgers);
-    simulation.faults().set_rates(schedule.rates.clone());
-    let contends = async |process: SimulatedProcess, rng| {
-        let (ensemble, contenders) = (process.ensemble(), schedule.contenders);
-        process::run(setting, process.name(), ensemble, contenders, rng).await
-    };
+    begin(&simulation, recipe, schedule.first_number);
+    let setting = &Setting::new(&simulation, schedule, &ledgers);
+    let schedule = &setting.schedule;
+    let contends =
+        async |process: SimulatedProcess, rng| process::run(setting, &process, rng).await;
     let names = (0..schedule.processes).map(|number| format!("p{number}"));
     let processes = in_processes(&simulation, names, &mut rng, &contends);
-    let observes = async |process: SimulatedProcess, rng| {
-        observer::run(setting, process.name(), process.ensemble(), rng).await
-    };
+    let observes =
+        async |process: SimulatedProcess, rng| observer::run(setting, &process, rng).await;
     let names = (0..schedule.observers).map(|number| format!("observer{number}"));
     let observers = in_processes(&simulation, names, &mut rng, &observes);
     let hit = schedule.lasting.as_ref();
     let hit = (0..hit.map_or(0, LastingFaults::processes)).map(LastingFaults::process);
     let hit = in_processes(&simulation, hit, &mut rng, &contends);
-    let meddling = meddle(&simulation, setting, schedule, rng);
-    let sessions = tokio::select! {
-        biased;
-        sessions = contend(&simulation, setting, schedule, meddling, processes) => sessions,
-        text = simulation.exceeds_its_limits() => {
-            setting.ledger.violated("nothing continues without end", text);
-            Vec::new()
+    let meddling = meddle(setting, rng);
+    let sessions = setting.within_limits(async {
+        tokio::select! {
+            biased;
+            sessions = contend(setting, meddling, processes) => sessions,
+            // Without any, there is nothing to wait for.
+            _ = observers, if schedule.observers > 0 => Vec::new(),
+            // They need not come to an end.
+            () = async { drop(hit.await); pending().await } => Vec::new(),
+            () = nobody_is_barred(setting), if schedule.lasting.is_some() => Vec::new(),
         }
-        // Without any, there is nothing to wait for.
-        _ = observers, if schedule.observers > 0 => Vec::new(),
-        // They need not come to an end.
-        () = async { drop(hit.await); pending().await } => Vec::new(),
-        () = nobody_is_barred(setting, schedule), if schedule.lasting.is_some() => Vec::new(),
-    };
+    });
+    let sessions = sessions.await.unwrap_or_default();
     setting.ledger.end_observing();
     if setting.ledger.is_clean() && schedule.lasting.is_none() {
-        end(&simulation, setting, schedule, sessions).await;
+        end(setting, sessions).await;
     }
     report(&simulation, &ledgers)
 }
@@ -180,19 +176,13 @@ where
 }
 
 /// Has things go wrong until the quiet begins.
-async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule, mut rng: Rng) {
-    let others = interference::run(simulation, setting, schedule.interference, rng.fork());
-    let pairs = pairs::run(simulation, setting, schedule, rng.fork());
-    let lasting = async {
-        if let Some(lasting) = &schedule.lasting {
-            lasting.happen(simulation).await;
-        }
-    };
-    let loss = data_loss::in_setting(simulation, setting, schedule, rng.fork());
+async fn meddle(setting: &Setting, mut rng: Rng) {
+    let others = interference::run(setting, rng.fork());
+    let pairs = pairs::run(setting, rng.fork());
+    let loss = data_loss::in_setting(setting, rng.fork());
     let trouble = async {
-        tokio::join!(biased; others, pairs, lasting);
-        simulation.faults().stop();
-        simulation.remark("from here on all is quiet");
+        tokio::join!(biased; others, pairs, setting.lasting_faults());
+        setting.calms_down();
     };
     // What comes of a loss of data is looked at in the quiet, too.
     tokio::join!(biased; trouble, loss);
@@ -201,41 +191,44 @@ async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule,
 /// All contend, and come through in time. The call returns their sessions, or none if some still
 /// wait.
 async fn contend(
-    simulation: &Simulation,
     setting: &Setting,
-    schedule: &Schedule,
     meddling: impl Future<Output = ()>,
     processes: impl Future<Output = Vec<Session>>,
 ) -> Vec<Session> {
+    let schedule = &setting.schedule;
     let last = setting.quiet_from + schedule.mends_within() + schedule.comes_through_within();
     let all = async { tokio::join!(biased; meddling, processes).1 };
     match timeout_at(last, all).await {
         Ok(sessions) if schedule.lasting.is_some() => {
-            progress(setting, schedule, &sessions).await;
-            leave_nothing(setting, schedule).await;
+            progress(setting, &sessions).await;
+            leave_nothing(setting).await;
             sessions
         }
         Ok(sessions) => {
-            quiet(simulation, setting, schedule, &sessions).await;
+            quiet(setting, &sessions).await;
             sessions
         }
         Err(_) => {
-            let contenders = setting.ledger.contenders();
-            let text = format!("some still wait; the queue is {contenders:?}");
-            let promise = "all come through once things have ceased to go wrong";
-            setting.ledger.violated(promise, text);
+            still_wait(&setting.ledger);
             Vec::new()
         }
     }
 }
 
+/// Reports that some have not come through.
+pub(crate) fn still_wait(ledger: &Ledger) {
+    let contenders = ledger.contenders();
+    let text = format!("some still wait; the queue is {contenders:?}");
+    ledger.violated("all come through once things have ceased to go wrong", text);
+}
+
 /// No contender stays, of the processes that faults hit for good neither. A process that gets no lease,
 /// or loses each session, comes back for ever.
-async fn leave_nothing(setting: &Setting, schedule: &Schedule) {
+async fn leave_nothing(setting: &Setting) {
     let ledger = &*setting.ledger;
     if ledger.is_clean() {
         let before = ledger.places();
-        settles(ledger, schedule.comes_through_within(), || {
+        settles(ledger, setting.schedule.comes_through_within(), || {
             let mut left = ledger.places();
             left.retain(|place| before.contains(place));
             match left.is_empty() {
@@ -288,58 +281,45 @@ pub(crate) fn begin_guarded(simulation: &Simulation, place: Place) {
     assert!(made.is_ok(), "an empty tree takes it");
 }
 
-fn begin(simulation: &Simulation, recipe: TestedRecipe, schedule: &Schedule) {
+fn begin(simulation: &Simulation, recipe: TestedRecipe, first_number: i32) {
     begin_guarded(simulation, UNDER_TEST);
     begin_guarded(simulation, BESIDE);
     let administrator = simulation.administrator();
-    if schedule.first_number != 0 && recipe.queues {
+    if first_number != 0 && recipe.queues {
         let Place { path, .. } = UNDER_TEST;
         let (parent, _) = path.rsplit_once('/').unwrap_or_default();
-        let data = if recipe.resizes {
-            recipe.capacity.to_string()
-        } else {
-            String::new()
-        };
+        let data = recipe.resizes.then(|| recipe.capacity.to_string());
+        let data = data.unwrap_or_default();
         let made = administrator
             .create(parent, b"", CreateMode::Persistent)
             .and_then(|_| administrator.create(path, data.as_bytes(), CreateMode::Persistent))
-            .and_then(|_| administrator.set_create_counter(path, schedule.first_number));
+            .and_then(|_| administrator.set_create_counter(path, first_number));
         assert!(made.is_ok(), "an empty tree takes it");
     }
 }
 
 /// All contenders are done: nothing may remain, and each observer knows that.
-async fn quiet(
-    simulation: &Simulation,
-    setting: &Setting,
-    schedule: &Schedule,
-    sessions: &[Session],
-) {
-    let ledger = &*setting.ledger;
+async fn quiet(setting: &Setting, sessions: &[Session]) {
+    let (ledger, schedule) = (&*setting.ledger, &setting.schedule);
     let patience = schedule.waits_at_most();
     let is_calm = !schedule.breaks_connections_at_watches();
     // Until then a request of a contender that has gone since may still be under way.
     sleep_until(setting.quiet_from + schedule.mends_within()).await;
     settles(ledger, patience, || {
-        let mut findings =
-            remains::of_contenders(simulation, &[ledger, &setting.beside[0]], is_calm);
+        let ledgers = [ledger, &setting.beside[0]];
+        let mut findings = remains::of_contenders(&setting.simulation, &ledgers, is_calm);
         findings.extend(ledger.mistaken_observers(Duration::ZERO));
         findings
     })
     .await;
     if is_calm && setting.recipe.queues && ledger.is_clean() {
-        calm(setting, schedule, sessions).await;
+        calm(setting, sessions).await;
     }
 }
 
 /// Everything must be to be had, and in the end no session may remain.
-async fn end(
-    simulation: &Simulation,
-    setting: &Setting,
-    schedule: &Schedule,
-    sessions: Vec<Session>,
-) {
-    let ledger = &*setting.ledger;
+async fn end(setting: &Setting, sessions: Vec<Session>) {
+    let (ledger, schedule) = (&*setting.ledger, &setting.schedule);
     for session in &sessions {
         if !ledger.is_clean() {
             break;
@@ -371,13 +351,16 @@ async fn end(
         session.close().await;
     }
     let patience = schedule.waits_at_most();
-    settles(ledger, patience, || remains::of_sessions(simulation)).await;
+    settles(ledger, patience, || {
+        remains::of_sessions(&setting.simulation)
+    })
+    .await;
 }
 
 /// While nothing goes wrong, some hold for long: the others hold as soon as they can beside them.
-async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
+async fn calm(setting: &Setting, sessions: &[Session]) {
+    let (ledger, schedule) = (&*setting.ledger, &setting.schedule);
     let mut rng = Rng::with_seed(schedule.options.seed);
-    let ledger = &*setting.ledger;
     let contenders = sessions.iter().flat_map(|session| [session, session]);
     let all = join_all(contenders.enumerate().map(|(number, session)| {
         let mut rng = rng.fork();
@@ -389,7 +372,7 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
                 Ok(hold) => {
                     let granted = ledger.granted(&who, asked.weight, &hold.view());
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
-                    ledger.undisturbed(&who, &hold.view());
+                    ledger.report(invariants::calm::at_end(&who, &hold.view()));
                     ledger.letting_go(granted);
                     drop(hold.release().await);
                 }
@@ -398,7 +381,7 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
         }
     }));
     let resizing = async {
-        if let (Some(session), true) = (sessions.first(), setting.resizes) {
+        if let (Some(session), true) = (sessions.first(), schedule.resizes) {
             resizing::run(setting, session, rng.fork()).await;
         }
         pending::<()>().await;
@@ -407,8 +390,8 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
         let mut turns = Turns::new();
         while ledger.is_clean() {
             let patience = schedule.hands_on_within();
-            ledger.look_at_turns(patience, &mut turns);
-            ledger.look_at_observers(patience);
+            ledger.look(|state| turn::at(state, ledger.now(), patience, &mut turns));
+            ledger.report(ledger.mistaken_observers(patience));
             sleep(Duration::from_millis(50)).await;
         }
     };

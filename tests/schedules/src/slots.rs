@@ -12,8 +12,10 @@ use zookeeper_recipes_lock::{
 };
 use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess};
 
+use crate::invariants::anew;
 use crate::run::{Report, Variant, in_processes};
-use crate::trial::{self, Trial};
+use crate::setting::Setting;
+use crate::trial;
 
 const PATH: &str = "/recipe/job";
 
@@ -145,7 +147,7 @@ impl State {
 }
 
 struct Judge {
-    trial: Arc<Trial>,
+    trial: Arc<Setting>,
     again: Again,
     every: Duration,
     began: Instant,
@@ -183,7 +185,8 @@ impl Judge {
     fn look_at_gone(&self) {
         let running = self.state().running.clone();
         for (who, hold) in running {
-            self.trial.ledger.look_at(&who, &hold);
+            let (ledger, now) = (&self.trial.ledger, self.trial.simulation.now());
+            ledger.look(|state| anew::at_look(state, now, &who, &hold));
         }
     }
 
@@ -430,9 +433,7 @@ impl Contender<'_> {
 
     /// A call has failed: there is a reason.
     fn failed(&self, error: &Error) {
-        let (trial, who) = (&self.judge.trial, &self.who);
-        trial.count(|figures| figures.errors += 1);
-        trial.simulation.remark(format!("{who} fails: {error}"));
+        let trial = &self.judge.trial;
         let has_reason = match error {
             // The record of older data has an older version.
             Error::Refused { refusal, .. } => match refusal {
@@ -444,10 +445,7 @@ impl Contender<'_> {
             Error::InvalidInput(_) => self.has_wrong_clock,
             _ => false,
         };
-        if !has_reason {
-            let text = format!("{who}: {error:?}");
-            trial.violated("a call fails only for a reason", text);
-        }
+        trial.failed(&self.who, error, has_reason);
     }
 }
 

@@ -10,6 +10,7 @@ use zookeeper_recipes_suite::{LOCK, RecipeOptions};
 use crate::contender::{Contender, commit, draw_weight, guarded, make};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
+use crate::invariants::release;
 use crate::ledger::Ledger;
 use crate::place::BESIDE;
 
@@ -60,11 +61,9 @@ impl Contender<'_> {
         let setting = self.setting;
         if !holds.is_held() {
             let text = format!("{}: {holds:?}", self.who);
-            setting
-                .ledger
-                .violated("what is acquired together is held together", text);
+            setting.violated("what is acquired together is held together", text);
         }
-        setting.ledger.count(|figures| figures.together += 1);
+        setting.count(|figures| figures.together += 1);
         let mut holdings = Vec::new();
         for hold in holds.holds() {
             let (ledger, weight) = match hold.node_path().starts_with(BESIDE.path) {
@@ -78,11 +77,11 @@ impl Contender<'_> {
         let lost = tokio::select! {
             biased;
             (hold, reason) = holds.lost() => Some((hold.node_path().to_owned(), reason)),
-            () = setting.pause(stay) => None,
+            () = setting.pause_for(stay) => None,
         };
         if let (Some(lost), true) = (lost, holds.is_held()) {
             let text = format!("{}: {lost:?}, yet {holds:?}", self.who);
-            setting.ledger.violated("what is lost is not held", text);
+            setting.violated("what is lost is not held", text);
         }
         for (hold, (holding, ledger)) in holds.holds().iter().zip(&holdings) {
             if self.rng.bool() {
@@ -113,7 +112,7 @@ impl Contender<'_> {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
                         if ledger.recipe().queues {
-                            ledger.released(&self.who, path);
+                            ledger.look(|state| release::at_word(state, &self.who, path));
                         }
                     }
                 }

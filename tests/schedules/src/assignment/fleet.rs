@@ -9,7 +9,6 @@ use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes_assignment::AssignmentOptions;
-use zookeeper_recipes_simulation::Simulation;
 
 use super::traits::{Hang, PARTITIONS, Traits};
 use crate::lasting_faults::LastingFaults;
@@ -36,7 +35,6 @@ const fn place(path: &'static str, guarded: &'static str) -> Place {
 
 /// The workers of a run, and what is known of them.
 pub(crate) struct Fleet<'a> {
-    pub(crate) simulation: &'a Simulation,
     pub(crate) setting: Setting,
     /// The ledger of each partition.
     pub(crate) ledgers: &'a [Arc<Ledger>],
@@ -68,20 +66,13 @@ pub(crate) struct Times {
 }
 
 impl<'a> Fleet<'a> {
-    pub(crate) fn new(
-        simulation: &'a Simulation,
-        schedule: &Schedule,
-        setting: Setting,
-        ledgers: &'a [Arc<Ledger>],
-        rng: &mut Rng,
-    ) -> Fleet<'a> {
+    pub(crate) fn new(setting: Setting, ledgers: &'a [Arc<Ledger>], rng: &mut Rng) -> Fleet<'a> {
+        let schedule = &setting.schedule;
         let hit = schedule.lasting.as_ref();
         let workers: Vec<String> = (0..schedule.processes).map(|it| format!("p{it}")).collect();
         let traits = Traits::draw(&workers, rng);
-        simulation.remark(format!("{traits:?}"));
+        setting.simulation.remark(format!("{traits:?}"));
         Fleet {
-            simulation,
-            setting,
             ledgers,
             workers,
             hung: watch::channel(traits.hangs.is_some()).0,
@@ -93,6 +84,7 @@ impl<'a> Fleet<'a> {
             ends: watch::channel(false).0,
             dies: watch::channel(None).0,
             stirs: Arc::default(),
+            setting,
         }
     }
 
@@ -129,7 +121,7 @@ impl<'a> Fleet<'a> {
     }
 
     pub(crate) fn remark(&self, text: impl Into<String>) {
-        self.simulation.remark(text);
+        self.setting.simulation.remark(text);
     }
 
     pub(crate) fn is_clean(&self) -> bool {

@@ -14,7 +14,6 @@ use super::fleet::{Fleet, PATH};
 use super::traits::PARTITIONS;
 use crate::interference;
 use crate::process;
-use crate::schedule::{Interference, Schedule};
 
 /// Records of the partitions that a person may write by mistake.
 const BROKEN: [&[u8]; 3] = [
@@ -34,26 +33,26 @@ const GENEROUS: &[u8] =
     b"zookeeper-recipes plan 1 1 \ngive p0\ngive p1\ngive p2\ngive p3\ngive p4\n";
 
 /// Meddles until the quiet begins, and then gives the orders that remain. No late request repeats one.
-pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
-    let interference = schedule.interference;
+pub(crate) async fn run(fleet: &Fleet<'_>, mut rng: Rng) {
+    let setting = &fleet.setting;
     let mut of_shell = rng.fork();
-    let shell = with_a_shell(fleet, interference, &mut of_shell);
+    let shell = with_a_shell(fleet, &mut of_shell);
     let orders = async {
-        let process = fleet.simulation.process("operator");
-        let ensemble = process.ensemble();
+        let process = setting.simulation.process("operator");
         process
             .while_awake(async {
-                let session = process::open(&fleet.setting, "operator", &ensemble).await;
+                let session = process::open(setting, &process).await;
                 let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
                 let ordered = async {
                     // Without a record of partitions, orders are refused.
                     operator.set_partitions(fleet.traits.recorded()).await?;
-                    while !fleet.setting.is_quiet() {
+                    while !setting.is_quiet() {
                         let pause = Duration::from_millis(rng.u64(100..=8_000));
-                        fleet.setting.pause(pause).await;
+                        setting.pause_for(pause).await;
                         match order(fleet, &operator, &mut rng).await {
                             // The record has gone with the data. The leader writes it again.
-                            Err(Error::InvalidInput(_)) if schedule.loses_data.is_some() => {}
+                            Err(Error::InvalidInput(_))
+                                if setting.schedule.loses_data.is_some() => {}
                             ordered => ordered?,
                         }
                     }
@@ -61,8 +60,7 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
                 };
                 if let Err(error) = ordered.await {
                     let text = format!("{error:?}");
-                    let promise = "an order is given";
-                    fleet.setting.ledger.violated(promise, text);
+                    setting.violated("an order is given", text);
                 }
                 session.close().await;
             })
@@ -71,7 +69,7 @@ pub(crate) async fn run(fleet: &Fleet<'_>, schedule: &Schedule, mut rng: Rng) {
     let shell = async {
         tokio::select! {
             biased;
-            () = sleep_until(fleet.setting.quiet_from) => {}
+            () = sleep_until(setting.quiet_from) => {}
             () = shell => {}
         }
     };
@@ -122,15 +120,17 @@ async fn give_the_last(fleet: &Fleet<'_>, operator: &AssignmentOperator) -> Resu
 }
 
 /// Deletes contenders, ends sessions, and writes or deletes plans, as the schedule has it.
-async fn with_a_shell(fleet: &Fleet<'_>, interference: Interference, rng: &mut Rng) {
-    let administrator = fleet.simulation.administrator();
+async fn with_a_shell(fleet: &Fleet<'_>, rng: &mut Rng) {
+    let setting = &fleet.setting;
+    let administrator = setting.simulation.administrator();
+    let interference = setting.schedule.interference;
     loop {
         sleep(Duration::from_millis(rng.u64(20..=2_000))).await;
         match rng.u8(..8) {
             0 if interference.deletes_contenders > 0 => delete(fleet, &administrator, rng),
             1 if interference.ends_sessions > 0 => {
                 if let Some((_, session)) = some(&administrator, &["locks", "leader"], rng) {
-                    interference::end(fleet.simulation, &fleet.setting, session);
+                    interference::end(setting, session);
                 }
             }
             2 if interference.writes_to_contenders > 0 => {

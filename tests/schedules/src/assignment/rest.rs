@@ -14,7 +14,6 @@ use crate::findings::Findings;
 use crate::lasting_faults::LastingFaults;
 use crate::process;
 use crate::run::settles;
-use crate::schedule::Schedule;
 
 /// The least time between two plans.
 const PLAN_INTERVAL: Duration = Duration::from_millis(100);
@@ -24,32 +23,32 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl Fleet<'_> {
     /// Judges the fleet from the beginning of the quiet on, and ends it.
-    pub(crate) async fn judge(&self, schedule: &Schedule) {
+    pub(crate) async fn judge(&self) {
         let ledger = &*self.setting.ledger;
-        sleep_until(self.setting.quiet_from + schedule.mends_within()).await;
+        sleep_until(self.setting.quiet_from + self.setting.schedule.mends_within()).await;
         if self.traits.hangs.is_some() {
-            self.stops_no_other(schedule).await;
+            self.stops_no_other().await;
             self.hung.send_replace(false);
             // Work that blocks does not return before.
             sleep(self.times.move_within * 2).await;
         }
-        let patience = self.owned_within(schedule);
+        let patience = self.owned_within();
         settles(ledger, patience, || self.without_owner(patience)).await;
-        self.comes_to_rest(schedule).await;
-        self.is_shown(schedule).await;
-        if self.workers.len() > 1 && schedule.lasting.is_none() && self.is_clean() {
-            self.survives_a_death(schedule).await;
+        self.comes_to_rest().await;
+        self.is_shown().await;
+        if self.workers.len() > 1 && self.setting.schedule.lasting.is_none() && self.is_clean() {
+            self.survives_a_death().await;
         }
         self.ends.send_replace(true);
     }
 
     /// While a worker hangs, all partitions are owned, and a drain comes to its end.
-    async fn stops_no_other(&self, schedule: &Schedule) {
+    async fn stops_no_other(&self) {
         let Some((hung, _)) = &self.traits.hangs else {
             return;
         };
         let late = self.times.move_within * 6;
-        let patience = self.moved_within(schedule) + late;
+        let patience = self.moved_within() + late;
         settles(&self.setting.ledger, patience, || {
             let mut findings = self.without_owner(patience);
             let (owners, workers) = (self.owners(), &self.traits.workers);
@@ -69,26 +68,27 @@ impl Fleet<'_> {
     /// A worker whose session is over opens another, as each contender does. The grace of a worker
     /// that has vanished may begin again under another leader. Work that has returned early begins
     /// again after a pause.
-    fn owned_within(&self, schedule: &Schedule) -> Duration {
+    fn owned_within(&self) -> Duration {
         let times = &self.times;
         let planned = (times.grace + PLAN_INTERVAL) * 2 + times.warm;
-        schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE + LONGEST_BLOCK
+        self.setting.schedule.comes_through_within() * 2 + planned + LONGEST_PAUSE + LONGEST_BLOCK
     }
 
     /// How long all moves take at most, one after the other.
-    fn moved_within(&self, schedule: &Schedule) -> Duration {
+    fn moved_within(&self) -> Duration {
         let times = &self.times;
         let one = PLAN_INTERVAL * 2
             + times.warm
             + times.move_within
             + times.drain_at_most
-            + schedule.hands_on_within();
-        self.owned_within(schedule) + one * (2 * PARTITIONS.len()) as u32
+            + self.setting.schedule.hands_on_within();
+        self.owned_within() + one * (2 * PARTITIONS.len()) as u32
     }
 
     /// How long nobody owns a partition whose worker dies, as the crate's documentation states it.
-    fn owned_after_a_death(&self, schedule: &Schedule) -> Duration {
-        let (options, times) = (&schedule.options, &self.times);
+    fn owned_after_a_death(&self) -> Duration {
+        let (schedule, times) = (&self.setting.schedule, &self.times);
+        let options = &schedule.options;
         let session = options.session_timeout + options.tick * 2;
         let drift = session * options.clock_drift / 1_000_000;
         session
@@ -114,13 +114,18 @@ impl Fleet<'_> {
     }
 
     /// A worker that is far away may have a session that lasts, and counts if it owns anything.
-    fn unbalanced(&self, schedule: &Schedule) -> Findings {
+    fn unbalanced(&self) -> Findings {
         let owners: Plan = self
             .owners()
             .into_iter()
             .map(|(it, owner)| (it.to_owned(), owner))
             .collect();
-        let far = schedule.lasting.iter().flat_map(LastingFaults::far_away);
+        let far = self
+            .setting
+            .schedule
+            .lasting
+            .iter()
+            .flat_map(LastingFaults::far_away);
         let far = far.filter(|far| owners.values().any(|owner| owner == far));
         let mut workers = self.traits.workers.clone();
         workers.extend(far.map(|far| (far, PlannedWorker::default())));
@@ -136,28 +141,28 @@ impl Fleet<'_> {
     }
 
     /// The partitions are balanced, and then no work begins or ends for a session timeout.
-    async fn comes_to_rest(&self, schedule: &Schedule) {
-        let last = Instant::now() + self.moved_within(schedule);
+    async fn comes_to_rest(&self) {
+        let last = Instant::now() + self.moved_within();
         loop {
             let stirs = self.stirs.load(Ordering::Relaxed);
-            sleep(schedule.options.session_timeout).await;
+            sleep(self.setting.schedule.options.session_timeout).await;
             let stirred = self.stirs.load(Ordering::Relaxed) - stirs;
-            let unbalanced = self.unbalanced(schedule);
+            let unbalanced = self.unbalanced();
             if (stirred == 0 && unbalanced.is_empty()) || !self.is_clean() {
                 return;
             }
             if Instant::now() >= last {
                 let text = format!("{stirred} in a session timeout; {unbalanced:?}");
                 let promise = "moves come to rest, and the partitions are balanced";
-                return self.setting.ledger.violated(promise, text);
+                return self.setting.violated(promise, text);
             }
         }
     }
 
     /// The routing shows each owner.
-    async fn is_shown(&self, schedule: &Schedule) {
-        let process = self.simulation.process("router");
-        let session = process::open(&self.setting, "router", &process.ensemble()).await;
+    async fn is_shown(&self) {
+        let process = self.setting.simulation.process("router");
+        let session = process::open(&self.setting, &process).await;
         let operator = AssignmentOperator::new(&session, PATH).expect("a good path");
         match operator.routing().await {
             Ok(routing) => {
@@ -172,22 +177,20 @@ impl Fleet<'_> {
                         )],
                     }
                 };
-                let patience = schedule.comes_through_within();
+                let patience = self.setting.schedule.comes_through_within();
                 settles(&self.setting.ledger, patience, wrong).await;
             }
             Err(error) => {
                 let text = format!("{error:?}");
-                self.setting
-                    .ledger
-                    .violated("the routing can be read", text);
+                self.setting.violated("the routing can be read", text);
             }
         }
         session.close().await;
     }
 
     /// A worker dies while nothing else goes wrong. Others own its partitions in time.
-    async fn survives_a_death(&self, schedule: &Schedule) {
-        let bound = self.owned_after_a_death(schedule);
+    async fn survives_a_death(&self) {
+        let bound = self.owned_after_a_death();
         let dead = &self.workers[0];
         self.remark(format!("{dead} dies while nothing else goes wrong"));
         self.dies.send_replace(Some(dead.clone()));
@@ -201,7 +204,7 @@ impl Fleet<'_> {
             if began.elapsed() > bound {
                 let text = format!("after {bound:?}: {:?}", self.owners());
                 let promise = "the partitions of a dead worker are owned within the stated bound";
-                return self.setting.ledger.violated(promise, text);
+                return self.setting.violated(promise, text);
             }
             sleep(Duration::from_millis(10)).await;
         }
@@ -209,15 +212,15 @@ impl Fleet<'_> {
     }
 
     /// All workers have ended: nothing remains of them.
-    pub(crate) async fn leaves_nothing(&self, schedule: &Schedule) {
+    pub(crate) async fn leaves_nothing(&self) {
         let ledger = &*self.setting.ledger;
-        settles(ledger, schedule.waits_at_most(), || {
-            let tree = self.simulation.administrator().tree().into_iter();
+        settles(ledger, self.setting.schedule.waits_at_most(), || {
+            let tree = self.setting.simulation.administrator().tree().into_iter();
             let left = tree.filter(|node| node.stat.ephemeral_owner != 0);
             let left: Vec<String> = left.map(|node| node.path).collect();
             let mut findings = Findings::new();
             // Tasks of a process that was killed remain for ever.
-            let sessions = self.simulation.administrator().sessions();
+            let sessions = self.setting.simulation.administrator().sessions();
             if !sessions.is_empty() {
                 findings.push(("no session remains", format!("{sessions:?}")));
             }

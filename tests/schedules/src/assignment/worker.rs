@@ -59,7 +59,7 @@ pub(crate) fn run<'a>(
     name: String,
     rng: Rng,
 ) -> impl Future<Output = ()> + use<'a> {
-    let process = fleet.simulation.process(&name);
+    let process = fleet.setting.simulation.process(&name);
     live(fleet, name, process, rng)
 }
 
@@ -117,7 +117,7 @@ async fn live(fleet: &Fleet<'_>, name: String, mut process: SimulatedProcess, mu
             }
         }
         sleep(Duration::from_millis(rng.u64(0..=3_000))).await;
-        process = fleet.simulation.process(&name);
+        process = fleet.setting.simulation.process(&name);
     }
 }
 
@@ -177,7 +177,7 @@ impl Life<'_> {
             Err(error) => {
                 let text = format!("{}: {error:?}", self.who);
                 let promise = "a worker runs until it is shut down";
-                fleet.setting.ledger.violated(promise, text);
+                fleet.setting.violated(promise, text);
             }
         }
         fleet.remark(format!("{} has ended, {lived:?}", self.who));

@@ -13,6 +13,9 @@ fn nothing_breaks(recipe: TestedRecipe, one_in: u64) {
         panic!("{case:?}\n{}\n{:#?}", report.trace, report.violations);
     }
     assert!(exhausted.requests > 0, "there was something to disturb");
+    let mut unmet = exhausted.met;
+    unmet.retain(|_, faults| *faults == 0);
+    assert!(unmet.is_empty(), "no fault met these drops: {unmet:?}");
 }
 
 /// In the gate, one in so many pairs of a fault and a dropped await. All single ones run.
