@@ -91,6 +91,9 @@ fn every_crate_has_a_readme_and_its_licences() -> Result<(), Box<dyn Error>> {
         let readme = fs::read_to_string(package.join("README.md"))?;
         let heading = format!("# {}\n", name.trim_matches('"'));
         assert!(readme.starts_with(&heading), "{heading}");
+        for part in ["\n## Example\n", "\n## Costs\n", "\n## Limits\n"] {
+            assert!(readme.contains(part), "{heading} has no {part:?}");
+        }
     }
     Ok(())
 }
