@@ -26,13 +26,13 @@ const LONGEST: Duration = Duration::from_secs(900);
 /// What begins the page of a table.
 const HEAD: &str = "# Which tests find which mistakes
 
-`cargo xtask simulate --mutants --matrix FILE` has written this page. Each row is a mistake of \
-[mutants.toml](schedules/mutants.toml), each column the unit tests of all crates, the integration \
-tests of one package, or the seeds that the gate runs, with the seconds that they take without a \
-mistake. A suite was stopped at its first failure.
+`cargo xtask simulate --mutants --matrix FILE` wrote this page. Each row is a mistake of \
+[mutants.toml](schedules/mutants.toml). Each column is the unit tests of all crates, the integration \
+tests of one package, or the seeds of CI, with the seconds that they take without a mistake. A suite \
+stops at its first failure.
 
-`x` has found it. `-` has not. `/` does not compile the code that the mistake changes. `?` is open: \
-a test failed that passes alone, or that fails without the mistake, too. An empty cell was not run.
+`x`: found. `-`: not found. `/`: the suite does not compile the changed code. `?`: undecided, because \
+a test failed that passes alone, or that also fails without the mistake. An empty cell was not run.
 
 ";
 
