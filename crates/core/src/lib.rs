@@ -16,7 +16,7 @@
 //! use std::borrow::Cow;
 //! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, Verdict};
 //!
-//! /// Three at a time, first come, first served.
+//! /// At most three hold at a time, FIFO.
 //! #[derive(Debug)]
 //! struct ThreeAtATime;
 //!

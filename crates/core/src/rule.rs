@@ -166,7 +166,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     }
 }
 
-/// Further answers of a [`Rule`]. Each default is right for every rule.
+/// Optional optimizations of a [`Rule`]. Each default is right for every rule.
 ///
 /// The example of [`Rule`] has a hint.
 pub trait RuleHints: Send + Sync {

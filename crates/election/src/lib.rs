@@ -1,7 +1,7 @@
 //! Leader election on ZooKeeper.
 //!
-//! Processes campaign at one path in a [`LeaderElection`]. One of them leads at a time, in the order
-//! of arrival, until it resigns, dies, or is cut off. The znodes are those of Apache Curator's
+//! Processes campaign at one path in a [`LeaderElection`]. One of them leads at a time, in FIFO
+//! order, until it resigns, dies, or is cut off. The znodes are those of Apache Curator's
 //! `LeaderLatch`.
 //!
 //! # Example

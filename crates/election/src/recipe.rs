@@ -18,7 +18,7 @@ use crate::rule::FirstCandidate;
 use crate::stop_work::StopWork;
 use crate::watch_leader::watch_leader;
 
-/// One candidate in the election of one leader, first come, first served.
+/// One candidate in the election of one leader, FIFO over all processes.
 ///
 /// [`run`](Self::run) does all that a service needs. [`acquire`](Self::acquire) campaigns once, and
 /// returns a [`Leadership`]. A process that only asks who leads creates a `LeaderElection` too, and
@@ -29,9 +29,9 @@ use crate::watch_leader::watch_leader;
 ///
 /// # Not reentrant
 ///
-/// If a task that leads campaigns again, it is one more candidate. The task waits behind itself,
-/// for ever. [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at
-/// once ([events](crate::common::docs::events)).
+/// If a task that leads campaigns again, it is one more candidate, and the task deadlocks.
+/// [`acquire_timeout`](Self::acquire_timeout) bounds the wait, and an event warns at once
+/// ([events](crate::common::docs::events)).
 ///
 /// # Znodes
 ///
@@ -124,7 +124,7 @@ impl LeaderElection {
     /// at the end. If such a candidate comes later, [`run`](Self::run) stops the work and resigns.
     /// Without `run`, [`asked_to_resign`](Leadership::asked_to_resign) resolves.
     ///
-    /// If all candidates are on standby, they lead in the order of arrival. A candidate on standby
+    /// If all candidates are on standby, they lead in FIFO order. A candidate on standby
     /// that is the named [successor](Self::transfer_to) leads in any case.
     #[must_use]
     pub fn standby(mut self) -> LeaderElection {

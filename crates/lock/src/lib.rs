@@ -1,7 +1,7 @@
 //! An exclusive lock on ZooKeeper.
 //!
-//! One contender holds an [`ExclusiveLock`] at a time, in the order of arrival, over all processes
-//! that use the same path. The znodes are those of Apache Curator's `InterProcessMutex`.
+//! One contender holds an [`ExclusiveLock`] at a time, FIFO over all processes that use the same
+//! path. The znodes are those of Apache Curator's `InterProcessMutex`.
 //!
 //! # Example
 //!
@@ -37,13 +37,13 @@
 //! | it does harm, and a store can refuse an old writer | this lock, with its [`fencing_token`](HoldView::fencing_token) in each write |
 //! | it does harm, and it writes to ZooKeeper | this lock, with [guarded writes](HoldView::transaction) |
 //!
-//! # Four ways to wait
+//! # Four waiting strategies
 //!
 //! | | one release wakes | order |
 //! |---|---|---|
-//! | [`ExclusiveLock`], [`WaitStrategy::Predecessor`] (default) | the next contender | arrival |
-//! | [`ExclusiveLock`], [`WaitStrategy::Parent`] | every waiter, and each lists the queue | arrival |
-//! | [`ExclusiveLock`], [`WaitStrategy::Poll`] | no waiter; each lists the queue again and again | arrival |
+//! | [`ExclusiveLock`], [`WaitStrategy::Predecessor`] (default) | the next contender | FIFO |
+//! | [`ExclusiveLock`], [`WaitStrategy::Parent`] | every waiter, and each lists the queue | FIFO |
+//! | [`ExclusiveLock`], [`WaitStrategy::Poll`] | no waiter; each lists the queue again and again | FIFO |
 //! | [`SingleNodeLock`] | every waiter, and each tries to create the znode | none |
 //!
 //! The last three are for comparison with the first.

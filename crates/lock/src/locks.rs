@@ -35,8 +35,7 @@ const CALLS: usize = 64;
 ///
 /// # Two names at once
 ///
-/// A task that holds one lock and waits for another can wait for ever, if a second task takes them
-/// in the other order. [`AllOf`](crate::common::AllOf) acquires several locks in one order.
+/// Two tasks that acquire two locks in opposite order can deadlock. [`AllOf`](crate::common::AllOf) acquires several locks in one order.
 ///
 /// # Znodes
 ///
@@ -127,8 +126,8 @@ impl Locks {
     /// nothing.
     ///
     /// Use it if there are more names than the ensemble is to have znodes. Two names of the same
-    /// stripe exclude each other: a task that holds one of them and waits for the other waits
-    /// behind itself, for ever. Compare [`ExclusiveLock::path`] first.
+    /// stripe exclude each other: a task that holds one of them and waits for the other deadlocks.
+    /// Compare [`ExclusiveLock::path`] first.
     ///
     /// Any text is a name, because no znode has it. The stripe is `path/<number>-of-<stripes>`,
     /// and its number is the 64-bit FNV-1a hash of the name's UTF-8 bytes, modulo `stripes`.

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{
 use crate::options::LockOptions;
 use crate::rule::FirstInQueue;
 
-/// A lock that one contender holds at a time, first come, first served.
+/// An exclusive lock, FIFO over all processes.
 ///
 /// A lock is made from a [`Session`] and a path. Clones are one lock: within the process they queue
 /// in the order of their calls, behind one contender in ZooKeeper. Each hold has a znode and a token
@@ -18,8 +18,8 @@ use crate::rule::FirstInQueue;
 ///
 /// # Not reentrant
 ///
-/// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
-/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at once
+/// If a task that holds the lock acquires it again, the task deadlocks.
+/// [`acquire_timeout`](Self::acquire_timeout) bounds the wait, and an event warns at once
 /// ([events](crate::common::docs::events)). Tasks that work under one hold share a
 /// [view](Hold::view) of it.
 ///

@@ -26,8 +26,8 @@ use zookeeper_recipes_core::{
 ///
 /// # Not reentrant
 ///
-/// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
-/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns at once
+/// If a task that holds the lock acquires it again, the task deadlocks.
+/// [`acquire_timeout`](Self::acquire_timeout) bounds the wait, and an event warns at once
 /// ([events](crate::common::docs::events)).
 ///
 /// # Znodes

@@ -1,7 +1,7 @@
 //! A read/write lock on ZooKeeper.
 //!
 //! One writer or any number of readers hold an [`RwLock`] at a time, over all processes that use
-//! the same path. Readers and writers queue in the order of arrival: a reader that comes after a
+//! the same path. Readers and writers share one FIFO queue: a reader that comes after a
 //! waiting writer waits behind it, so no stream of readers starves a writer. The znodes are those
 //! of Apache Curator's `InterProcessReadWriteLock`; kazoo's `ReadLock` and `WriteLock` can use the
 //! same path.

@@ -10,24 +10,23 @@ use crate::hold::WriteHold;
 use crate::options::RwLockOptions;
 use crate::rule::{NoWriterBefore, NobodyBefore};
 
-/// A lock that one writer holds, or any number of readers, first come, first served.
+/// A lock that one writer holds, or any number of readers, FIFO over all processes.
 ///
-/// A lock is made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write)
-/// are the two ways to take it. A clone is cheap.
+/// A lock is made from a [`Session`] and a path. [`read`](Self::read) is its read lock, and
+/// [`write`](Self::write) its write lock. A clone is cheap.
 ///
 /// # Not reentrant
 ///
 /// If a task that holds the lock as a writer acquires it again, or one that holds it as a reader
-/// acquires it as a writer, the task waits behind itself, for ever. A reader that reads again waits
-/// too, if a writer waits between the two. [`ReadLock::acquire_timeout`] and
-/// [`WriteLock::acquire_timeout`] are the way out. An event warns at once
+/// acquires it as a writer, the task deadlocks. So does a reader that reads again, if a writer
+/// waits between the two. [`ReadLock::acquire_timeout`] and [`WriteLock::acquire_timeout`] bound
+/// the wait, and an event warns at once
 /// ([events](crate::common::docs::events)). Tasks that work under one hold share a
 /// [view](Hold::view) of it.
 ///
 /// # No upgrade
 ///
-/// A reader cannot become a writer: two readers that both want to write would wait for each other
-/// for ever. Release the read lock, acquire the write lock, and read again, because another writer
+/// A reader cannot become a writer: two readers that both want to write would deadlock. Release the read lock, acquire the write lock, and read again, because another writer
 /// may have held in between. Or acquire the write lock first, and
 /// [`downgrade`](WriteHold::downgrade).
 ///

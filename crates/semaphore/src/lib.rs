@@ -1,7 +1,7 @@
 //! A semaphore on ZooKeeper.
 //!
 //! A [`Semaphore`] is a number of permits, over all processes that use the same path. A contender
-//! acquires one permit or several, in the order of arrival: a contender that wants few permits does
+//! acquires one permit or several, in FIFO order: a contender that wants few permits does
 //! not pass a contender that wants many. Use it to limit the work of a fleet: requests to a service
 //! with a quota, jobs on a shared machine, migrations of a database.
 //!

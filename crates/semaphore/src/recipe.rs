@@ -13,21 +13,21 @@ use crate::agreement::{Agreement, refuse_zero};
 use crate::options::SemaphoreOptions;
 use crate::rule::{WithinPermits, weight, weight_of};
 
-/// A number of permits, acquired one or several at a time, first come, first served.
+/// A number of permits, acquired one or several at a time, FIFO over all processes.
 ///
 /// Made from a [`Session`], a path and the number of permits. Cheap to clone. The methods of
 /// [`WeightedSemaphore`], which [`permits`](Self::permits) makes, acquire several permits in one [`Hold`].
 ///
 /// # Order
 ///
-/// Permits are granted in the order of arrival. A contender that wants more permits than are free
+/// Permits are granted in FIFO order. A contender that wants more permits than are free
 /// waits. All later contenders wait behind it, even if there are enough permits for them.
 ///
 /// # Not reentrant
 ///
 /// If a task that holds permits acquires more of them, it is one more contender. If too few are
-/// free, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
-/// way out. An event warns at once ([events](crate::common::docs::events)).
+/// free, the task deadlocks. [`acquire_timeout`](Self::acquire_timeout) bounds the wait, and an
+/// event warns at once ([events](crate::common::docs::events)).
 ///
 /// # Wakes
 ///

@@ -10,12 +10,12 @@ use super::verdict::{Flaw, Kept, Promise, broken};
 
 pub(super) const BEFORE: Promise = Promise {
     name: "watch-before-reply",
-    without: "a holder may not learn of its loss, and a waiter may wait for ever",
+    without: "a holder may not learn of its loss, and a waiter may wait forever",
 };
 
 pub(super) const ORDER: Promise = Promise {
     name: "watch-order",
-    without: "a waiter may hold beside a contender that came before",
+    without: "a waiter may hold at the same time as a contender before it",
 };
 
 pub(super) const AGAIN: Promise = Promise {

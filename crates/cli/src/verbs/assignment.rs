@@ -23,7 +23,7 @@ const BAR: usize = 40;
 
 /// Show which worker owns which partition, or direct the workers.
 ///
-/// An order counts until it is taken back. The leader of the workers follows it as soon as it sees
+/// An order applies until it is revoked. The leader of the workers follows it as soon as it reads
 /// it. No order gives a partition two owners.
 #[derive(Debug, Args)]
 pub(crate) struct Assignment {
@@ -49,7 +49,7 @@ pub(crate) struct Assignment {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Order {
-    /// Move all partitions of a worker to others, and give it none. The worker need not be there.
+    /// Move all partitions of a worker to others, and give it none. The worker need not be running.
     #[arg(long, value_name = "WORKER")]
     drain: Option<String>,
 
@@ -70,7 +70,7 @@ struct Order {
     #[arg(long, value_name = "PARTITION")]
     unpin: Option<String>,
 
-    /// Move no partition of a worker that is there.
+    /// Move no partition of a live worker.
     #[arg(long)]
     freeze: bool,
 

@@ -36,11 +36,11 @@ pub(crate) struct DevServer {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
     members: u16,
 
-    /// The port on 127.0.0.1 that takes faults over HTTP. GET / lists them.
+    /// The port on 127.0.0.1 for fault injection over HTTP. GET / lists the requests.
     #[arg(long)]
     admin_port: Option<u16>,
 
-    /// The znodes to begin with: a JSON object such as {"/app/config": "v1", "/app/empty": null}.
+    /// The initial znodes: a JSON object such as {"/app/config": "v1", "/app/empty": null}.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 

@@ -13,10 +13,10 @@ use crate::output::print;
 use crate::plain_text::plain;
 use crate::queue::{Row, State, is_contender};
 
-/// Take a contender out of the queue, holder or waiter.
+/// Remove a contender from the queue, a holder or a waiter.
 ///
 /// If the contender holds, the next contender may hold at once. The evicted holder learns of its
-/// loss within a sixth of its session timeout. A holder that does not look at its hold continues to
+/// loss within a sixth of its session timeout. A holder that does not check its hold continues to
 /// work: only a store that checks fencing tokens refuses its writes.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
@@ -33,7 +33,7 @@ pub(crate) struct Evict {
     #[arg(long, value_name = "TOKEN")]
     if_holder: Option<i64>,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }

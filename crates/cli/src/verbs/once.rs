@@ -23,7 +23,7 @@ use crate::run::{TaskArguments, UnderHold, WaitArguments};
 /// end with code 0 and run nothing, also if the first one finished quickly and if their clocks
 /// differ a little. The code of the command says whether it has failed.
 ///
-/// At most once is not once: if the machine dies in the middle of the command, no other machine
+/// At most once is not exactly once: if the machine dies in the middle of the command, no other machine
 /// runs it in that slot, unless --again says so. --if-unfinished-exit tells the others, and
 /// --verbose prints which machine runs or ran the command. A command that cannot be started, or a
 /// zkr that ends before it starts the command, takes no slot.
@@ -35,7 +35,7 @@ pub(crate) struct Once {
     /// The directory of the job, such as /jobs/report. Use it for no other recipe.
     path: String,
 
-    /// The length of a slot: what divides a day, such as 15m or 6h, or whole days.
+    /// The length of a slot: a divisor of a day, such as 15m or 6h, or whole days.
     ///
     /// Slots begin at midnight of UTC, and those of whole weeks on Mondays. The first run records
     /// the length and the offset. Others are refused then.

@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Show who holds and who waits, live.
 ///
-/// zkr watches the queue, does not poll, and draws the queue anew when it changes. Of an assignment
-/// of partitions it draws a bar for each worker. `q` ends it.
+/// zkr watches the queue, does not poll, and redraws when it changes. For an assignment of
+/// partitions it draws a bar for each worker. `q` ends it.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// The directory of a lock, a semaphore or an election, or the path of an assignment.
