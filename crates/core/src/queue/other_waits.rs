@@ -2,25 +2,54 @@
 
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
+
 use crate::error::Error;
 use crate::queue::session_queue::{Listing, SessionQueue};
-use crate::queue::wait::Watches;
 use crate::retry::retry;
+use crate::rule::WaitStrategy;
 use crate::server::error::{ServerError, if_there};
 use crate::sync::or_pending;
 
-/// Waits for this time, and lists the queue.
-pub(crate) async fn poll(queue: &SessionQueue<'_>, interval: Duration) -> Result<Listing, Error> {
-    tokio::time::sleep(interval).await;
-    queue.list_again().await
+pub(crate) enum OtherWait {
+    /// Watches the directory. The future resolves once it may have changed since the last list.
+    Parent(Option<BoxFuture<'static, ()>>),
+    Poll(Duration),
 }
 
-/// Waits until the directory may have changed, and lists it.
-pub(crate) async fn wait_on_parent(
-    watches: &mut Watches,
+impl OtherWait {
+    /// `None` for the strategy of all recipes: to watch the predecessor.
+    pub(crate) fn new(strategy: WaitStrategy) -> Option<OtherWait> {
+        match strategy {
+            WaitStrategy::Predecessor => None,
+            WaitStrategy::Parent => Some(OtherWait::Parent(None)),
+            WaitStrategy::Poll(interval) => Some(OtherWait::Poll(interval)),
+        }
+    }
+
+    /// Waits until the queue may have changed, and lists it.
+    pub(crate) async fn wait(&mut self, queue: &SessionQueue<'_>) -> Result<Listing, Error> {
+        match self {
+            OtherWait::Poll(interval) => {
+                tokio::time::sleep(*interval).await;
+                queue.list_again().await
+            }
+            OtherWait::Parent(changed) => {
+                if let Some(changed) = changed.take() {
+                    changed.await;
+                }
+                let (listing, change) = list_and_watch(queue).await?;
+                *changed = change;
+                Ok(listing)
+            }
+        }
+    }
+}
+
+/// Lists the queue. The future resolves once the list may have changed.
+async fn list_and_watch(
     queue: &SessionQueue<'_>,
-) -> Result<Listing, Error> {
-    until_parent_changes(watches, queue).await;
+) -> Result<(Listing, Option<BoxFuture<'static, ()>>), Error> {
     // Read before the watch is set, so that no later reconnect is missed.
     let reconnects = queue.live.snapshot().reconnects;
     let path = queue.directory();
@@ -39,32 +68,19 @@ pub(crate) async fn wait_on_parent(
     let list = || async { if_there(list().await) };
     let listed = retry(ServerError::is_unknown, list).await;
     let Some(((names, watch), data)) = listed.map_err(|error| queue.failed(error))? else {
-        return Ok(Listing::missing());
+        return Ok((Listing::missing(), None));
     };
-    watches.parent = Some((watch, reconnects));
-    let data = data.map(|(data, _, watch)| {
-        watches.directory = Some(watch);
-        data
-    });
-    Ok(queue.listing(names, data))
-}
-
-/// Waits for the watches on the directory, if they are set.
-async fn until_parent_changes(watches: &mut Watches, queue: &SessionQueue<'_>) {
-    let Some((watch, reconnects)) = watches.parent.take() else {
-        return;
-    };
+    let (data, data_watch) = data.map(|(data, _, watch)| (data, watch)).unzip();
     let mut snapshot = queue.live.subscribe();
-    // A reconnect is a reason to look, because a watch on children can miss a change then.
-    let reconnected = async {
-        // An error means that the session is over, which ends the attempt.
-        let _ = snapshot.wait_for(|now| now.reconnects != reconnects).await;
+    let changed = async move {
+        tokio::select! {
+            biased;
+            _ = watch => {}
+            _ = or_pending(data_watch) => {}
+            // A watch on children can miss a change at a reconnect. An error means that the session
+            // is over, which ends the attempt.
+            _ = snapshot.wait_for(|now| now.reconnects != reconnects) => {}
+        }
     };
-    let directory = watches.directory.take();
-    tokio::select! {
-        biased;
-        _ = watch => {}
-        _ = or_pending(directory) => {}
-        () = reconnected => {}
-    }
+    Ok((queue.listing(names, data), Some(changed.boxed())))
 }

@@ -123,21 +123,18 @@ impl Listing {
     }
 }
 
-/// The contenders in queue order, and the directory's data, read with the list or after it.
-#[derive(Debug)]
-pub(crate) struct Ordered {
-    pub(crate) contenders: Vec<Contender>,
-    pub(crate) data: Option<Vec<u8>>,
-    /// True if contenders have left since the list. Others may have come since.
-    pub(crate) some_left: bool,
-}
-
 /// Reads of the directory that were sent.
 pub(crate) struct QueueReads<'a> {
     /// `None` if only the data was asked for.
     names: Option<Reply<'a, Vec<String>>>,
     /// The directory's data, if it is asked for.
-    pub(crate) data: Option<Reply<'a, Node>>,
+    data: Option<Reply<'a, Node>>,
+}
+
+impl QueueReads<'_> {
+    pub(crate) fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
 }
 
 impl<'a> SessionQueue<'a> {
@@ -250,9 +247,9 @@ impl<'a> SessionQueue<'a> {
     pub(crate) async fn listing_of_one(
         &self,
         me: Contender,
-        data: Option<Reply<'_, Node>>,
+        asked: QueueReads<'_>,
     ) -> Result<Listing, Error> {
-        match if_there(data_of(data).await) {
+        match if_there(data_of(asked.data).await) {
             Ok(Some(data)) => Ok(Listing {
                 contenders: vec![me],
                 children: 1,
@@ -303,13 +300,16 @@ impl<'a> SessionQueue<'a> {
         answer.map_err(|error| self.failed(error))
     }
 
-    /// Puts the contenders among these children into the order of the queue.
-    pub(crate) async fn in_order(&self, listing: Listing) -> Result<Ordered, Error> {
-        let (mut contenders, mut data) = (listing.contenders, listing.data);
-        order(&mut contenders);
-        let tied = ordered_by_czxid(&contenders);
-        let alike = tied.iter().map(|&index| &contenders[index]);
-        let nodes = self.read_each(alike).await?;
+    /// Puts the contenders of the listing into the order of the queue.
+    ///
+    /// True if some have left since the list, and are taken out. Others may have come since.
+    pub(crate) async fn put_in_order(&self, listing: &mut Listing) -> Result<bool, Error> {
+        let contenders = &mut listing.contenders;
+        order(contenders);
+        let tied = ordered_by_czxid(contenders);
+        let nodes = self
+            .read_each(tied.iter().map(|&index| &contenders[index]))
+            .await?;
         let mut gone = Vec::new();
         for (&index, node) in zip(&tied, nodes) {
             match node {
@@ -317,22 +317,18 @@ impl<'a> SessionQueue<'a> {
                 None => gone.push(index),
             }
         }
+        for index in gone.iter().rev() {
+            contenders.remove(*index);
+        }
+        if !tied.is_empty() {
+            order(contenders);
+        }
         let some_left = !gone.is_empty();
         if some_left && self.shared.rule.reads_directory() {
             // The data was read before these contenders left.
-            data = self.read_directory().await?;
+            listing.data = self.read_directory().await?;
         }
-        for index in gone.into_iter().rev() {
-            contenders.remove(index);
-        }
-        if !tied.is_empty() {
-            order(&mut contenders);
-        }
-        Ok(Ordered {
-            contenders,
-            data,
-            some_left,
-        })
+        Ok(some_left)
     }
 
     /// Reads the znodes of these contenders. `None` is a missing znode.
@@ -361,20 +357,20 @@ async fn data_of(asked: Option<Reply<'_, Node>>) -> Result<Option<Vec<u8>>, Serv
 
 /// Lists the contenders that the rule counts, in the order of the queue.
 pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
-    let listing = queue.list().await?;
+    let mut listing = queue.list().await?;
     if listing.is_missing {
         let (live, server) = (queue.live, &*queue.server);
         live.refuse_missing_chroot(server, queue.directory())
             .await?;
     }
-    let ordered = queue.in_order(listing).await?;
-    let read = queue.read_each(ordered.contenders.iter()).await?;
+    queue.put_in_order(&mut listing).await?;
+    let read = queue.read_each(listing.contenders.iter()).await?;
     // A contender without a znode has left since the list.
-    let read = zip(ordered.contenders, read);
+    let read = zip(listing.contenders, read);
     let (contenders, nodes): (Vec<_>, Vec<_>) =
         read.filter_map(|(it, node)| Some((it, node?))).unzip();
     let rule = &*queue.shared.rule;
-    let holds = |position| holds(rule, &contenders[..=position], ordered.data.as_deref());
+    let holds = |position| holds(rule, &contenders[..=position], listing.data.as_deref());
     let each = nodes.into_iter().enumerate().map(|(position, node)| {
         let name = contenders[position].name();
         QueueEntry::new(position, name, node, holds(position))

@@ -1,82 +1,331 @@
-//! A look at the queue, and the wait until the next one: what to wait on, the watches, how they are
-//! set, and what wakes the waiter.
+//! A contender in the queue: what it decides by a list, and how it waits until the next one.
 
 use std::collections::BTreeMap;
 
-use crate::contender::{Contender, Identity, Sequence, are_of_one_session};
+use crate::contender::{Contender, Identity, are_of_one_session};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::hold::handoff::{OwnWatch, grants_on_deletion, grants_on_mark};
+use crate::hold::Hold;
+use crate::hold::grant::Grant;
+use crate::hold::handoff::{Alone, OwnWatch, grants_on_deletion, grants_on_mark};
 use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
-use crate::hold::own_znode::Znode;
-use crate::invalid_input::InvalidInput;
+use crate::hold::own_znode::ZnodeOwner;
+use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
-use crate::rule::{QueueView, Rule, Verdict};
+use crate::rule::{QueueView, Verdict};
 use crate::server::ensemble::{Event, Reply, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::or_pending;
 use futures_util::future::select_all;
 
+/// A contender whose znode exists.
+///
+/// If it is dropped, its znode is deleted in the background.
+pub(crate) struct Enqueued<'q> {
+    pub(crate) queue: &'q SessionQueue<'q>,
+    pub(crate) owner: ZnodeOwner,
+    /// The transaction that created the znode.
+    pub(crate) czxid: i64,
+    /// True if the znode's number proves that nobody else was in the queue.
+    pub(crate) known_alone: bool,
+    own_watch: OwnWatch,
+    /// The watches on the contenders that it waits on, and on the directory's data, by path.
+    watches: BTreeMap<String, Watch>,
+    /// Paces the looks if contenders leave before they are watched.
+    look_pace: Backoff,
+}
+
 pub(crate) enum Decision {
-    /// The contender holds. `only` is its number if its znode is the only child of the directory.
-    Hold {
-        only: Option<Sequence>,
-    },
+    /// The contender holds. The value describes it, if its znode is the only child of the directory.
+    Hold(Option<Alone>),
     /// The contender leaves the queue, and enters it again.
     StepBack,
     Wait(Predecessors),
 }
 
-/// Orders the contenders, and asks the rule about the contender with this znode.
-pub(crate) async fn look(
-    queue: &SessionQueue<'_>,
-    own: &Znode,
-    mut listing: Listing,
-) -> Result<Decision, Error> {
-    let rule = &*queue.shared.rule;
-    let (contenders, data, me, is_only_child) = loop {
-        refuse_other_recipes(queue, &listing)?;
-        let is_only_child = listing.children == 1;
-        let ordered = queue.in_order(listing).await?;
-        let mut names = ordered.contenders.iter().map(Contender::name);
-        let own_name = queue.name(own.path());
-        let me = names.position(|it| it == own_name);
-        let Some(me) = me else {
-            return Err(deleted(queue, own.path()).await);
+/// The contenders that a waiter waits on.
+pub(crate) struct Predecessors {
+    contenders: Vec<Predecessor>,
+    /// The number of contenders before the waiter.
+    position: usize,
+    /// The directory's data that the verdict is based on.
+    data: Option<Vec<u8>>,
+}
+
+/// A contender that a waiter waits on.
+struct Predecessor {
+    path: String,
+    /// The transaction that created its znode, if the order depends on it.
+    ///
+    /// Znodes at the end of the count have the same number. If a contender has gone, a later znode
+    /// can get its name.
+    czxid: Option<i64>,
+    /// True if the waiter holds once this contender marks its release.
+    grants_on_mark: bool,
+    /// True if the waiter holds at any deletion of this contender.
+    grants_on_deletion: bool,
+}
+
+impl<'q> Enqueued<'q> {
+    pub(crate) fn new(queue: &'q SessionQueue<'q>, owner: ZnodeOwner, czxid: i64) -> Enqueued<'q> {
+        Enqueued {
+            queue,
+            owner,
+            czxid,
+            known_alone: false,
+            own_watch: OwnWatch::default(),
+            watches: BTreeMap::new(),
+            look_pace: look_pace(),
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.owner.znode.path()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.queue.name(self.path())
+    }
+
+    // The watches are not `Sync`, so a shared reference would make the future not `Send`.
+    /// Orders the contenders, and asks the rule about this one.
+    pub(crate) async fn look(&mut self, mut listing: Listing) -> Result<Decision, Error> {
+        let (queue, rule) = (self.queue, &*self.queue.shared.rule);
+        loop {
+            refuse_other_recipes(queue, &listing)?;
+            let some_left = queue.put_in_order(&mut listing).await?;
+            // If contenders have left since the list, others may have come since, and this contender
+            // may have to step back for one of them.
+            if !some_left || !rule.looks_behind() {
+                break;
+            }
+            listing = queue.list_again().await?;
+        }
+        let contenders = &listing.contenders;
+        let Some(me) = contenders.iter().position(|it| it.name() == self.name()) else {
+            return Err(self.deleted().await);
         };
-        // If contenders have left since the list, others may have come since, and this contender
-        // may have to step back for one of them.
-        if !ordered.some_left || !rule.looks_behind() {
-            break (ordered.contenders, ordered.data, me, is_only_child);
+        let up_to_me = &contenders[..=me];
+        match ask_rule(queue, contenders, me, listing.data.as_deref()).await? {
+            Verdict::Hold => Ok(Decision::Hold((listing.children == 1).then(|| Alone {
+                sequence: contenders[me].sequence(),
+                czxid: self.czxid,
+                was_known_alone: self.known_alone,
+            }))),
+            Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
+            Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
+                let awaited = |place: usize| Predecessor {
+                    path: queue.child(contenders[place].name()),
+                    czxid: contenders[place].czxid(),
+                    grants_on_mark: grants_on_mark(rule, up_to_me, place),
+                    grants_on_deletion: grants_on_deletion(rule, up_to_me, place),
+                };
+                Ok(Decision::Wait(Predecessors {
+                    contenders: on.into_iter().map(awaited).collect(),
+                    position: me,
+                    data: listing.data,
+                }))
+            }
+            Verdict::Wait { .. } | Verdict::StepBack => {
+                let problem = "waits on no contender, or on a contender that is not before it, or \
+                               steps back for none behind it";
+                Err(rule_is_broken(queue.shared.label()?, problem).into())
+            }
         }
-        listing = queue.list_again().await?;
-    };
-    match ask_rule(queue, &contenders, me, data.as_deref()).await? {
-        Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
-        Verdict::Hold => Ok(Decision::Hold {
-            only: is_only_child.then(|| contenders[me].sequence()),
-        }),
-        Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
-            let awaited = |place: usize| Predecessor {
-                name: contenders[place].name().to_owned(),
-                czxid: contenders[place].czxid(),
-                grants_on_mark: grants_on_mark(rule, &contenders[..=me], place),
-                grants_on_deletion: grants_on_deletion(rule, &contenders[..=me], place),
+    }
+
+    /// Holds. The lease may grant after this number of lapses.
+    pub(crate) fn hold(
+        mut self,
+        attempt: &AttemptRecord,
+        epoch: LeaseEpoch,
+        alone: Option<Alone>,
+    ) -> Hold {
+        let (queue, znode) = (self.queue, self.owner.znode.clone());
+        let loss_watch = self.own_watch.take();
+        let (handoff, directory) = (&queue.open.handoff, &queue.shared.directory);
+        handoff.begin_hold(&znode, directory, loss_watch.is_some(), alone);
+        let token = FencingToken::from(self.czxid);
+        let mut grant = Grant::new(znode, token, epoch, attempt.acquired(token));
+        grant.rule = Some(queue.shared.rule.clone());
+        grant.limit(queue.shared.options.max_hold);
+        Hold::begin(grant, self.owner, queue.open, loss_watch)
+    }
+
+    /// Waits until one of the predecessors may have left, or the directory's data has changed.
+    ///
+    /// If no contender is left before this one, it holds: a grant has begun. `None` if it must list
+    /// the queue.
+    pub(crate) async fn wait(&mut self, on: &Predecessors) -> Result<Option<LeaseEpoch>, Error> {
+        let directory = self.queue.directory();
+        self.watches
+            .retain(|path, _| path == directory || on.find(path).is_some());
+        loop {
+            let (path, event) = match self.set_watches(on).await? {
+                Some(missed) => {
+                    self.look_pace.wait().await;
+                    missed
+                }
+                None => {
+                    self.look_pace = look_pace();
+                    self.next_event().await?
+                }
             };
-            let contenders = on.into_iter().map(awaited).collect();
-            Ok(Decision::Wait(Predecessors {
-                contenders,
-                position: me,
-                data,
-            }))
+            match (event, on.find(&path)) {
+                (Event::Deleted, Some(predecessor)) if predecessor.grants_on_deletion => break,
+                (Event::DataChanged, Some(predecessor)) if predecessor.grants_on_mark => break,
+                // The next loop sets the watch again. Its read shows if the contender has left.
+                (Event::DataChanged, Some(_)) => {}
+                _ => return Ok(None),
+            }
         }
-        Verdict::Wait { .. } | Verdict::StepBack => {
-            let problem = "waits on no contender, or on a contender that is not before it, or steps \
-                           back for none behind it";
-            Err(rule_is_broken(queue.shared.label()?, problem).into())
+        let (live, server) = (self.queue.live, &*self.queue.server);
+        match self.own_watch.begin_grant(live, server) {
+            Ok(granted) => Ok(granted),
+            Err(loss) => Err(self.lost(loss).await),
+        }
+    }
+
+    /// Sets the missing watches of a waiter that waits on these contenders.
+    ///
+    /// The result is an event that a watch has missed, and `None` if all watches are set.
+    async fn set_watches(&mut self, on: &Predecessors) -> Result<Option<(String, Event)>, Error> {
+        let (queue, server) = (self.queue, &self.queue.server);
+        let wants_own = !self.own_watch.is_set();
+        let reads_directory = queue.shared.rule.reads_directory();
+        let directory = reads_directory.then(|| queue.directory());
+        let missing: Vec<&str> = directory
+            .into_iter()
+            .chain(on.contenders.iter().map(|it| it.path.as_str()))
+            .filter(|path| !self.watches.contains_key(*path))
+            .collect();
+        if wants_own || !missing.is_empty() {
+            self.own_watch.note_request(&**server);
+        }
+        let own = self.owner.znode.clone();
+        let own = wants_own.then(|| server.get_and_watch(own.path()));
+        let reads: Vec<Read<'_>> = missing.iter().map(|it| server.get_and_watch(it)).collect();
+
+        let mut missed = match own {
+            Some(own) => self.await_own_watch(own).await?,
+            None => None,
+        };
+        for (path, read) in missing.into_iter().zip(reads) {
+            let mut is_missed = |event| missed = Some((path.to_owned(), event));
+            match read.await {
+                Ok((data, stat, watch)) => {
+                    if !on.is_as_listed(path, data, &stat) {
+                        is_missed(Event::Unwatched);
+                    }
+                    self.watches.insert(path.to_owned(), watch);
+                }
+                Err(error) if error.is(Refusal::NoNode) => is_missed(Event::Deleted),
+                Err(ServerError::OutcomeUnknown(_)) => is_missed(Event::Unwatched),
+                Err(error) => return Err(queue.not_read(path, error)),
+            }
+        }
+        Ok(missed)
+    }
+
+    /// Keeps the watch on the own znode. The result is that of [`set_watches`](Self::set_watches).
+    async fn await_own_watch(&mut self, read: Read<'_>) -> Result<Option<(String, Event)>, Error> {
+        let znode = self.owner.znode.clone();
+        match read.await {
+            Ok((_, stat, watch)) => {
+                let server = self.queue.server.clone();
+                let watched = Watched { server, znode };
+                if let Some(loss) = watched.loss(&stat) {
+                    return Err(self.lost(loss).await);
+                }
+                self.own_watch.set(LossWatch::new(watched, Some(watch)));
+                Ok(None)
+            }
+            Err(error) if error.is(Refusal::NoNode) => Err(self.deleted().await),
+            Err(ServerError::OutcomeUnknown(_)) => {
+                Ok(Some((znode.path().to_owned(), Event::Unwatched)))
+            }
+            Err(error) => Err(self.queue.not_read(znode.path(), error)),
+        }
+    }
+
+    /// The next event of a watch, and the path of its znode.
+    async fn next_event(&mut self) -> Result<(String, Event), Error> {
+        let others = self.watches.values_mut();
+        let other = or_pending((others.len() > 0).then(|| select_all(others)));
+        let woken = tokio::select! {
+            // If the waiter's own deletion and another's are both known, its own counts.
+            biased;
+            loss = self.own_watch.lost() => Err(loss),
+            (event, index, _) = other => Ok((event, index)),
+        };
+        let (event, index) = match woken {
+            Ok(woken) => woken,
+            Err(loss) => return Err(self.lost(loss).await),
+        };
+        let path = self.watches.keys().nth(index).cloned();
+        let path = path.unwrap_or_default();
+        self.watches.remove(&path);
+        Ok((path, event))
+    }
+
+    /// The error of a waiter that has lost its znode.
+    async fn lost(&mut self, loss: ZnodeLoss) -> Error {
+        match loss {
+            ZnodeLoss::Deleted => self.deleted().await,
+            ZnodeLoss::Written => Error::ContenderWritten {
+                path: self.path().to_owned(),
+                session: self.queue.live.id,
+            },
+        }
+    }
+
+    /// The error of a contender whose znode is deleted.
+    ///
+    /// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt
+    /// fails with the end of the session.
+    async fn deleted(&mut self) -> Error {
+        until_session_answers(self.queue.live).await;
+        Error::ContenderDeleted {
+            path: self.path().to_owned(),
+            session: self.queue.live.id,
+        }
+    }
+}
+
+type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
+
+/// Contenders may leave before they are watched, a few times in a row, without a pause.
+fn look_pace() -> Backoff {
+    Backoff::default().skip_first(4)
+}
+
+impl Predecessors {
+    fn find(&self, path: &str) -> Option<&Predecessor> {
+        self.contenders.iter().find(|it| it.path == path)
+    }
+
+    /// True if the list has shown this znode, or the directory with this data.
+    fn is_as_listed(&self, path: &str, data: Vec<u8>, stat: &Stat) -> bool {
+        match self.find(path) {
+            Some(it) => it.czxid.is_none_or(|czxid| czxid == stat.czxid),
+            None => Some(data) == self.data,
+        }
+    }
+
+    /// Reports whom the attempt of this contender waits behind: the last of the contenders. Warns
+    /// if its task holds by one of them.
+    pub(crate) fn report(&self, attempt: &AttemptRecord, me: &Enqueued<'_>) {
+        let queue = me.queue;
+        if let Some(last) = self.contenders.last() {
+            attempt.waits(queue.name(&last.path), self.position);
+        }
+        // The session may hold a hundred thousand, so they are asked for contenders of it only.
+        let awaited = self.contenders.iter().map(|it| it.path.as_str());
+        for path in awaited.filter(|path| are_of_one_session(queue.name(path), me.name())) {
+            queue.open.warn_of_own_wait(me.path(), path);
         }
     }
 }
@@ -108,30 +357,19 @@ async fn ask_rule(
 
 /// True if a new contender would hold at once, by one list.
 pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
-    let rule = &*queue.shared.rule;
-    let listing = queue.list().await?;
+    let mut listing = queue.list().await?;
     refuse_other_recipes(queue, &listing)?;
-    let ordered = queue.in_order(listing).await?;
-    let (mut contenders, data) = (ordered.contenders, ordered.data);
-    let last = contenders.last();
-    let next = last.map_or(0.into(), |last| last.sequence().next());
+    queue.put_in_order(&mut listing).await?;
+    let contenders = &listing.contenders;
+    let next = contenders
+        .last()
+        .map_or(0.into(), |last| last.sequence().next());
     let label = queue.shared.label()?;
     let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
     let newcomer = queue.contender(&name);
-    contenders.push(newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?);
-    Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)
-}
-
-/// Asks the rule about the last contender.
-fn decide(
-    rule: &dyn Rule,
-    contenders: &[Contender],
-    data: Option<&[u8]>,
-) -> Result<Verdict, InvalidInput> {
-    match contenders.split_last() {
-        Some((me, before)) => rule.decide(&QueueView::new(before, me, data)),
-        None => Err(rule_is_broken(&rule.label(), UNCOUNTED)),
-    }
+    let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
+    let view = QueueView::new(contenders, &newcomer, listing.data.as_deref());
+    Ok(queue.shared.rule.decide(&view)? == Verdict::Hold)
 }
 
 /// Refuses a queue that contains contenders of another recipe.
@@ -145,130 +383,6 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(
             child: name.clone(),
             recipe,
         }),
-    }
-}
-
-/// The contenders that a waiter waits on.
-pub(crate) struct Predecessors {
-    contenders: Vec<Predecessor>,
-    /// The number of contenders before the waiter.
-    position: usize,
-    /// The directory's data that the verdict is based on.
-    data: Option<Vec<u8>>,
-}
-
-impl Predecessors {
-    /// Reports whom the attempt waits behind: the last of the contenders.
-    pub(crate) fn report(&self, attempt: &AttemptRecord) {
-        if let Some(last) = self.contenders.last() {
-            attempt.waits(&last.name, self.position);
-        }
-    }
-
-    /// True if these contenders include this name, and the property is true of that contender.
-    fn any(&self, name: &str, is_so: impl Fn(&Predecessor) -> bool) -> bool {
-        let mut contenders = self.contenders.iter();
-        contenders.any(|awaited| awaited.name == name && is_so(awaited))
-    }
-
-    /// Warns if the waiter's task holds by one of the contenders.
-    pub(crate) fn warn_of_own_wait(&self, queue: &SessionQueue<'_>, own: &Znode) {
-        let own_name = queue.name(own.path());
-        // The session may hold a hundred thousand, so they are asked for contenders of it only.
-        let awaited = self.contenders.iter().map(|awaited| awaited.name.as_str());
-        for name in awaited.filter(|name| are_of_one_session(name, own_name)) {
-            let awaited = queue.child(name);
-            queue.open.warn_of_own_wait(own.path(), &awaited);
-        }
-    }
-}
-
-/// A contender that a waiter waits on.
-struct Predecessor {
-    name: String,
-    /// The transaction that created its znode, if the order depends on it.
-    ///
-    /// Znodes at the end of the count have the same number. If a contender has gone, a later znode
-    /// can get its name.
-    czxid: Option<i64>,
-    /// True if the waiter holds once this contender marks its release.
-    grants_on_mark: bool,
-    /// True if the waiter holds at any deletion of this contender.
-    grants_on_deletion: bool,
-}
-
-/// How a wait has ended.
-pub(crate) enum WaitResult {
-    /// The waiter holds: a grant has begun, after this number of lapses.
-    Holds(LeaseEpoch),
-    /// The waiter may hold, by this list of the queue.
-    Listed(Listing),
-    /// The waiter may hold, and must list the queue.
-    LookAgain,
-}
-
-/// Waits until one of the predecessors may have left, or the directory's data has changed.
-pub(crate) async fn wait_for_predecessors(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-    own: &Znode,
-    on: &Predecessors,
-) -> Result<WaitResult, Error> {
-    watches.contenders.retain(|name, _| on.any(name, |_| true));
-    loop {
-        let changed = set_watches(watches, queue, own, on).await?;
-        let are_set = changed.is_none();
-        let woken = match changed {
-            Some(woken) => woken,
-            None => {
-                watches.look_pace = None;
-                watches.next().await
-            }
-        };
-        match woken {
-            WaitEvent::OwnLost(loss) => return Err(place_lost(queue, own.path(), loss).await),
-            WaitEvent::Gone(name) if on.any(&name, |awaited| awaited.grants_on_deletion) => {
-                return hold_or_look(watches, queue, own).await;
-            }
-            WaitEvent::Gone(_) | WaitEvent::Directory | WaitEvent::Changed => {
-                if !are_set {
-                    // This may happen a few times in a row, without a pause.
-                    let few = || Backoff::default().skip_first(4);
-                    watches.look_pace.get_or_insert_with(few).wait().await;
-                }
-                return Ok(WaitResult::LookAgain);
-            }
-            WaitEvent::Written(name) if on.any(&name, |awaited| awaited.grants_on_mark) => {
-                return hold_or_look(watches, queue, own).await;
-            }
-            // The next loop sets the watch again. Its read shows if the contender has left.
-            WaitEvent::Written(_) => {}
-        }
-    }
-}
-
-/// Holds or lists the queue, once no contender is left before the waiter.
-async fn hold_or_look(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-    own: &Znode,
-) -> Result<WaitResult, Error> {
-    match watches.own.begin_grant(queue.live, &*queue.server) {
-        Ok(Some(epoch)) => Ok(WaitResult::Holds(epoch)),
-        Ok(None) => Ok(WaitResult::LookAgain),
-        Err(loss) => Err(place_lost(queue, own.path(), loss).await),
-    }
-}
-
-/// The error of a contender whose znode is deleted.
-///
-/// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt fails
-/// with the end of the session.
-pub(crate) async fn deleted(queue: &SessionQueue<'_>, path: &str) -> Error {
-    until_session_answers(queue.live).await;
-    Error::ContenderDeleted {
-        path: path.to_owned(),
-        session: queue.live.id,
     }
 }
 
@@ -290,180 +404,6 @@ async fn until_session_answers(live: &LiveSession) {
                 return std::future::pending().await;
             }
             Err(_) => backoff.wait().await,
-        }
-    }
-}
-
-/// The error of a waiter that has lost its znode.
-async fn place_lost(queue: &SessionQueue<'_>, path: &str, loss: ZnodeLoss) -> Error {
-    match loss {
-        ZnodeLoss::Deleted => deleted(queue, path).await,
-        ZnodeLoss::Written => Error::ContenderWritten {
-            path: path.to_owned(),
-            session: queue.live.id,
-        },
-    }
-}
-
-type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
-
-/// Sets the missing watches of a waiter that waits on these contenders.
-///
-/// The result is what has changed meanwhile, or may have changed, and `None` if all watches are set.
-async fn set_watches<'q>(
-    watches: &mut Watches,
-    queue: &'q SessionQueue<'q>,
-    own: &Znode,
-    on: &Predecessors,
-) -> Result<Option<WaitEvent>, Error> {
-    let server = &queue.server;
-    let missing: Vec<(&Predecessor, String)> = on
-        .contenders
-        .iter()
-        .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
-        .map(|awaited| (awaited, queue.child(&awaited.name)))
-        .collect();
-    let wants_own = !watches.own.is_set();
-    if wants_own || !missing.is_empty() {
-        watches.own.note_request(&**server);
-    }
-    let read_own = wants_own.then(|| server.get_and_watch(own.path()));
-    let wants_directory = watches.directory.is_none() && queue.shared.rule.reads_directory();
-    let directory = wants_directory.then(|| server.get_and_watch(queue.directory()));
-    let paths = missing.iter();
-    let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
-
-    let mut changed = None;
-    if let Some(read) = read_own {
-        if !await_own_watch(watches, queue, own, read).await? {
-            changed = Some(WaitEvent::Changed);
-        }
-    }
-    if let Some(directory) = directory {
-        if !await_directory_watch(watches, queue, on, directory).await? {
-            changed = Some(WaitEvent::Changed);
-        }
-    }
-    let mut gone = None;
-    for ((awaited, path), contender) in missing.iter().zip(contenders) {
-        match contender.await {
-            Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
-                changed = Some(WaitEvent::Changed);
-            }
-            Ok((_, _, watch)) => {
-                watches.contenders.insert(awaited.name.clone(), watch);
-            }
-            Err(error) if error.is(Refusal::NoNode) => gone = Some(awaited.name.clone()),
-            Err(ServerError::OutcomeUnknown(_)) => changed = Some(WaitEvent::Changed),
-            Err(error) => return Err(queue.not_read(path, error)),
-        }
-    }
-    Ok(gone.map(WaitEvent::Gone).or(changed))
-}
-
-/// Keeps the watch on the waiter's own znode. False if no answer came.
-async fn await_own_watch(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-    own: &Znode,
-    read: Read<'_>,
-) -> Result<bool, Error> {
-    match read.await {
-        Ok((_, stat, watch)) => {
-            let watched = Watched {
-                server: queue.server.clone(),
-                znode: own.clone(),
-            };
-            if let Some(loss) = watched.loss(&stat) {
-                return Err(place_lost(queue, own.path(), loss).await);
-            }
-            watches.own.set(LossWatch::new(watched, Some(watch)));
-            Ok(true)
-        }
-        Err(error) if error.is(Refusal::NoNode) => Err(deleted(queue, own.path()).await),
-        Err(ServerError::OutcomeUnknown(_)) => Ok(false),
-        Err(error) => Err(queue.not_read(own.path(), error)),
-    }
-}
-
-/// Keeps the watch on the directory's data.
-///
-/// False if data that the verdict is based on has changed, or no answer came.
-async fn await_directory_watch(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-    on: &Predecessors,
-    directory: Read<'_>,
-) -> Result<bool, Error> {
-    match directory.await {
-        Ok((data, _, watch)) => {
-            watches.directory = Some(watch);
-            Ok(Some(data) == on.data)
-        }
-        // If there is no directory, the waiter's own znode is deleted, too. The next look says so.
-        Err(error) if error.is_unknown() || error.is(Refusal::NoNode) => Ok(false),
-        Err(error) => Err(queue.failed(error)),
-    }
-}
-
-/// The watches of one waiter, kept as long as they are useful.
-#[derive(Default)]
-pub(crate) struct Watches {
-    /// On the waiter's own znode.
-    pub(crate) own: OwnWatch,
-    /// On the directory's data.
-    pub(crate) directory: Option<Watch>,
-    /// On the directory's children, and the number of reconnects before it was set.
-    pub(crate) parent: Option<(Watch, u64)>,
-    /// On the contenders that the waiter waits on, by name.
-    contenders: BTreeMap<String, Watch>,
-    /// Paces the looks if contenders leave before they are watched.
-    look_pace: Option<Backoff>,
-}
-
-enum WaitEvent {
-    OwnLost(ZnodeLoss),
-    /// The directory's data has changed.
-    Directory,
-    /// The queue may have changed, and must be listed.
-    Changed,
-    /// The znode of the contender with this name is deleted.
-    Gone(String),
-    /// Somebody wrote to the znode of the contender with this name.
-    Written(String),
-}
-
-impl Watches {
-    async fn next(&mut self) -> WaitEvent {
-        let own = self.own.lost();
-        let directory = or_pending(self.directory.as_mut());
-        let others = self.contenders.values_mut();
-        let other = or_pending((others.len() > 0).then(|| select_all(others)));
-        let woken = tokio::select! {
-            // If the waiter's own deletion and another's are both known, its own counts.
-            biased;
-            loss = own => return WaitEvent::OwnLost(loss),
-            _ = directory => None,
-            (event, index, _) = other => Some((event, index)),
-        };
-        let Some((event, index)) = woken else {
-            self.directory = None;
-            return WaitEvent::Directory;
-        };
-        let name = self
-            .contenders
-            .keys()
-            .nth(index)
-            .cloned()
-            .unwrap_or_default();
-        self.contenders.remove(&name);
-        match event {
-            Event::DataChanged => WaitEvent::Written(name),
-            Event::Deleted => WaitEvent::Gone(name),
-            // The first two are no events of such a watch.
-            Event::Created | Event::ChildrenChanged | Event::Unwatched | Event::SessionEnded(_) => {
-                WaitEvent::Changed
-            }
         }
     }
 }

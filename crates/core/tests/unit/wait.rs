@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::*;
 use crate::hold::loss_watch::Certainty;
 use crate::hold::open_session::OpenSession;
+use crate::invalid_input::InvalidInput;
 use crate::live::scripted::Scripted;
 use crate::queue::Queue;
+use crate::rule::Rule;
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
 use crate::session::handle::Session;
 
@@ -36,15 +38,15 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let queue = SessionQueue::new(&shared, &open).expect("it is open");
     let own = open.znodes.numbered("/locks/own");
-    let (mut watches, on) = (
-        Watches::default(),
-        Predecessors {
-            contenders: Vec::new(),
-            position: 0,
-            data: None,
-        },
-    );
-    let set = set_watches(&mut watches, &queue, &own, &on).await;
+    own.note_gone();
+    let owner = ZnodeOwner::new(shared.session.session_use(), own);
+    let mut enqueued = Enqueued::new(&queue, owner, 0);
+    let on = Predecessors {
+        contenders: Vec::new(),
+        position: 0,
+        data: None,
+    };
+    let set = enqueued.set_watches(&on).await;
     assert!(matches!(set, Ok(None)));
-    assert_eq!(watches.own.certainty(&*server), Certainty::Doubtful);
+    assert_eq!(enqueued.own_watch.certainty(&*server), Certainty::Doubtful);
 }
