@@ -6,26 +6,22 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{Error, Queue, Session};
-use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, FIRST_ALONE, assert_fails, lock_of};
+use crate::support::{FIRST_ALONE, assert_fails, lock, lock_of, simulation, until};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 50;
 const LOCK: &str = "/lock";
 
 fn simulation() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        trace_limit: 0,
-        ..SimulationOptions::default()
-    })
+    simulation!(session_timeout: TIMEOUT, trace_limit: 0)
 }
 
 /// A queue whose directory exists.
 async fn queue(session: &Session) -> Queue {
-    let queue = Queue::new(session, LOCK, FIRST).expect("a good path");
+    let queue = lock(session, LOCK);
     let hold = queue.acquire().await.expect("it is free");
     hold.release().await.expect("it is held");
     queue
@@ -194,9 +190,7 @@ async fn attempts_that_give_up_without_a_connection_send_nothing() {
     let queue = simulated(&simulation).await;
     simulation.process("one").partition(Duration::from_secs(2));
     simulation.process("one").disconnect();
-    while queue.session().is_connected() {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until(|| !queue.session().is_connected()).await;
     let before = simulation.counters();
     let deadline = Duration::from_millis(100);
     give_up_again_and_again(&queue, ATTEMPTS, 5, deadline).await;

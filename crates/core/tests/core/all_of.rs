@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
 
-use crate::support::{FIRST, assert_fails, delete, make};
+use crate::support::{FIRST, assert_fails, delete, make, open, simulation};
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
@@ -27,7 +27,7 @@ async fn held(session: &Session, path: &str) -> Hold {
 }
 
 fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
-    Box::new(Queue::new(session, path, FIRST).expect("a good path"))
+    Box::new(crate::support::lock(session, path))
 }
 
 fn all_of(session: &Session, paths: [&str; 3]) -> AllOf {
@@ -161,17 +161,13 @@ async fn none_and_twice_the_same_are_refused() {
 
 /// A simulation with two chroots, and the sessions of a process under `/`, `/app` and `/zoo`.
 async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
-    let simulation = Simulation::new(SimulationOptions {
-        seed,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(seed);
     for path in ["/app", "/zoo"] {
         make(&simulation, path);
     }
     let under = async |process: &str, chroot: &str| {
         let process = simulation.process(process).with_chroot(chroot);
-        let opened = Session::open(process.ensemble(), ConnectOptions::new()).await;
-        opened.expect("a session opens")
+        open(process.ensemble(), ConnectOptions::new()).await
     };
     let plain = simulated_session(&simulation, "plain").await;
     let sessions = [

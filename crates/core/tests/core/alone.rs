@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue,
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete};
+use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete, simulation};
 
 const PATH: &str = "/locks/alone";
 
@@ -30,11 +30,10 @@ async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
 fn far_away() -> Simulation {
-    Simulation::new(SimulationOptions {
+    simulation!(
         network_delay: ROUND_TRIP / 2..=ROUND_TRIP / 2,
         commit_delay: Duration::ZERO..=Duration::ZERO,
-        ..SimulationOptions::default()
-    })
+    )
 }
 
 async fn hold(queue: &Queue) -> Hold {

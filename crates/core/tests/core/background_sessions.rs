@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionEnd, SessionState};
+use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::{FIRST, assert_fails};
+use crate::support::{assert_fails, lock};
 
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {
@@ -18,7 +18,7 @@ async fn session_opened_in_the_background_is_there_once_a_server_answers() {
     let session = session.expect("good options");
     assert_eq!(session.state(), SessionState::Opening);
     assert!(!session.is_connected());
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock(&session, "/queue");
     let refused = queue.acquire_timeout(Duration::from_secs(5)).await;
     let refused = refused.expect_err("no server answers");
     assert!(refused.is_timeout(), "{refused}");
@@ -56,7 +56,7 @@ async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_fo
         "{waited:?}"
     );
     assert_eq!(session.state(), SessionState::Ended(over));
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock(&session, "/queue");
     let refused = queue.acquire().await.expect_err("no session");
     assert!(!refused.is_retryable(), "{refused}");
 }
@@ -91,7 +91,7 @@ async fn durations_of_any_length_are_refused_or_work() {
 async fn try_fails_at_once_while_no_session_is_open_and_after_the_timeout_if_no_server_answers() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock(&session, "/lock");
     let timeout = session.timeout().expect("it is open");
     simulation.process("p").partition(3 * timeout);
     let began = Instant::now();

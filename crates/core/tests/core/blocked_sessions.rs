@@ -6,10 +6,10 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{Error, Hold, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 
-use crate::altered_ensemble::{Alterations, altered};
-use crate::support::lock;
+use crate::altered_ensemble::altered;
+use crate::support::{alterations, lock, simulation};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -29,16 +29,9 @@ async fn hold(recipe: &impl Recipe) -> Hold {
 async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) -> R) {
     for create_is_lost in [false, true] {
         for moment in 0..100 {
-            let simulation = Simulation::new(SimulationOptions {
-                session_timeout: TIMEOUT,
-                forgets_sessions: true,
-                ..SimulationOptions::default()
-            });
+            let simulation = simulation!(session_timeout: TIMEOUT, forgets_sessions: true);
             let (stand_still, stands_still) = watch::channel(false);
-            let alterations = Alterations {
-                stands_still: Some(stands_still),
-                ..Alterations::default()
-            };
+            let alterations = alterations!(stands_still: Some(stands_still));
             let recipe = recipe(&altered(&simulation, "one", alterations).await);
             // The directory exists from then on, and the session knows that its server creates.
             hold(&recipe).await.release().await.expect("it is held");

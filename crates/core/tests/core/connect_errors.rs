@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_core::{
-    ConnectOptions, Ended, Error, LossReason, NodePath, Queue, Refusal, ServerError, Session,
-    SessionEnd, SessionState,
+    ConnectOptions, Ended, Error, LossReason, NodePath, Refusal, ServerError, Session, SessionEnd,
+    SessionState,
 };
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions, Way};
 
-use crate::support::FIRST;
+use crate::support::{lock, simulation};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -174,10 +174,7 @@ async fn options_that_can_open_no_session_are_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn session_timeout_that_no_lease_can_be_kept_with_is_named() {
     let granted = Duration::from_millis(50);
-    let simulation = Simulation::new(SimulationOptions {
-        max_session_timeout: Some(granted),
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(max_session_timeout: Some(granted));
     let opened = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;
     let error = opened.expect_err("no session");
     assert!(matches!(error, Error::Connect { .. }), "{error}");
@@ -190,11 +187,7 @@ async fn session_timeout_that_no_lease_can_be_kept_with_is_named() {
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_are_the_cause_beside_hosts_that_are_not_reached() {
     for seed in 0..8 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            servers: 3,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(seed, servers: 3);
         for server in 0..2 {
             let faults = simulation.faults();
             faults.cut_off_from_clients(server, Way::Both);
@@ -239,7 +232,7 @@ async fn credentials_that_are_refused_for_a_moment_end_the_session_unless_they_a
         assert!(first.is_err(), "wrong credentials are said at once");
 
         faults.refuse_credentials(false);
-        let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+        let queue = lock(&session, "/locks/a");
         let held = tokio::time::timeout(10 * SECOND, queue.acquire()).await;
         let held = held.expect("in time");
         assert_eq!(held.is_ok(), retries);

@@ -10,9 +10,9 @@ use zookeeper_recipes_core::{
     Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
-use crate::support::{FIRST_ALONE, assert_fails};
+use crate::support::{FIRST_ALONE, assert_fails, simulation, until};
 
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,11 +41,7 @@ impl Crowd {
     }
 
     async fn of(seed: u64, paths: Vec<String>) -> Crowd {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            trace_limit: 0,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(seed, trace_limit: 0);
         let ensemble = simulation.ensemble("a");
         let options = ConnectOptions::new().tick(Duration::from_secs(2));
         let session = Session::open(ensemble, options);
@@ -86,9 +82,7 @@ impl Crowd {
     /// Waits until no znode remains.
     async fn assert_nothing_remains(&self) {
         let gone = async {
-            while !self.standing().is_empty() {
-                sleep(Duration::from_millis(100)).await;
-            }
+            until(|| self.standing().is_empty()).await;
         };
         let gone = timeout(PATIENCE, gone).await;
         assert!(gone.is_ok(), "remain: {:?}", self.standing());

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::support::{assert_fails, delete};
+use crate::support::{assert_fails, delete, simulation};
 
 const PATH: &str = "/seats";
 
@@ -78,11 +78,10 @@ async fn queue(
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<(), Error> {
     for moment in 0..60 {
-        let simulation = Simulation::new(SimulationOptions {
+        let simulation = simulation!(
             seed: moment,
             network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
-            ..Default::default()
-        });
+        );
         let _held = seats(&simulation, "holder").await?.acquire().await?;
         let waiter = seats(&simulation, "waiter").await?;
         let change = async {
@@ -100,11 +99,10 @@ async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<
 /// The data is lowered just before the only one before the waiter goes.
 async fn assert_a_going_is_no_turn_by_older_data(creates: i32) -> Result<(), Error> {
     for seed in 0..300 {
-        let simulation = Simulation::new(SimulationOptions {
+        let simulation = simulation!(
             seed,
             network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
-            ..Default::default()
-        });
+        );
         let administrator = simulation.administrator();
         let holder = seats(&simulation, "holder").await?;
         holder.acquire().await?.release().await?;

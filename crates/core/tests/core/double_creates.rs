@@ -8,16 +8,13 @@ use zookeeper_recipes_core::{CreateMode, Queue};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{delete, lock, lock_of, make};
+use crate::support::{alterations, delete, lock, lock_of, make};
 
 const TIME: Duration = Duration::from_secs(60);
 
 /// A queue whose creates come second, after one of this kind.
 async fn queue_behind(simulation: &Simulation, before: CreateMode) -> Queue {
-    let alterations = Alterations {
-        doubles_creates: Some(before),
-        ..Alterations::default()
-    };
+    let alterations = alterations!(doubles_creates: Some(before));
     altered_queue(simulation, alterations).await
 }
 

@@ -5,14 +5,12 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, join_all};
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, Operation, Queue, Recipe, Refusal, Session, SessionId,
+    ConnectOptions, CreateMode, Error, Hold, Operation, Recipe, Refusal, Session, SessionId,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{
-    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind, Simulation};
 
-use crate::support::{FIRST, delete, everyone, make};
+use crate::support::{delete, everyone, lock, make, open, simulation};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The least `jute.maxbuffer` that a session accepts.
@@ -22,11 +20,7 @@ const LIMIT: usize = MIN - 1024;
 const CHROOT: &str = "/app";
 
 async fn simulation() -> (Simulation, Session) {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        trace_limit: 0,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT, trace_limit: 0);
     make(&simulation, CHROOT);
     let session = session(&simulation, "one").await;
     (simulation, session)
@@ -35,8 +29,7 @@ async fn simulation() -> (Simulation, Session) {
 async fn session(simulation: &Simulation, process: &str) -> Session {
     let ensemble = simulation.process(process).with_chroot(CHROOT).ensemble();
     let options = ConnectOptions::new().jute_maxbuffer(MIN);
-    let session = Session::open(ensemble, options).await;
-    session.expect("a session opens")
+    open(ensemble, options).await
 }
 
 fn left(session: &Session) -> usize {
@@ -57,14 +50,10 @@ fn long(number: usize) -> String {
     format!("/{number}-{}", "a".repeat(2_000))
 }
 
-fn queue(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, FIRST).expect("a good path")
-}
-
 /// Holds at paths with these numbers.
 async fn holds(session: &Session, numbers: std::ops::Range<usize>) -> Vec<Hold> {
     let acquired = numbers.map(|number| {
-        let queue = queue(session, &long(number));
+        let queue = lock(session, &long(number));
         async move { queue.acquire().await.expect("it is free") }
     });
     join_all(acquired).await
@@ -74,7 +63,7 @@ async fn holds(session: &Session, numbers: std::ops::Range<usize>) -> Vec<Hold> 
 async fn full(session: &Session) -> Vec<Hold> {
     let mut held = holds(session, 0..100).await;
     loop {
-        let next = queue(session, &long(held.len()));
+        let next = lock(session, &long(held.len()));
         match next.acquire().await {
             Ok(hold) => held.push(hold),
             Err(error) => {
@@ -110,7 +99,7 @@ async fn session_refuses_the_contender_that_would_make_its_list_too_long() {
     let released = held.pop().expect("it holds");
     released.release().await.expect("it is held");
     held.extend(holds(&session, 999..1_000).await);
-    let refused = queue(&session, "/short").try_acquire().await;
+    let refused = lock(&session, "/short").try_acquire().await;
     assert!(refused.expect("it is short").is_some());
     let other = self::session(&simulation, "other").await;
     assert_eq!(left(&other), LIMIT, "another session has room");
@@ -124,7 +113,7 @@ async fn each_way_to_create_an_ephemeral_znode_is_refused_in_a_full_session() {
     let single = SingleNodeLock::new(&session, &path).expect("a good path");
     assert_full(&single.acquire().await.expect_err("too long"));
     assert_full(
-        &queue(&session, &path)
+        &lock(&session, &path)
             .try_acquire()
             .await
             .expect_err("too long"),
@@ -155,10 +144,7 @@ async fn hold_of_a_full_session_can_be_replaced() {
 #[tokio::test(start_paused = true)]
 async fn znodes_of_guarded_transactions_count_until_one_deletes_them() {
     let (simulation, session) = simulation().await;
-    let hold = queue(&session, "/lock")
-        .acquire()
-        .await
-        .expect("it is free");
+    let hold = lock(&session, "/lock").acquire().await.expect("it is free");
     let counts = || (LIMIT - left(&session), listed(&simulation, session.id()));
     let create = |mode| hold.transaction().create("/written", b"", mode).commit();
     create(CreateMode::Ephemeral).await.expect("it is new");
@@ -179,7 +165,7 @@ async fn znodes_of_guarded_transactions_count_until_one_deletes_them() {
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_once_nothing_is_left() {
     let (simulation, session) = simulation().await;
-    let lock = queue(&session, "/lock");
+    let lock = lock(&session, "/lock");
     let single = SingleNodeLock::new(&session, "/single").expect("a good path");
     let recipes: [&dyn Recipe; 2] = [&lock, &single];
     for recipe in recipes {
@@ -212,7 +198,7 @@ async fn nothing_counts_once_nothing_is_left() {
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_after_a_lapse() {
     let (simulation, session) = simulation().await;
-    let lock = queue(&session, "/lock");
+    let lock = lock(&session, "/lock");
     let hold = lock.acquire().await.expect("it is free");
     simulation
         .process("one")

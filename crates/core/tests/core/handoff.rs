@@ -13,7 +13,9 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE, assert_fails, delete};
+use crate::support::{
+    ByPlace, FIRST, FIRST_ALONE, assert_fails, delete, simulation, spawned, until, write,
+};
 
 /// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +62,7 @@ async fn release_after_a_wait_asks_no_server_how_the_znode_was_deleted() {
     // The meter counts the question as a probe. Right after a probe, no other is due for long.
     let syncs = || second_meter.read().probes;
     let probed = syncs();
-    while syncs() == probed {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until(|| syncs() != probed).await;
     let before = syncs();
     waited.release().await.expect("it is held");
     sleep(Duration::from_millis(100)).await;
@@ -95,10 +95,7 @@ impl Waiter {
         let (holder, _) = queue(&simulation, "holder", woken_by).await;
         let (waiter, meter) = queue(&simulation, "waiter", woken_by).await;
         let hold = holder.acquire().await.expect("nobody is before it");
-        let waiting = tokio::spawn({
-            let waiter = waiter.clone();
-            async move { waiter.acquire().await }
-        });
+        let waiting = spawned(&waiter);
         let watches = || {
             let watches = administrator.watches();
             let here = watches.iter().filter(|watch| watch.path.starts_with(PATH));
@@ -106,9 +103,7 @@ impl Waiter {
         };
         // Both watch the holder's znode, since a holder watches its own after a while. The waiter
         // also watches its own.
-        while watches() < 3 {
-            sleep(Duration::from_millis(10)).await;
-        }
+        until(|| watches() >= 3).await;
         let queue = waiter.contenders().await.expect("a look");
         Waiter {
             simulation,
@@ -163,12 +158,7 @@ async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_going() {
     for seed in 0..1_000 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            session_timeout: SESSION_TIMEOUT,
-            tick: TICK,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(seed, session_timeout: SESSION_TIMEOUT, tick: TICK);
         let administrator = simulation.administrator();
         let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
         let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
@@ -212,10 +202,7 @@ async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
 async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
     for (seed, woken_by) in each(50) {
         let waiter = Waiter::new(seed, woken_by).await;
-        let administrator = waiter.simulation.administrator();
-        administrator
-            .set_data(&waiter.own, b"")
-            .expect("it is written");
+        write(&waiter.simulation, &waiter.own);
         // A write alone is enough if nobody else can write.
         let is_written = woken_by == WokenBy::Release;
         if !is_written {
@@ -291,10 +278,7 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
         let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         sleep(watched_for).await;
-        let administrator = simulation.administrator();
-        administrator
-            .set_data(hold.node_path(), b"")
-            .expect("it is written");
+        write(&simulation, hold.node_path());
         let reason = timeout(SESSION_TIMEOUT / 6, hold.lost()).await;
         assert_eq!(reason, Ok(LossReason::Written), "{watched_for:?}");
     }
@@ -328,9 +312,7 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     for _ in 0..3 {
         sleep(Duration::from_secs(1)).await;
-        administrator
-            .set_data(&stranger, b"")
-            .expect("it is written");
+        write(&simulation, &stranger);
     }
     assert!(!waiting.is_finished());
     delete(&simulation, &stranger);
@@ -347,10 +329,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     let first = first(WokenBy::Deletion);
     let waiter = Queue::with_options(waiter.session(), PATH, first, options).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn({
-        let waiter = waiter.clone();
-        async move { waiter.acquire().await }
-    });
+    let waiting = spawned(&waiter);
     sleep(Duration::from_millis(500)).await;
     let own = &waiter.contenders().await.expect("a look")[1].name;
     delete(&simulation, &format!("{PATH}/{own}"));
@@ -416,9 +395,7 @@ async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     // The holder is lost, and cannot delete its znode.
     let closed = [Acl::new(Permission::READ, AuthId::anyone())];
     let earlier = administrator.set_acl(PATH, &closed).expect("it exists");
-    administrator
-        .set_data(hold.node_path(), b"")
-        .expect("it is written");
+    write(&simulation, hold.node_path());
     sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());
     administrator.set_acl(PATH, &earlier).expect("it exists");

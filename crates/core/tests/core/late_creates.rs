@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Queue, Recipe};
+use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST, make};
+use crate::support::{alterations, lock, make};
 
 const TIME: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_millis(500);
@@ -16,13 +16,10 @@ const LATE: Duration = Duration::from_millis(500);
 /// A queue and a lock of a single znode, whose first create is applied late.
 async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
     make(simulation, "/lock");
-    let alterations = Alterations {
-        applies_late: Some(("/lock/", LATE)),
-        ..Alterations::default()
-    };
+    let alterations = alterations!(applies_late: Some(("/lock/", LATE)));
     let session = altered(simulation, "one", alterations).await;
     match queues {
-        true => Box::new(Queue::new(&session, "/lock", FIRST).expect("a good path")),
+        true => Box::new(lock(&session, "/lock")),
         false => Box::new(SingleNodeLock::new(&session, "/lock/one").expect("a good path")),
     }
 }
@@ -62,7 +59,7 @@ async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
     let alterations = Alterations::default();
     let lists = alterations.lists.clone();
     let session = altered(&simulation, "one", alterations).await;
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock(&session, "/lock");
     let hold = queue.acquire().await.expect("it is free");
     hold.release().await.expect("it is held");
     *lists.lock().expect("no panic") = Some(Vec::new());

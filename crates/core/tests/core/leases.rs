@@ -7,15 +7,12 @@ use zookeeper_recipes_core::{ConnectOptions, Error, Hold, NodePath, Queue, Sessi
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, make};
+use crate::support::{FIRST, lock, make, open, simulation, until};
 
 #[tokio::test(start_paused = true)]
 async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_connection() {
     let delay = Duration::from_millis(300);
-    let simulation = Simulation::new(SimulationOptions {
-        network_delay: delay..=delay,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(network_delay: delay..=delay);
     let session = simulated_session(&simulation, "a").await;
     let path = NodePath::new("/lock").expect("a good path");
     let server = session.server(&path).await.expect("it is open");
@@ -43,12 +40,7 @@ async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_con
 async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
     let delay = Duration::from_millis(300);
     let (tick, timeout) = (Duration::from_secs(2), Duration::from_secs(10));
-    let simulation = Simulation::new(SimulationOptions {
-        network_delay: delay..=delay,
-        session_timeout: timeout,
-        tick,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(network_delay: delay..=delay, session_timeout: timeout, tick);
     make(&simulation, "/lock");
     let asked = Instant::now();
     let options = ConnectOptions::new().tick(tick);
@@ -71,9 +63,8 @@ async fn held(
     if let Some(tick) = tick {
         options = options.tick(tick);
     }
-    let session = Session::open(simulation.ensemble("a"), options).await;
-    let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let session = open(simulation.ensemble("a"), options).await;
+    let queue = lock(&session, "/lock");
     let hold = queue.acquire().await.expect("free");
     (session, hold)
 }
@@ -88,10 +79,7 @@ async fn tolerated_silences_are_those_of_the_documentation() {
         (10_000, Some(500), 7_250),
         (30_000, None, 9_750),
     ] {
-        let simulation = Simulation::new(SimulationOptions {
-            session_timeout: millis(timeout),
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(session_timeout: millis(timeout));
         let mut options = ConnectOptions::new().session_timeout(millis(timeout));
         if let Some(tick) = tick {
             options = options.tick(millis(tick));
@@ -114,21 +102,18 @@ struct Probed {
 
 impl Probed {
     async fn new(timeout: Duration, tick: Option<Duration>, interval: Duration) -> Probed {
-        let simulation = Simulation::new(SimulationOptions {
+        let simulation = simulation!(
             session_timeout: timeout,
             max_session_timeout: Some(timeout),
             tick: Duration::from_millis(500),
             sync_limit: 1_000,
             network_delay: Duration::ZERO..=Duration::ZERO,
             commit_delay: Duration::ZERO..=Duration::ZERO,
-            ..SimulationOptions::default()
-        });
+        );
         let (session, hold) = held(&simulation, timeout, tick).await;
         tokio::time::sleep(timeout * 2).await;
         let millisecond = Duration::from_millis(1);
-        while session.health().last_answer > Some(millisecond) {
-            tokio::time::sleep(millisecond).await;
-        }
+        until(|| session.health().last_answer <= Some(millisecond)).await;
         Probed {
             simulation,
             session,
@@ -283,8 +268,7 @@ async fn at_a_lagging_follower(
     let simulation = Simulation::new(options);
     let administrator = simulation.administrator();
     loop {
-        let opened = Session::open(simulation.ensemble("a"), connect.clone()).await;
-        let session = opened.expect("a session opens");
+        let session = open(simulation.ensemble("a"), connect.clone()).await;
         let server = administrator.server_of(session.id().expect("open"));
         let server = server.expect("it is connected");
         if server != administrator.leader() {
@@ -301,7 +285,7 @@ async fn session_leaves_a_server_at_which_it_gets_no_lease() {
     let connect = ConnectOptions::new();
     let (simulation, session, lagging) = at_a_lagging_follower(members(3, 0), connect, 0.3).await;
     let timeout = session.timeout().expect("it is open");
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock(&session, "/lock");
     let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("another server answers");
     let server = simulation.administrator().server_of(hold.session_id());
@@ -319,7 +303,7 @@ async fn session_leaves_a_server_at_which_it_loses_each_hold() {
     };
     let connect = ConnectOptions::new().tick(tick);
     let (simulation, session, lagging) = at_a_lagging_follower(options, connect, 0.36).await;
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock(&session, "/lock");
     let mut lost = 0;
     let until_released = async {
         while queue
@@ -353,7 +337,7 @@ async fn contender_keeps_its_place_while_its_session_leaves_two_servers() {
         let other = (0..5).find(|server| ![leader, lagging].contains(server));
         let lag = T.mul_f64(0.3);
         simulation.faults().lag(other.expect("there are five"), lag);
-        let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+        let queue = lock(&session, "/lock");
         let acquired = tokio::time::timeout(10 * T, queue.acquire()).await;
         let acquired = acquired.expect("in time");
         assert!(acquired.is_ok(), "seed {seed}: {acquired:?}");
@@ -363,7 +347,7 @@ async fn contender_keeps_its_place_while_its_session_leaves_two_servers() {
 /// A session of a process so far away, and its queue. Its lease of the opening has lapsed.
 async fn far_away(simulation: &Simulation, way: Duration) -> (Session, Queue) {
     let session = simulated_session(simulation, "far").await;
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let queue = lock(&session, "/lock");
     simulation.process("far").lengthen_path(way, 1_000 * T);
     tokio::time::sleep(2 * T).await;
     (session, queue)
@@ -378,11 +362,9 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
     let simulation = Simulation::new(members(1, 0));
     let (far, queue) = far_away(&simulation, TOO_FAR).await;
     let attempt = tokio::spawn(async move { queue.acquire().await });
-    while simulation.administrator().children("/lock").is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(|| !simulation.administrator().children("/lock").is_empty()).await;
     let near = simulated_session(&simulation, "near").await;
-    let queue = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    let queue = lock(&near, "/lock");
     // The others wait for five session timeouts, and for the deletion.
     let acquired = tokio::time::timeout(7 * T, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("the next in the queue");
@@ -422,7 +404,7 @@ async fn session_without_a_lease_bars_the_others_once() {
     // The znode of the first attempt is deleted.
     tokio::time::sleep(T).await;
     let near = simulated_session(&simulation, "near").await;
-    let queue = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    let queue = lock(&near, "/lock");
     while !again.is_finished() {
         let acquired = tokio::time::timeout(T / 10, queue.acquire()).await;
         let hold = acquired.expect("nobody else is there").expect("free");
@@ -436,7 +418,7 @@ async fn session_without_a_lease_bars_the_others_once() {
 async fn contender_whose_turn_has_not_come_needs_no_lease() {
     let simulation = Simulation::new(members(1, 0));
     let near = simulated_session(&simulation, "near").await;
-    let holder = Queue::new(&near, "/lock", FIRST).expect("a good path");
+    let holder = lock(&near, "/lock");
     let hold = holder.acquire().await.expect("free");
     let (_far, queue) = far_away(&simulation, TOO_FAR).await;
     let mut attempt = tokio::spawn(async move { queue.acquire().await });

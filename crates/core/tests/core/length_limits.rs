@@ -12,7 +12,7 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::support::{FIRST_ALONE, assert_fails, everyone, make};
+use crate::support::{FIRST_ALONE, assert_fails, everyone, make, open, simulation};
 
 /// `jute.maxbuffer` without a configuration.
 const DEFAULT: usize = 0xf_ffff;
@@ -177,13 +177,9 @@ async fn guarded_write_that_is_too_long_is_refused_and_the_hold_stays() {
 #[tokio::test(start_paused = true)]
 async fn limit_of_the_servers_is_an_option() {
     for limit in [300_000, 4_000_000] {
-        let simulation = Simulation::new(SimulationOptions {
-            largest_request: limit,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(largest_request: limit);
         let options = ConnectOptions::new().jute_maxbuffer(limit);
-        let session = Session::open(simulation.ensemble("one"), options).await;
-        let session = session.expect("a session opens");
+        let session = open(simulation.ensemble("one"), options).await;
         let data = |bytes| recipes(&session, "/lock", &vec![7; bytes], &everyone());
         for recipe in data(limit * 9 / 10) {
             let acquired = recipe.expect("it fits").acquire_timeout(PATIENCE).await;

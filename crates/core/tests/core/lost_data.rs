@@ -5,20 +5,16 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::{
-    Directories, Error, Hold, HoldState, LossReason, NamedZnode, NodePath, Queue, Session,
+    Directories, Error, Hold, HoldState, LossReason, NamedZnode, NodePath, Session,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, SINGLE, everyone, make};
+use crate::support::{SINGLE, everyone, lock, make, simulation, until};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(1);
-
-fn lock(session: &Session) -> Queue {
-    Queue::new(session, "/lock", FIRST).expect("a good path")
-}
 
 async fn another_session(session: &Session) -> Duration {
     let (began, before) = (Instant::now(), session.id());
@@ -33,19 +29,13 @@ async fn another_session(session: &Session) -> Duration {
 async fn session_continues_in_a_new_one_if_the_servers_have_lost_their_data() {
     for seed in 0..20 {
         let servers = [1, 3][seed as usize % 2];
-        let simulation = Simulation::new(SimulationOptions {
-            seed,
-            servers,
-            session_timeout: TIMEOUT,
-            tick: TICK,
-            ..SimulationOptions::default()
-        });
+        let simulation = simulation!(seed, servers, session_timeout: TIMEOUT, tick: TICK);
         let session = simulated_session(&simulation, "one").await;
         for _ in 0..10 {
-            let hold = lock(&session).acquire().await.expect("it is free");
+            let hold = lock(&session, "/lock").acquire().await.expect("it is free");
             hold.release().await.expect("it is held");
         }
-        let hold = lock(&session).acquire().await.expect("it is free");
+        let hold = lock(&session, "/lock").acquire().await.expect("it is free");
         simulation.faults().lose_data(SOON);
         let took = another_session(&session).await;
         assert!(
@@ -53,7 +43,7 @@ async fn session_continues_in_a_new_one_if_the_servers_have_lost_their_data() {
             "seed {seed}: {took:?}"
         );
         assert_eq!(hold.state(), HoldState::Lost(LossReason::LeaseElapsed));
-        let next = lock(&session).acquire().await.expect("it is free");
+        let next = lock(&session, "/lock").acquire().await.expect("it is free");
         assert!(next.is_held());
     }
 }
@@ -61,14 +51,9 @@ async fn session_continues_in_a_new_one_if_the_servers_have_lost_their_data() {
 /// The servers have the session again, and lose no znode of it.
 #[tokio::test(start_paused = true)]
 async fn session_is_kept_for_any_length_of_an_outage_without_a_quorum() {
-    let simulation = Simulation::new(SimulationOptions {
-        servers: 3,
-        session_timeout: TIMEOUT,
-        tick: TICK,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(servers: 3, session_timeout: TIMEOUT, tick: TICK);
     let session = simulated_session(&simulation, "one").await;
-    let hold = lock(&session).acquire().await.expect("it is free");
+    let hold = lock(&session, "/lock").acquire().await.expect("it is free");
     let id = session.id();
     simulation.faults().elect(1, 60 * TIMEOUT);
     sleep(59 * TIMEOUT).await;
@@ -88,16 +73,15 @@ struct Processes {
 
 impl Processes {
     async fn new(seed: u64) -> Processes {
-        let simulation = Simulation::new(SimulationOptions {
+        let simulation = simulation!(
             seed,
             servers: [1, 3][seed as usize % 2],
             session_timeout: TIMEOUT,
             tick: TICK,
-            ..SimulationOptions::default()
-        });
+        );
         let one = simulated_session(&simulation, "one").await;
         let other = simulated_session(&simulation, "other").await;
-        let hold = lock(&other).acquire().await.expect("it is free");
+        let hold = lock(&other, "/lock").acquire().await.expect("it is free");
         hold.release().await.expect("it is held");
         Processes {
             simulation,
@@ -115,9 +99,7 @@ impl Processes {
         sleep(SOON).await;
         self.admit_clients();
         for session in [&self.one, &self.other] {
-            while !session.is_connected() {
-                sleep(Duration::from_millis(10)).await;
-            }
+            until(|| session.is_connected()).await;
         }
         assert_eq!([self.one.id(), self.other.id()], ids);
         created
@@ -152,14 +134,17 @@ async fn hold_single(session: &Session) -> Hold {
 async fn attempt_that_is_polled_late_does_not_hold_by_a_contender_that_was_lost() {
     for seed in 0..20 {
         let processes = Processes::new(seed).await;
-        let queue = lock(&processes.one);
+        let queue = lock(&processes.one, "/lock");
         let mut late = queue.acquire().boxed();
         let enters = async || {
             assert!((&mut late).now_or_never().is_none(), "it is under way");
             sleep(SOON).await;
         };
         processes.lose(enters).await;
-        let next = lock(&processes.other).acquire().await.expect("it is free");
+        let next = lock(&processes.other, "/lock")
+            .acquire()
+            .await
+            .expect("it is free");
         let late = late.await;
         assert!(
             matches!(late, Err(Error::ContenderDeleted { .. })),

@@ -10,11 +10,11 @@ use zookeeper_recipes_core::{
     Session, Verdict,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session as open;
 
 use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST, FIRST_ALONE, assert_fails, delete};
+use crate::support::{FIRST_ALONE, alterations, assert_fails, delete, lock, simulation};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -45,14 +45,7 @@ impl Rule for Permits {
 }
 
 fn simulation() -> Simulation {
-    Simulation::new(SimulationOptions {
-        trace_limit: 0,
-        ..SimulationOptions::default()
-    })
-}
-
-fn lock(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, FIRST).expect("a good path")
+    simulation!(trace_limit: 0)
 }
 
 async fn hold(recipe: impl Recipe) -> Hold {
@@ -322,9 +315,5 @@ async fn assert_lists_before_it_holds(alterations: Alterations) {
 /// A session that reads its znodes from time to time sees late that one was deleted by hand.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
-    assert_lists_before_it_holds(Alterations {
-        has_no_order: true,
-        ..Alterations::default()
-    })
-    .await;
+    assert_lists_before_it_holds(alterations!(has_no_order: true)).await;
 }

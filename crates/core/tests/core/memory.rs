@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::Queue;
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::FIRST;
+use crate::support::lock;
 
 /// An `async fn` that is given a future keeps two copies of it, and so on for each further one.
 const MAX: usize = 4_096;
@@ -16,7 +15,7 @@ const MAX: usize = 4_096;
 async fn future_of_an_attempt_has_at_most_four_kibibytes() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "waiter").await;
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let queue = lock(&session, "/locks/a");
     let single = SingleNodeLock::new(&session, "/locks/b").expect("a good path");
     let sizes = [
         size_of_val(&queue.acquire()),

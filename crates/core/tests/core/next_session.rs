@@ -4,45 +4,35 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Queue, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::FIRST;
+use crate::support::{lock, simulation};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOMENTS: u64 = 60;
 
-fn queue(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, FIRST).expect("a good path")
-}
-
 /// The server puts the client into another session, this long before the second attempt begins.
 async fn assert_no_orphan(moment: Duration, contended: bool) {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT, forgets_sessions: true);
     let session = simulated_session(&simulation, "one").await;
     let other = simulated_session(&simulation, "other").await;
     for path in ["/locks/a", "/locks/b"] {
-        let hold = queue(&session, path).acquire().await.expect("free");
+        let hold = lock(&session, path).acquire().await.expect("free");
         hold.release().await.expect("it is held");
     }
     let first = match contended {
-        true => Some(queue(&other, "/locks/b").acquire().await.expect("free")),
+        true => Some(lock(&other, "/locks/b").acquire().await.expect("free")),
         false => None,
     };
-    let unpolled = queue(&session, "/locks/b");
+    let unpolled = lock(&session, "/locks/b");
     let mut unpolled = unpolled.acquire().boxed();
     assert!((&mut unpolled).now_or_never().is_none(), "it is under way");
     sleep(Duration::from_millis(50)).await;
     simulation.process("one").disconnect();
     sleep(moment).await;
     // It may fail with its session.
-    drop(timeout(2 * TIMEOUT, queue(&session, "/locks/a").acquire()).await);
-    let next = timeout(6 * TIMEOUT, queue(&other, "/locks/a").acquire()).await;
+    drop(timeout(2 * TIMEOUT, lock(&session, "/locks/a").acquire()).await);
+    let next = timeout(6 * TIMEOUT, lock(&other, "/locks/a").acquire()).await;
     let next = next.unwrap_or_else(|_| panic!("{moment:?}, {contended}: it is barred"));
     assert!(next.expect("its turn").is_held());
     drop((unpolled, first));

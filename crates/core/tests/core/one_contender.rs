@@ -6,10 +6,10 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{Error, Hold, HoldView, Queue, QueueOptions};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, delete, make};
+use crate::support::{FIRST, delete, make, simulation};
 
 const PATH: &str = "/locks/a";
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -40,11 +40,10 @@ fn waiter(queue: &Queue) -> impl Future<Output = Result<Hold, Error>> + Send + U
 
 #[tokio::test(start_paused = true)]
 async fn turn_within_the_process_costs_one_round_trip() {
-    let simulation = Simulation::new(SimulationOptions {
+    let simulation = simulation!(
         network_delay: ROUND_TRIP / 2..=ROUND_TRIP / 2,
         commit_delay: Duration::ZERO..=Duration::ZERO,
-        ..SimulationOptions::default()
-    });
+    );
     let queue = queue(&simulation, "one").await;
     for is_dropped in [false, true] {
         let (first, next) = holder_and_waiter(&queue).await;

@@ -11,22 +11,20 @@ use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, delete, make};
+use crate::support::{FIRST, delete, lock, make, open};
 
 const PATH: &str = "/locks/a";
 
 async fn session(simulation: &Simulation, owner: &str) -> Session {
     let options = ConnectOptions::new().owner(owner);
-    let opened = Session::open(simulation.ensemble(owner), options).await;
-    opened.expect("a session opens")
+    open(simulation.ensemble(owner), options).await
 }
 
 /// A session below the znode `/app`, which is its chroot.
 async fn below_a_chroot(simulation: &Simulation) -> Session {
     make(simulation, "/app");
     let process = simulation.process("a").with_chroot("/app");
-    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
-    session.expect("the chroot is there")
+    open(process.ensemble(), ConnectOptions::new()).await
 }
 
 async fn entries(recipe: &dyn Recipe) -> Vec<QueueEntry> {
@@ -49,8 +47,8 @@ async fn list_says_who_holds_and_who_waits_since_when() {
     let simulation = Simulation::new(SimulationOptions::default());
     let billing = session(&simulation, "billing").await;
     let ledger = session(&simulation, "ledger").await;
-    let queue = Queue::new(&billing, PATH, FIRST).expect("a good path");
-    let other = Queue::new(&ledger, PATH, FIRST).expect("a good path");
+    let queue = lock(&billing, PATH);
+    let other = lock(&ledger, PATH);
     let hold = queue.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { other.acquire().await });
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -135,7 +133,7 @@ async fn missing_chroot_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
-        Arc::new(Queue::new(&session, PATH, FIRST).expect("a good path")),
+        Arc::new(lock(&session, PATH)),
         Arc::new(SingleNodeLock::new(&session, PATH).expect("a good path")),
     ];
     for recipe in &recipes {
@@ -158,7 +156,7 @@ async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
     let simulation = Simulation::new(SimulationOptions::default());
     let administrator = simulation.administrator();
     let session = below_a_chroot(&simulation).await;
-    let queue = Queue::new(&session, PATH, FIRST).expect("a good path");
+    let queue = lock(&session, PATH);
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
     simulation.faults().inject(late.on(RequestKind::Get));
     let expire = async {

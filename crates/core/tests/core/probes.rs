@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{advance, sleep};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions, TraceKind};
+use zookeeper_recipes_simulation::{Simulation, TraceKind};
 use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::simulation;
 
 const SESSIONS: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,11 +39,7 @@ fn assert_spread(probes: [usize; SLICES]) {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_that_open_at_the_same_moment_probe_at_moments_of_their_own() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        trace_limit: 100_000,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT, trace_limit: 100_000);
     let names = (0..SESSIONS).map(|number| number.to_string());
     let opening = names.map(|name| {
         let simulation = &simulation;

@@ -15,7 +15,7 @@ use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, Si
 use zookeeper_recipes_suite::log::Log;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, assert_fails, lock_of};
+use crate::support::{FIRST, assert_fails, lock, lock_of, open};
 
 #[tokio::test(start_paused = true)]
 async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
@@ -54,7 +54,7 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
     let created = administrator.create_with_acl("/p/locks", b"", mode, &read_only);
     created.expect("it is free");
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| Queue::new(&session, path, FIRST).expect("a good path");
+    let queue = |path| lock(&session, path);
     let single = |path| SingleNodeLock::new(&session, path).expect("a good path");
     let attempts: [(&str, Box<dyn Recipe>); 4] = [
         ("a contender", Box::new(queue("/p/locks"))),
@@ -110,7 +110,7 @@ fn create(simulation: &Simulation, path: &str, granted: Permission) {
 
 async fn hold(simulation: &Simulation) -> (Session, Hold) {
     let session = simulated_session(simulation, "one").await;
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let queue = lock(&session, "/locks/a");
     let hold = queue.acquire().await.expect("it is free");
     (session, hold)
 }
@@ -201,9 +201,8 @@ async fn chroot_that_may_not_be_read_is_not_missing() {
     let simulation = Simulation::new(SimulationOptions::default());
     create(&simulation, "/app", Permission::CREATE);
     let process = simulation.process("one").with_chroot("/app");
-    let session = Session::open(process.ensemble(), Default::default()).await;
-    let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let session = open(process.ensemble(), Default::default()).await;
+    let queue = lock(&session, "/lock");
     assert_eq!(queue.contenders().await.expect("a list").len(), 0);
     let process = simulation.process("two").with_chroot("/other");
     let missing = Session::open(process.ensemble(), Default::default()).await;

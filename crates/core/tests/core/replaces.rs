@@ -9,21 +9,19 @@ use zookeeper_recipes_core::{ConnectOptions, Error, Hold, LossReason, Queue, Rul
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, Call, altered};
-use crate::support::{ByPlace, FIRST, assert_fails, data, delete, everyone, lock_of, make};
+use crate::altered_ensemble::{Call, altered};
+use crate::support::{
+    ByPlace, FIRST, alterations, assert_fails, data, delete, everyone, lock, lock_of, make, open,
+    simulation,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A hold, its session, and the ensemble that it is held on.
 async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        tick: TIMEOUT / 5,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT, tick: TIMEOUT / 5);
     let options = ConnectOptions::new().tick(TIMEOUT / 5);
-    let session = Session::open(simulation.ensemble("a"), options).await;
-    let session = session.expect("a session opens");
+    let session = open(simulation.ensemble("a"), options).await;
     let queue = Queue::new(&session, "/queue", rule).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     (simulation, session, hold)
@@ -186,13 +184,10 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     let session = altered(
         &simulation,
         "a",
-        Alterations {
-            before_transaction: call.clone(),
-            ..Alterations::default()
-        },
+        alterations!(before_transaction: call.clone()),
     )
     .await;
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock(&session, "/queue");
     let hold = queue.acquire().await.expect("free");
     let view = hold.view();
     let (sender, replacing) = oneshot::channel();

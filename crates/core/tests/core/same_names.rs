@@ -3,18 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::Queue;
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, delete, make};
+use crate::support::{delete, lock_of, make};
 
 const PATH: &str = "/queue";
-
-async fn queue(simulation: &Simulation, process: &str) -> Queue {
-    let session = simulated_session(simulation, process).await;
-    Queue::new(&session, PATH, FIRST).expect("a good path")
-}
 
 /// A create whose outcome is unknown is repeated with the same identity. So the znode of a
 /// contender that somebody has deleted can come again, behind the contenders that waited for it.
@@ -26,9 +19,9 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
         make(&simulation, PATH);
         let counted = administrator.set_create_counter(PATH, i32::MAX);
         counted.expect("it is there");
-        let hold = queue(&simulation, "holder").await.acquire().await;
+        let hold = lock_of(&simulation, "holder", PATH).await.acquire().await;
         let hold = hold.expect("it is free");
-        let waiter = queue(&simulation, "waiter").await;
+        let waiter = lock_of(&simulation, "waiter", PATH).await;
         let waiting = tokio::spawn(async move { waiter.acquire().await });
         let process = simulation.process("waiter");
         sleep(Duration::from_secs(1)).await;

@@ -7,12 +7,12 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use zookeeper_recipes_core::{Error, ErrorKind, Queue, Session, SessionEnd, SessionState};
+use zookeeper_recipes_core::{Error, ErrorKind, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
 use crate::altered_ensemble::{Alterations, altered};
-use crate::support::FIRST;
+use crate::support::lock;
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {
@@ -59,7 +59,7 @@ async fn suspended_session_that_is_found_over_is_not_connected_again() {
     let session = altered(&simulation, "one", alterations).await;
     simulation.faults().stop_member(0);
     eventually("it is suspended", async || !session.is_connected()).await;
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let queue = lock(&session, "/locks/a");
     before_sync.set(move || {
         is_over.store(true, Ordering::Relaxed);
         let found = queue.contenders().boxed().now_or_never();

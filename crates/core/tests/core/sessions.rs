@@ -11,16 +11,13 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
-use crate::altered_ensemble::{Alterations, Altered};
-use crate::support::{FIRST, ends, lock};
+use crate::altered_ensemble::Altered;
+use crate::support::{FIRST, alterations, ends, lock};
 
 async fn open(lost: u64) -> Result<Session, Error> {
     let ensemble = Altered {
         ensemble: Simulation::default().ensemble("one"),
-        alterations: Alterations {
-            loses_openings: Arc::new(lost.into()),
-            ..Alterations::default()
-        },
+        alterations: alterations!(loses_openings: Arc::new(lost.into())),
     };
     Session::open(Arc::new(ensemble), ConnectOptions::new()).await
 }

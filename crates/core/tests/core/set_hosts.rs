@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::FIRST;
+use crate::support::{lock, simulation};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn three_servers() -> Simulation {
-    Simulation::new(SimulationOptions {
-        servers: 3,
-        ..SimulationOptions::default()
-    })
+    simulation!(servers: 3)
 }
 
 /// The server of the current ZooKeeper session.
@@ -34,7 +31,7 @@ async fn session_and_its_hold_move_to_the_new_hosts() {
     let simulation = three_servers();
     let session = simulated_session(&simulation, "one").await;
     let id = session.id();
-    let queue = Queue::new(&session, "/locks/a", FIRST).expect("a good path");
+    let queue = lock(&session, "/locks/a");
     let hold = queue.acquire().await.expect("free");
     for _ in 0..5 {
         let other = (server_of(&simulation, &session) + 1) % 3;

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::{Session, SessionState};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::{simulation, until};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -32,12 +34,7 @@ const ENDS: [End; 2] = [
 ];
 
 fn simulation(seed: u64) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        session_timeout: TIMEOUT,
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    })
+    simulation!(seed, session_timeout: TIMEOUT, forgets_sessions: true)
 }
 
 /// Waits for another session than this one.
@@ -89,9 +86,7 @@ async fn session_is_closed_at_once_in_the_pause_before_the_next_one() {
     let session = simulated_session(&simulation, "one").await;
     openings(&simulation, &session, ENDS[0]).await;
     ENDS[0](&simulation, &session);
-    while session.state() != SessionState::Opening {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until(|| session.state() == SessionState::Opening).await;
     let began = Instant::now();
     session.close().await;
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Queue, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{in_time, simulated_session};
 
-use crate::support::FIRST;
+use crate::support::{lock, simulation};
 
 const FOR_GOOD: Duration = Duration::from_secs(100_000);
 const TICK: Duration = Duration::from_millis(500);
@@ -17,13 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(2);
 
 fn simulation(seed: u64, servers: usize, timeout: Duration) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        servers,
-        session_timeout: timeout,
-        tick: TICK,
-        ..SimulationOptions::default()
-    })
+    simulation!(seed, servers, session_timeout: timeout, tick: TICK)
 }
 
 fn slow_down(simulation: &Simulation, servers: usize, by: Duration) {
@@ -31,10 +24,6 @@ fn slow_down(simulation: &Simulation, servers: usize, by: Duration) {
         let faults = simulation.faults();
         faults.slow_handshakes(server, by..=by, FOR_GOOD);
     }
-}
-
-fn lock(session: &Session) -> Queue {
-    Queue::new(session, "/lock", FIRST).expect("a good path")
 }
 
 /// The next contender holds T after the break, and at most a tick, a pause and the handshakes of
@@ -47,8 +36,8 @@ async fn next_one_holds_in_time_though_each_handshake_takes_longer_than_a_host_h
         let simulation = simulation(seed, servers, session_timeout);
         let first = simulated_session(&simulation, "first").await;
         let other = simulated_session(&simulation, "other").await;
-        let held = lock(&first).acquire().await.expect("it is free");
-        let (next, mut lost) = (lock(&other), held.lost().boxed());
+        let held = lock(&first, "/lock").acquire().await.expect("it is free");
+        let (next, mut lost) = (lock(&other, "/lock"), held.lost().boxed());
         let mut next = next.acquire().boxed();
         assert!((&mut next).now_or_never().is_none(), "it waits");
         let share = session_timeout / (servers as u32 + 1);

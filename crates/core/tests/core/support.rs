@@ -2,11 +2,16 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, InvalidInput, NamedZnode, NodePath, Permission, Queue, QueueView,
-    Rule, RuleHints, Session, Verdict,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, NamedZnode, NodePath,
+    Permission, Queue, QueueView, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
@@ -25,7 +30,29 @@ macro_rules! assert_fails {
     };
 }
 
-pub(crate) use assert_fails;
+/// An ensemble in memory with these options, and the defaults of the others.
+macro_rules! simulation {
+    ($($option:ident $(: $value:expr)?),* $(,)?) => {
+        zookeeper_recipes_simulation::Simulation::new(
+            zookeeper_recipes_simulation::SimulationOptions {
+                $($option $(: $value)?,)*
+                ..Default::default()
+            },
+        )
+    };
+}
+
+/// These alterations and no others.
+macro_rules! alterations {
+    ($($alteration:ident $(: $value:expr)?),* $(,)?) => {
+        crate::altered_ensemble::Alterations {
+            $($alteration $(: $value)?,)*
+            ..Default::default()
+        }
+    };
+}
+
+pub(crate) use {alterations, assert_fails, simulation};
 
 /// A rule by which a contender waits on other contenders by its place alone.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +150,31 @@ pub(crate) fn lock(session: &Session, path: &str) -> Queue {
 /// The queue of a lock, in a session of this process.
 pub(crate) async fn lock_of(simulation: &Simulation, process: &str, path: &str) -> Queue {
     lock(&simulated_session(simulation, process).await, path)
+}
+
+/// A session at this ensemble with these options.
+pub(crate) async fn open(ensemble: Arc<dyn Ensemble>, options: ConnectOptions) -> Session {
+    let opened = Session::open(ensemble, options).await;
+    opened.expect("a session opens")
+}
+
+/// An attempt in a task of its own.
+pub(crate) fn spawned(queue: &Queue) -> JoinHandle<Result<Hold, Error>> {
+    let queue = queue.clone();
+    tokio::spawn(async move { queue.acquire().await })
+}
+
+/// Waits until this is so, by the clock of the test.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Writes to a znode, as an operator does.
+pub(crate) fn write(simulation: &Simulation, path: &str) {
+    let written = simulation.administrator().set_data(path, b"");
+    written.expect("it exists");
 }
 
 /// Creates a persistent znode without data.

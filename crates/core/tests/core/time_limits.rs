@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
+    Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::{FIRST, data, make};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::{FIRST, data, make, simulation};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(3);
@@ -16,15 +18,7 @@ const UP: LossReason = LossReason::TimeLimit;
 
 /// An ensemble whose sessions outlast a short block of their tasks.
 fn with_a_long_lease() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: 40 * SECOND,
-        ..SimulationOptions::default()
-    })
-}
-
-async fn open(simulation: &Simulation, process: &str) -> Session {
-    let opened = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
-    opened.expect("a session opens")
+    simulation!(session_timeout: 40 * SECOND)
 }
 
 fn queue(session: &Session, options: QueueOptions) -> Queue {
@@ -45,12 +39,17 @@ async fn held_at(waiting: tokio::task::JoinHandle<Result<Hold, Error>>) -> (Hold
 #[tokio::test(start_paused = true)]
 async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let hangs = limited(&open(&simulation, "one").await).acquire().await;
+    let hangs = limited(&simulated_session(&simulation, "one").await)
+        .acquire()
+        .await;
     let hangs = hangs.expect("nobody is before it");
     let began = Instant::now();
     assert!(hangs.remaining() <= LIMIT);
     let view = hangs.view();
-    let other = queue(&open(&simulation, "two").await, QueueOptions::new());
+    let other = queue(
+        &simulated_session(&simulation, "two").await,
+        QueueOptions::new(),
+    );
     let waiting = tokio::spawn(async move { other.acquire().await });
     assert_eq!(hangs.lost().await, UP);
     assert_eq!(began.elapsed(), LIMIT);
@@ -69,7 +68,9 @@ async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
     let simulation = with_a_long_lease();
-    let hold = limited(&open(&simulation, "one").await).acquire().await;
+    let hold = limited(&simulated_session(&simulation, "one").await)
+        .acquire()
+        .await;
     let hold = hold.expect("nobody is before it");
     sleep(LIMIT - SECOND).await;
     simulation.process("one").block_sessions(2 * SECOND);
@@ -82,7 +83,7 @@ async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
 #[tokio::test(start_paused = true)]
 async fn each_hold_of_a_process_has_its_own_time() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = open(&simulation, "one").await;
+    let session = simulated_session(&simulation, "one").await;
     let local = queue(
         &session,
         QueueOptions::new().max_hold(LIMIT).one_contender(),
@@ -108,7 +109,7 @@ async fn each_hold_of_a_process_has_its_own_time() {
 #[tokio::test(start_paused = true)]
 async fn time_limit_of_zero_is_refused_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = open(&simulation, "one").await;
+    let session = simulated_session(&simulation, "one").await;
     let options = QueueOptions::new().max_hold(Duration::ZERO);
     let refused = Queue::with_options(&session, "/locks/a", FIRST, options);
     let error = refused.expect_err("no hold could last").to_string();
@@ -118,7 +119,7 @@ async fn time_limit_of_zero_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn time_limit_of_any_length_is_no_limit() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = open(&simulation, "one").await;
+    let session = simulated_session(&simulation, "one").await;
     let endless = queue(&session, QueueOptions::new().max_hold(Duration::MAX));
     let hold = endless.acquire().await.expect("nobody is before it");
     sleep(100 * SECOND).await;
@@ -130,7 +131,9 @@ async fn time_limit_of_any_length_is_no_limit() {
 async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
     let simulation = with_a_long_lease();
     make(&simulation, "/data");
-    let hold = limited(&open(&simulation, "one").await).acquire().await;
+    let hold = limited(&simulated_session(&simulation, "one").await)
+        .acquire()
+        .await;
     let hold = hold.expect("nobody is before it");
     simulation.process("one").block_sessions(LIMIT + SECOND);
     sleep(LIMIT).await;
@@ -147,7 +150,7 @@ async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
 /// On the real clock, because the work blocks its thread.
 #[tokio::test]
 async fn work_that_blocks_its_thread_beyond_the_loss_is_not_done_in_time() {
-    let session = open(&Simulation::default(), "one").await;
+    let session = simulated_session(&Simulation::default(), "one").await;
     let short = QueueOptions::new().max_hold(Duration::from_millis(50));
     let short = queue(&session, short);
     let hold = short.acquire().await.expect("it is free");

@@ -9,8 +9,11 @@ use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{self, FIRST, FIRST_ALONE, assert_fails, delete, make};
+use crate::altered_ensemble::{UsersClient, altered};
+use crate::support::{
+    FIRST_ALONE, SINGLE, alterations, assert_fails, begin_single, delete, everyone, lock, make,
+    simulation,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -18,17 +21,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// server has put the client into another session, and the first one has expired.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT, forgets_sessions: true);
     for path in ["/locks", "/locks/a"] {
         make(&simulation, path);
     }
     let queue = async |process| {
         let session = simulated_session(&simulation, process).await;
-        Queue::new(&session, "/locks/a", FIRST).expect("a good path")
+        lock(&session, "/locks/a")
     };
     let (one, other) = (queue("one").await, queue("other").await);
     let mut attempt = one.acquire().boxed();
@@ -44,10 +43,7 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
 
 /// A session of a client that its user keeps open.
 async fn users_session(simulation: &Simulation) -> Session {
-    let alterations = Alterations {
-        stays_open: Some(UsersClient::default()),
-        ..Alterations::default()
-    };
+    let alterations = alterations!(stays_open: Some(UsersClient::default()));
     altered(simulation, "closing", alterations).await
 }
 
@@ -86,7 +82,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
     let view = released.view();
     released.release().await.expect("it is held");
     let hold = others.acquire().await.expect("free again");
-    let queue = Queue::new(&closing, "/queue", FIRST).expect("a good path");
+    let queue = lock(&closing, "/queue");
     let mut attempt = queue.acquire().boxed();
     assert!((&mut attempt).now_or_never().is_none(), "it is under way");
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
@@ -116,7 +112,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
             false => Some(hold),
         };
         assert_eq!(view.is_held(), !is_noticed);
-        let queue = Queue::new(&closing, "/queue", FIRST).expect("a good path");
+        let queue = lock(&closing, "/queue");
         let mut attempt = queue.acquire().boxed();
         assert!((&mut attempt).now_or_never().is_none(), "it is under way");
         timeout(TIMEOUT, closing.close()).await.expect("it closes");
@@ -131,14 +127,12 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
 async fn single_znode_is_not_created_after_its_session_is_closed() {
     let simulation = Simulation::new(SimulationOptions::default());
     let closing = users_session(&simulation).await;
-    let znode = support::begin_single(&closing).await;
+    let znode = begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
-    let created = znode
-        .create(b"", &support::everyone(), Directories::Container)
-        .await;
+    let created = znode.create(b"", &everyone(), Directories::Container).await;
     assert_fails!(created, Error::SessionOver);
     let children = simulation.administrator().children("/");
-    assert!(!children.contains(&support::SINGLE[1..].to_owned()));
+    assert!(!children.contains(&SINGLE[1..].to_owned()));
 }
 
 /// Its create succeeds, and nobody looks at the answer.
@@ -176,10 +170,7 @@ async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting
 /// The lease runs out before anybody looks at the answer to the deletion.
 #[tokio::test(start_paused = true)]
 async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(session_timeout: TIMEOUT);
     let (closing, mine, others) = two_single_nodes(&simulation).await;
     let hold = mine.acquire().await.expect("free again");
     sleep(TIMEOUT).await;

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Refusal, Session};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal, Session};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST, assert_fails, lock_of, make};
+use crate::altered_ensemble::altered;
+use crate::support::{alterations, assert_fails, lock, lock_of, make, simulation, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Acquires and releases the lock at the path, however many sessions that takes.
 async fn works(session: &Session, path: &str) {
-    let queue = Queue::new(session, path, FIRST).expect("a good path");
+    let queue = lock(session, path);
     loop {
         match queue.acquire().await {
             Ok(hold) => return hold.release().await.expect("it is released"),
@@ -29,11 +29,7 @@ async fn works(session: &Session, path: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn containers_that_each_end_the_session_are_given_up_by_all_its_recipes() {
-    let simulation = Simulation::new(SimulationOptions {
-        unknown: vec![Opcode::CreateContainer],
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(unknown: vec![Opcode::CreateContainer], forgets_sessions: true);
     let session = simulated_session(&simulation, "p").await;
     let paths = ["/locks/a", "/locks/b", "/other/locks/c", "/other/locks/d"];
     let all = join_all(paths.iter().map(|path| works(&session, path)));
@@ -64,10 +60,7 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_containers_gets_persistent_directories() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let alterations = Alterations {
-        refuses_containers: true,
-        ..Alterations::default()
-    };
+    let alterations = alterations!(refuses_containers: true);
     works(&altered(&simulation, "p", alterations).await, "/locks/a").await;
     let administrator = simulation.administrator();
     assert_eq!(administrator.reap_containers(), [""; 0]);
@@ -77,10 +70,7 @@ async fn server_that_refuses_containers_gets_persistent_directories() {
 /// It closes the connection at each create.
 #[tokio::test(start_paused = true)]
 async fn server_that_does_not_know_creates_is_an_error_that_says_so() {
-    let simulation = Simulation::new(SimulationOptions {
-        unknown: vec![Opcode::Create],
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(unknown: vec![Opcode::Create]);
     let queue = lock_of(&simulation, "p", "/queue").await;
     let acquired = timeout(60 * SECOND, queue.acquire()).await;
     let error = acquired.expect("in time").expect_err("no create");
@@ -115,23 +105,18 @@ async fn containers_are_created_again_after_a_while() {
 /// At the end of the count the znode has the name that it would get again.
 #[tokio::test(start_paused = true)]
 async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_waiting() {
-    let simulation = Simulation::new(SimulationOptions {
-        forgets_sessions: true,
-        ..SimulationOptions::default()
-    });
+    let simulation = simulation!(forgets_sessions: true);
     let administrator = simulation.administrator();
     make(&simulation, "/queue");
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
     let session = simulated_session(&simulation, "p").await;
-    let queue = Queue::new(&session, "/queue", FIRST).expect("a good path");
+    let queue = lock(&session, "/queue");
     let late = FaultKind::RequestLate(Duration::from_millis(800));
     let create = Fault::new(late).on(RequestKind::Create);
     simulation.faults().inject(create.under("/queue/"));
     let acquiring = tokio::spawn(async move { queue.acquire().await });
-    while simulation.faults().waiting() == 1 {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until(|| simulation.faults().waiting() != 1).await;
     simulation.process("p").disconnect();
     let outcome = acquiring.await.expect("no panic");
     assert_fails!(outcome, Error::SessionOver);
@@ -151,9 +136,7 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     }
     let acquiring = tokio::spawn(async move { queue.acquire().await });
     for left in (0..LOST).rev() {
-        while faults.waiting() > left && !acquiring.is_finished() {
-            sleep(Duration::from_millis(1)).await;
-        }
+        until(|| faults.waiting() <= left || acquiring.is_finished()).await;
         sleep(2 * SECOND).await;
         simulation.process("p").disconnect();
     }

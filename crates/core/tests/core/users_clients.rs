@@ -14,17 +14,14 @@ use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support::{FIRST, assert_fails, lock_of, make};
+use crate::support::{alterations, assert_fails, lock, lock_of, make, open};
 
 const SOON: Duration = Duration::from_secs(5);
 
 /// The ensemble of this user's client, and the moments at which a test is called.
 fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>, Alterations) {
     make(simulation, "/lock");
-    let alterations = Alterations {
-        stays_open: Some(client),
-        ..Alterations::default()
-    };
+    let alterations = alterations!(stays_open: Some(client));
     let ensemble = Arc::new(Altered {
         ensemble: simulation.ensemble("one"),
         alterations: alterations.clone(),
@@ -35,9 +32,8 @@ fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>
 /// A queue of a user's client, and the moments at which a test is called.
 async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
     let (ensemble, alterations) = users_ensemble(simulation, UsersClient::default());
-    let session = Session::open(ensemble, ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+    let session = open(ensemble, ConnectOptions::new()).await;
+    let queue = lock(&session, "/lock");
     // From now on, an acquisition begins with the create of its znode.
     let first = queue.acquire().await.expect("it is free");
     first.release().await.expect("it is held");
@@ -129,9 +125,8 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
             .build();
         let runtime = runtime.expect("a runtime starts");
         runtime.block_on(async {
-            let session = Session::open(ensemble, ConnectOptions::new()).await;
-            let session = session.expect("a session opens");
-            let queue = Queue::new(&session, "/lock", FIRST).expect("a good path");
+            let session = open(ensemble, ConnectOptions::new()).await;
+            let queue = lock(&session, "/lock");
             let hold = queue.acquire().await.expect("it is free");
             stalls.store(true, Ordering::Relaxed);
             let close = session.close();
@@ -168,7 +163,7 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
         let session = Session::open(ensemble, ConnectOptions::new()).await;
         let session = session.expect("it opens");
         let recipe: Box<dyn Recipe> = match queues {
-            true => Box::new(Queue::new(&session, "/lock", FIRST).expect("a good path")),
+            true => Box::new(lock(&session, "/lock")),
             false => Box::new(SingleNodeLock::new(&session, "/single").expect("a good path")),
         };
         let began = tokio::time::Instant::now();

@@ -11,8 +11,8 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{ByPlace, FIRST, make};
+use crate::altered_ensemble::altered;
+use crate::support::{ByPlace, FIRST, alterations, lock, make};
 
 /// As [`FIRST`]. No contender is ever replaced.
 const KEPT: ByPlace = ByPlace {
@@ -133,17 +133,9 @@ async fn waiter_whose_rule_looks_behind_reads_the_directory_only_before_it_holds
 async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     let simulation = simulation();
     let lists: Arc<Mutex<Option<Vec<String>>>> = Arc::default();
-    let session = altered(
-        &simulation,
-        "waiter",
-        Alterations {
-            lists: lists.clone(),
-            ..Alterations::default()
-        },
-    )
-    .await;
+    let session = altered(&simulation, "waiter", alterations!(lists: lists.clone())).await;
     let hold = hold(&simulation, KEPT).await;
-    let waiter = Queue::new(&session, PATH, FIRST).expect("a good path");
+    let waiter = lock(&session, PATH);
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(SECOND).await;
     let stale = simulation.administrator().children(PATH);
