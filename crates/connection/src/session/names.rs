@@ -61,12 +61,16 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Pauses after a try in vain, or after the break of a connection that was up.
-    pub(crate) fn pause(&mut self, now: Duration, was_up: bool) {
+    ///
+    /// A session that `has_left` its server continues the round: it comes to the servers that it has
+    /// left before only after all others.
+    pub(crate) fn pause(&mut self, now: Duration, was_up: bool, has_left: bool) {
         let (session, is_first) = (self.timing.session, was_up && !self.pauses.has_failed);
+        let continues = has_left && self.hosts.has_untried();
         self.pauses.has_failed = true;
         let mut pause = Duration::ZERO;
         if was_up {
-            let names = match is_first {
+            let names = match is_first && !continues {
                 true => self.hosts.begin_round(now),
                 false => self.hosts.names_to_look_up(now),
             };

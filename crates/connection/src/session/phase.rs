@@ -244,7 +244,7 @@ impl<R, W> Machine<R, W> {
         if !was_up {
             self.hosts.note(Some(cause.clone()));
         }
-        self.pause(now, was_up);
+        self.pause(now, was_up, matches!(cause, DisconnectReason::Left));
         self.decoder = FrameDecoder::new(self.config.reply_limit);
         self.own_frames.clear();
         self.pinged_at = None;

@@ -1,5 +1,7 @@
 //! Pings, and connections over which nothing comes.
 
+use std::collections::BTreeSet;
+
 use zookeeper_recipes_connection::{DisconnectReason, RequestError};
 use zookeeper_recipes_protocol::{OpCode, Reply, ReplyBody};
 
@@ -57,6 +59,20 @@ fn session_that_leaves_its_server_is_kept_at_the_next_one() {
     assert_eq!(world.connects.len(), 2);
     assert_ne!(world.connects[0].1, world.connects[1].1);
     assert_eq!(world.machine.session_id(), session);
+}
+
+#[test]
+fn session_that_leaves_one_server_after_another_is_at_each_before_it_comes_back() {
+    let mut world = World::new(config(5));
+    world.until(World::is_connected);
+    for servers in 2..=5 {
+        world.pass(T);
+        world.machine.leave_server(world.now);
+        world.settle();
+        world.until(World::is_connected);
+        let tried: BTreeSet<_> = world.connects.iter().map(|it| it.1).collect();
+        assert_eq!(tried.len(), servers, "{:?}", world.connects);
+    }
 }
 
 #[test]
