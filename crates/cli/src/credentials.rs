@@ -22,7 +22,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Vec<(String, String)>, Failure
         (None, Ok(text)) => (VARIABLE.to_owned(), text),
         (None, Err(VarError::NotPresent)) => return Ok(Vec::new()),
         (None, Err(VarError::NotUnicode(_))) => {
-            return Err(Failure::usage(format!("{VARIABLE} is no text in UTF-8")));
+            return Err(Failure::usage(format!("{VARIABLE} is not UTF-8")));
         }
     };
     let lines = text.lines().map(str::trim).enumerate();

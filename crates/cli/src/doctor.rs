@@ -151,7 +151,7 @@ fn timeout(session: &Session, connection: &Connection) -> Finding {
 
 fn silence(session: &Session) -> Finding {
     let silence = session.tolerated_silence().unwrap_or_default();
-    let text = format!("no hold ends by a single silence of the servers of up to {silence:?}");
+    let text = format!("holds survive a single silence of the servers of up to {silence:?}");
     match silence < SHORT_SILENCE {
         true => Finding::note(format!(
             "{text}, which an election can exceed; set --tick, or raise --session-timeout"
@@ -420,9 +420,7 @@ async fn containers(server: &dyn ServerSession, directory: &str) -> Finding {
         .await
     {
         Ok(created) => match server.delete(&created.path).await {
-            Ok(()) => {
-                Finding::good("empty directories go by themselves: the servers have containers")
-            }
+            Ok(()) => Finding::good("empty directories are deleted: the servers have containers"),
             Err(error) => Finding::note(format!("{} is left: {error}", created.path)),
         },
         Err(error) => Finding::note(format!(

@@ -68,7 +68,7 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::MissingChroot { .. } => (Exit::Usage, ""),
         Error::OtherRecipe { .. } => (
             Exit::Usage,
-            "; readers and writers of one lock say `--shared` and `--write`",
+            "; readers and writers of one lock use `--shared` and `--write`",
         ),
         Error::NoSession { reason, .. } | Error::SessionOver { reason, .. } => of_session(*reason),
         Error::Connect { cause, .. } => of_opening(&**cause),

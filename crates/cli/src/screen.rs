@@ -34,7 +34,7 @@ impl Screen {
         let stdout = stdout();
         if !stdout.is_terminal() {
             return Err(Failure::usage(
-                "the standard output is no terminal: use `zkr who`, or `zkr leader --follow`",
+                "the standard output is not a terminal: use `zkr who`, or `zkr leader --follow`",
             ));
         }
         Ok(Screen {

@@ -173,7 +173,7 @@ pub enum Error {
     },
 
     /// The operation needs a hold, and the owner released the hold before.
-    #[error("{path}: the hold was released before (session {session})")]
+    #[error("{path}: the hold was already released (session {session})")]
     Released {
         /// The path of the hold's znode.
         path: String,

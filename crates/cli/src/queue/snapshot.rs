@@ -105,9 +105,9 @@ impl Snapshot {
         let mut warnings = Vec::new();
         match &self.foreign[..] {
             [] => {}
-            [one] => warnings.push(format!("{} is the name of no contender", printable(one))),
+            [one] => warnings.push(format!("{} is not a contender", printable(one))),
             [first, ..] => warnings.push(format!(
-                "{} znodes have names of no contender, the first is {}",
+                "{} znodes are not contenders, the first is {}",
                 self.foreign.len(),
                 printable(first)
             )),

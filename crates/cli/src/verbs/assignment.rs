@@ -92,7 +92,7 @@ impl Assignment {
         let operator = AssignmentOperator::new(session, &self.path)?;
         let status = operator.status().await?;
         if status.partitions.is_empty() {
-            let problem = "has no partitions: it is no assignment";
+            let problem = "has no partitions: it is not an assignment";
             return Err(Failure::usage(format!("{} {problem}", self.path)));
         }
         self.follow(&operator, &status).await?;
@@ -115,13 +115,13 @@ impl Assignment {
         if let Some(worker) = &self.to {
             let workers = &mut status.workers.iter();
             if !workers.any(|it| it.id == *worker) {
-                let problem = "is no worker of this assignment";
+                let problem = "is not a worker of this assignment";
                 return Err(Failure::usage(format!("{worker} {problem}")));
             }
         }
         if let Some(partition) = &order.partition {
             if !status.partitions.iter().any(|it| it.id == *partition) {
-                let problem = "is no partition of this assignment";
+                let problem = "is not a partition of this assignment";
                 return Err(Failure::usage(format!("{partition} {problem}")));
             }
         }

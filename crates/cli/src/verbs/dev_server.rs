@@ -91,7 +91,7 @@ impl DevServer {
             return Err(Failure::usage(problem));
         }
         if let Some(digest) = self.super_digest.as_deref().filter(|it| !is_digest(it)) {
-            let problem = "is no user, colon and base64 of a SHA-1";
+            let problem = "is not a user, a colon and the base64 of a SHA-1";
             return Err(Failure::usage(format!(
                 "--super-digest {digest:?} {problem}"
             )));
@@ -168,7 +168,7 @@ fn znodes(file: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
         serde_json::from_str(&text).map_err(|error| {
             let example = r#"such as {"/a": "data"}"#;
             Failure::usage(format!(
-                "{file:?} is no JSON object of paths and data, {example}: {error}"
+                "{file:?} is not a JSON object of paths and data, {example}: {error}"
             ))
         })?;
     for path in znodes.keys() {

@@ -62,7 +62,7 @@ impl Evict {
             }
             Err(error) => return Err(Error::at(node, server.id(), error).into()),
         }
-        print(&format!("{} was taken out of the queue\n", describe(&row)))?;
+        print(&format!("{} was removed from the queue\n", describe(&row)))?;
         Ok(())
     }
 
@@ -85,10 +85,11 @@ impl Evict {
         found.pop().ok_or_else(|| {
             let node = self.node.as_deref().unwrap_or_default();
             if is_contender(node) || node.parse::<i64>().is_ok() {
-                let text = format!("{path}: no contender is {node}, or no more; nothing was done");
+                let text =
+                    format!("{path}: {node} is not a contender, or not any more; nothing was done");
                 return Failure::new(Exit::Conflict, text);
             }
-            let problem = "is the OWNER, the TOKEN or the znode of no contender; \
+            let problem = "is not the OWNER, the TOKEN or the znode of a contender; \
                            `zkr who` lists them";
             Failure::usage(format!("{path}: {node:?} {problem}"))
         })
@@ -107,7 +108,7 @@ impl Evict {
     fn ask(&self, row: &Row) -> Result<(), Failure> {
         if !stdin().is_terminal() {
             return Err(Failure::usage(
-                "nobody can be asked, as the standard input is no terminal: say --yes",
+                "the standard input is not a terminal, so nobody can confirm: pass --yes",
             ));
         }
         let meaning = match row.state {
@@ -117,7 +118,7 @@ impl Evict {
             }
             State::WaitsFor(_) => "It loses its place in the queue.",
         };
-        let question = format!("{}\n{meaning}\nTake it out? [y/N] ", describe(row));
+        let question = format!("{}\n{meaning}\nRemove it? [y/N] ", describe(row));
         let asked = stderr().write_all(plain(&question).as_bytes());
         let mut answer = String::new();
         let heard = asked.and_then(|()| stdin().read_line(&mut answer));

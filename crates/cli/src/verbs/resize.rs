@@ -41,7 +41,7 @@ impl Resize {
     async fn in_session(&self, session: &Session, path: &NodePath) -> Result<u32, Failure> {
         let semaphore = Semaphore::open(session, path, self.permits)?;
         let Some(recorded) = semaphore.recorded().await? else {
-            let problem = "records no number of permits: it is no semaphore";
+            let problem = "records no number of permits: it is not a semaphore";
             return Err(Failure::usage(format!("{path} {problem}")));
         };
         semaphore.resize(self.permits).await?;

@@ -50,7 +50,7 @@ const WRONG_ARGUMENTS: &[(&str, &str)] = &[
         "leader /leader --transfer-to nobody",
         "\"nobody\" does not campaign at /leader",
     ),
-    ("watch /lock", "no terminal"),
+    ("watch /lock", "not a terminal"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

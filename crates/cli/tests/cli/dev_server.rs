@@ -162,7 +162,7 @@ async fn server_for_development_names_what_is_wrong() {
     }
     for (data, named) in [
         (r#"{"/a/../b": null}"#, "/a/../b"),
-        (r#"{"/a": 1}"#, "no JSON object of paths and data"),
+        (r#"{"/a": 1}"#, "not a JSON object of paths and data"),
     ] {
         std::fs::write(file, data).expect("it is written");
         let ended = stage.run(("dev-server --port 0 --data", [file])).await;

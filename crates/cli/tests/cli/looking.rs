@@ -263,7 +263,7 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     let name = who["contenders"][1]["node"].as_str().expect("a name");
     for gone in [&token(1), name] {
         let line = evict(&[gone]).await;
-        assert!(line.failed_with(75).contains("or no more"), "{line:?}");
+        assert!(line.failed_with(75).contains("or not any more"), "{line:?}");
     }
     drop(zkrs);
 }
@@ -276,7 +276,7 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
     let who = stage.run("who /lock").await;
-    who.shows("warning: note is the name of no contender");
+    who.shows("warning: note is not a contender");
     who.shows("warning: contenders of several recipes");
     let object = stage.run("who /lock --json").await.json();
     assert_eq!(object["foreign"], serde_json::json!(["note"]));
@@ -305,7 +305,7 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
     let doctor = run(&connect, "doctor /lock").await;
     let has = |text: &str| doctor.stdout.contains(text);
     assert!(
-        has("ok    no hold ends by a single silence of the servers of up to 3.25s"),
+        has("ok    holds survive a single silence of the servers of up to 3.25s"),
         "{doctor:?}"
     );
     assert!(has("set --tick"), "{doctor:?}");
@@ -399,7 +399,7 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
     assert!(unasked.failed_with(64).contains("--yes"));
     assert_eq!(stage.contenders("/lock").len(), 2);
     let evicted = stage.run(("evict /lock", [name, "--yes"])).await;
-    evicted.shows("was taken out of the queue");
+    evicted.shows("was removed from the queue");
     let waiter = ended(waiter).await;
     assert_eq!(waiter.code, Some(0), "{waiter:?}");
     ended(holder).await.failed_with(81);

@@ -193,11 +193,11 @@ pub enum Refusal {
         /// The most bytes that the session may have.
         limit: usize,
     },
-    /// A quota is used up.
-    #[error("a quota is used up")]
+    /// A quota is exceeded.
+    #[error("a quota is exceeded")]
     QuotaExceeded,
-    /// The server has too much to do.
-    #[error("the server has too much to do and refused the request")]
+    /// The server is overloaded.
+    #[error("the server is overloaded and refused the request")]
     Throttled,
     /// The server does not know this kind of request, or closes the connection at each of them.
     #[error("the server does not know this kind of request")]
