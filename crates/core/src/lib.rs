@@ -49,7 +49,8 @@
 //! # }
 //! ```
 //!
-//! [`ErrorKind`] says what a caller does about each error.
+//! [`ErrorKind`] says what a caller does about each error. [The guide](docs) has a page for each question
+//! of a service, and begins with [your first week](docs::first_week).
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -48,8 +48,7 @@
 //! # Several recipes at once
 //!
 //! [`AllOf`] holds several recipes together or none. It acquires them in one order, which is the
-//! same in each process. So two processes that want the same recipes do not wait for each other for
-//! ever.
+//! same in each process, so two processes that want the same recipes do not deadlock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -70,20 +69,10 @@
 //! # }
 //! ```
 //!
-//! # Pages
+//! # Guide
 //!
-//! * [What can go wrong](common::docs::failures): what a holder and a waiter see of each fault.
-//! * [Sharing a lock with other languages](common::docs::sharing).
-//! * [Holding without a list](common::docs::handoff): what passes between a release and the next
-//!   hold.
-//! * [Fencing](common::docs::fencing): why the first write is a claim, with recipes for stores.
-//! * [Encryption](common::docs::encryption): TLS on both sides, and access control by certificates.
-//! * [Runtimes](common::docs::runtimes): synchronous code, `current_thread`, and work that blocks.
-//! * [The lease](common::docs::lease): why a holder knows of its loss in time.
-//! * [Servers](common::docs::servers): what a server must do, and how to check yours.
-//! * [The connection](common::docs::connection): why it is our own, and what it costs.
-//! * [Events and metrics](common::docs::events): what a service reports, and queries for a
-//!   dashboard.
+//! [The guide](common::docs) has a page for each question of a service, and begins with
+//! [your first week](common::docs::first_week).
 //!
 //! # Features
 //!

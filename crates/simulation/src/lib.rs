@@ -131,12 +131,12 @@
 //! | [`block_this_task`] | has one task blocked, as work that blocks its thread |
 //! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; moves servers to other addresses; silences the name servers; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
+//! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
+//! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to check, in numbers |
 //!
-//! To have a holder lose its hold as most do, [cut its process off](SimulatedProcess::partition): the
+//! To make a holder lose its hold as most holders do, [cut its process off](SimulatedProcess::partition): the
 //! holder learns of the loss before another can hold. [`Administrator::expire`] ends a session while
 //! its client still relies on it: the next contender may hold at once.
-//! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
-//! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to judge, in numbers |
 //!
 //! # What is modelled
 //!
