@@ -1,6 +1,6 @@
 //! Recipes over a `zookeeper_client::Client` that the caller has connected.
 //!
-//! Use this for a client that your program shares with other code, or for SASL. Otherwise use
+//! Use this for a client that your program shares with other code, or for Kerberos. Otherwise use
 //! `Session::connect` of `zookeeper-recipes-core`, whose connection promises more.
 //!
 //! ```no_run

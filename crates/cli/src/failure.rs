@@ -112,7 +112,10 @@ fn of_session(reason: SessionEnd) -> (Exit, &'static str) {
             Exit::NoPermission,
             "; check --credentials-file or ZKR_CREDENTIALS",
         ),
-        SessionEnd::SaslRequired => (Exit::NoPermission, "; zkr has no SASL"),
+        SessionEnd::SaslRequired => (
+            Exit::NoPermission,
+            "; give sasl:user:password by --credentials-file or ZKR_CREDENTIALS",
+        ),
         _ => (Exit::Unavailable, "; try again"),
     }
 }

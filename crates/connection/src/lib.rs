@@ -20,6 +20,7 @@ mod driver {
 
 /// A session as a state machine without I/O.
 mod session {
+    pub(crate) mod digest_md5;
     pub(crate) mod host;
     pub(crate) mod hosts;
     pub(crate) mod incoming;
@@ -30,6 +31,7 @@ mod session {
     pub(crate) mod refusal;
     pub(crate) mod request_limit;
     pub(crate) mod requests;
+    pub(crate) mod sasl;
     pub(crate) mod timing;
     pub(crate) mod unsupported;
     pub(crate) mod watches;

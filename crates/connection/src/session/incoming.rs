@@ -9,7 +9,9 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{DisconnectReason, End, RequestError};
-use crate::session::machine::{Answer, Machine, Output, Phase, Recipient, WatchedRead, only_reads};
+use crate::session::machine::{
+    Answer, Machine, OWN_XID, Output, Phase, Recipient, WatchedRead, only_reads,
+};
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
 use crate::session::watches::{WatchEvent, WatchKind};
@@ -72,9 +74,9 @@ impl<R, W> Machine<R, W> {
     }
 
     fn has_connection(&self) -> bool {
-        matches!(
+        !matches!(
             self.phase,
-            Phase::Greeting { .. } | Phase::Restoring { .. } | Phase::Up
+            Phase::Down { .. } | Phase::Opening { .. } | Phase::Ended(_)
         )
     }
 
@@ -83,6 +85,9 @@ impl<R, W> Machine<R, W> {
             return self.greeted(now, ConnectResponse::decode(frame)?);
         }
         let header = ReplyHeader::peek(frame)?;
+        if matches!(self.phase, Phase::Authenticating { .. }) && header.xid == OWN_XID {
+            return self.challenged(now, frame);
+        }
         if header.error == ErrorCode::SessionClosedRequireSaslAuth {
             self.end(End::SaslRequired);
             return Ok(());
@@ -142,7 +147,7 @@ impl<R, W> Machine<R, W> {
             }
         }
         self.timing = Timing::of(granted, self.hosts.number());
-        self.restore(now);
+        self.authenticate(now);
         Ok(())
     }
 
@@ -158,7 +163,11 @@ impl<R, W> Machine<R, W> {
             self.up_if_restored(now);
             return Ok(());
         }
-        let scheme = self.config.auth[place].0.clone();
+        self.credentials_refused(self.config.auth[place].0.clone())
+    }
+
+    /// The server does not accept the credentials of this scheme.
+    pub(crate) fn credentials_refused(&mut self, scheme: String) -> Result<(), DisconnectReason> {
         self.refusals += 1;
         // A session that had these credentials accepted before is worth other tries.
         if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MAX_REFUSALS) {

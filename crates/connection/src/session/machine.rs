@@ -11,6 +11,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{End, RequestError};
+use crate::session::digest_md5::DigestMd5;
 use crate::session::host::Host;
 use crate::session::hosts::Hosts;
 use crate::session::pauses::Pauses;
@@ -27,6 +28,9 @@ pub struct Config {
     /// The session timeout to ask for.
     pub session_timeout: Duration,
     /// The schemes and credentials to send over each connection, in this order.
+    ///
+    /// Those of the scheme `sasl` are a user and a password, with a colon between them. The session
+    /// shows them by SASL's mechanism DIGEST-MD5, before all others.
     pub auth: Vec<(String, Vec<u8>)>,
     /// The longest reply to accept, in bytes.
     pub reply_limit: usize,
@@ -140,7 +144,9 @@ pub(crate) enum Phase {
     Opening { since: Duration },
     /// The server was asked for the session.
     Greeting { since: Duration },
-    /// The server has confirmed the session. The replies to so many requests of both kinds are
+    /// The server has confirmed the session, and the exchange of SASL is not over.
+    Authenticating { since: Duration },
+    /// The server knows who asks. The replies to so many requests of both kinds are
     /// outstanding, and to a ping if no connection was up before.
     Restoring {
         since: Duration,
@@ -195,6 +201,8 @@ pub struct Machine<R, W> {
     pub(crate) connection: u64,
     /// The number of the first connection over which a server has confirmed the session.
     pub(crate) opened_over: Option<u64>,
+    /// The exchange of SASL, if there are credentials for it.
+    pub(crate) sasl: Option<DigestMd5>,
     /// How often in a row the credentials were refused.
     pub(crate) refusals: usize,
     pub(crate) requests: Requests<Recipient<R>>,
@@ -227,6 +235,9 @@ impl<R, W> fmt::Debug for Machine<R, W> {
     }
 }
 
+/// The number of the machine's own requests that no other number is for. Requests begin with 1.
+pub(crate) const OWN_XID: i32 = 0;
+
 /// After this many connections in a row that the server closed when watches were set again, the
 /// next connection does without them.
 pub(crate) const MAX_WATCH_BREAKS: u32 = 3;
@@ -234,7 +245,11 @@ pub(crate) const MAX_WATCH_BREAKS: u32 = 3;
 impl<R, W> Machine<R, W> {
     /// A session that is not open yet. It yields the first [`Output::Connect`] or
     /// [`Output::LookUp`] at once.
-    pub fn new(now: Duration, config: Config) -> Machine<R, W> {
+    pub fn new(now: Duration, mut config: Config) -> Machine<R, W> {
+        let mut schemes = config.auth.iter();
+        let place = schemes.position(|(scheme, _)| scheme == DigestMd5::SCHEME);
+        let seed = config.seed.wrapping_add(2);
+        let sasl = place.map(|place| DigestMd5::new(&config.auth.remove(place).1, seed));
         let hosts = Hosts::new(&config.hosts, config.seed);
         let timing = Timing::of(config.session_timeout, hosts.number());
         let mut machine = Machine {
@@ -254,6 +269,7 @@ impl<R, W> Machine<R, W> {
             },
             connection: 0,
             opened_over: None,
+            sasl,
             refusals: 0,
             requests: Requests::new(),
             watches: Watches::new(),
@@ -449,9 +465,9 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// Sends a request of the machine itself. Only the last one over a connection has no fixed xid.
+    /// Sends a request of the machine itself.
     pub(crate) fn send_own(&mut self, body: RequestBody) {
-        let xid = body.fixed_xid().unwrap_or(1);
+        let xid = body.fixed_xid().unwrap_or(OWN_XID);
         Request { xid, body }.encode_frame(&mut self.own_frames);
     }
 }

@@ -135,7 +135,9 @@ impl<R, W> Machine<R, W> {
         let leaves = match self.phase {
             // Nobody answers at an address that the name has lost.
             Phase::Opening { .. } => self.hosts.again().is_none(),
-            Phase::Greeting { .. } | Phase::Restoring { .. } => !self.hosts.lists_present(),
+            Phase::Greeting { .. } | Phase::Authenticating { .. } | Phase::Restoring { .. } => {
+                !self.hosts.lists_present()
+            }
             Phase::Up => !self.hosts.lists_present() && self.hosts.has_other(),
             Phase::Down { .. } | Phase::Ended(_) => false,
         };

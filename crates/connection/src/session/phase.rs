@@ -92,6 +92,13 @@ impl<R, W> Machine<R, W> {
             Phase::Down { until, .. } => (until, Due::Try),
             Phase::Opening { since } => give_up(since, accept, DisconnectReason::NotConnected),
             Phase::Greeting { since } => give_up(since, handshake, DisconnectReason::NoSession),
+            Phase::Authenticating { since } => {
+                let opcode = OpCode::Sasl;
+                give_up(since, handshake, |after| DisconnectReason::Unanswered {
+                    opcode,
+                    after,
+                })
+            }
             Phase::Restoring { since, .. } => {
                 let silence = self.timing.silence.max(handshake);
                 let most = self.timing.session.max(handshake);
@@ -164,7 +171,7 @@ impl<R, W> Machine<R, W> {
         self.broken(now, cause);
     }
 
-    /// The server has confirmed the session: credentials and watches come before all requests.
+    /// The server knows the session: credentials and watches come before all requests.
     pub(crate) fn restore(&mut self, now: Duration) {
         for (scheme, credentials) in self.config.auth.clone() {
             let (kind, auth) = (0, Some(credentials));
@@ -226,9 +233,9 @@ impl<R, W> Machine<R, W> {
     pub fn broken(&mut self, now: Duration, cause: impl Into<DisconnectReason>) {
         let cause = cause.into();
         let was_up = match &self.phase {
-            Phase::Opening { .. } | Phase::Greeting { .. } | Phase::Restoring { .. } => false,
             Phase::Up => true,
             Phase::Down { .. } | Phase::Ended(_) => return,
+            _ => false,
         };
         if self.note_refusal(now, &cause) {
             return self.end(End::Refused);
@@ -265,6 +272,7 @@ impl<R, W> Machine<R, W> {
             Phase::Greeting { .. } if self.decoder.remaining().is_empty() => {
                 return DisconnectReason::ClosedUnheard;
             }
+            Phase::Authenticating { .. } => Some((OpCode::Sasl, None)),
             Phase::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
             Phase::Up => {
                 // A server reads on before it has answered the requests before.

@@ -104,7 +104,9 @@ impl HandshakeLimit {
     /// Notes that the present try was not urgent and has failed.
     pub(crate) fn failed(&mut self, cause: &DisconnectReason) {
         self.has_timed_out |= match cause {
-            DisconnectReason::NoSession(_) | DisconnectReason::Silent(_) => true,
+            DisconnectReason::NoSession(_)
+            | DisconnectReason::Silent(_)
+            | DisconnectReason::Unanswered { .. } => true,
             // A longer limit would not give the host more time to accept.
             DisconnectReason::NotConnected(_) => self.handshake < MAX_ACCEPT,
             _ => false,

@@ -112,6 +112,7 @@ pub(crate) fn may_be_unknown(opcode: OpCode) -> bool {
             | OpCode::RemoveWatches
             | OpCode::CheckWatches
             | OpCode::SetWatches
+            | OpCode::Sasl
             | OpCode::AddWatch
             | OpCode::WhoAmI
             | OpCode::GetEphemerals

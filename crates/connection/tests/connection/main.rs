@@ -28,6 +28,7 @@ mod names;
 mod queue;
 mod random;
 mod refused_sessions;
+mod sasl;
 mod secrets;
 #[cfg(target_os = "linux")]
 mod sleep;

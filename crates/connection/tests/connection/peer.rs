@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zookeeper_recipes_protocol::{
     ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, ErrorCode, EventType, FrameDecoder,
-    KeeperState, OpCode, ReadRequest, Reply, ReplyBody, Request, RequestBody, SetWatchesRequest,
-    Stat, WatcherEvent, WatcherType, xid,
+    KeeperState, OpCode, ReadRequest, Reply, ReplyBody, Request, RequestBody, SaslResponse,
+    SetWatchesRequest, Stat, WatcherEvent, WatcherType, xid,
 };
+
+/// What a server answers to a token of SASL.
+pub(crate) type Challenge = Result<Option<Vec<u8>>, ErrorCode>;
 
 /// What a test says. By default the ensemble is healthy.
 #[derive(Debug, Default)]
@@ -20,6 +23,8 @@ pub(crate) struct Conduct {
     /// The error that `setWatches` is answered with.
     pub(crate) refuses_watches: Option<ErrorCode>,
     pub(crate) refuses_auth: bool,
+    /// How tokens of SASL are answered. By default there is no SASL.
+    pub(crate) sasl: Option<fn(&[u8]) -> Challenge>,
     /// Each request but credentials is answered with this error, and the connection is closed.
     pub(crate) refuses_all: Option<ErrorCode>,
     pub(crate) read_only: bool,
@@ -184,11 +189,13 @@ impl Ensemble {
             return;
         }
         let result = self.apply(served, body);
+        let is_refusal = result.is_err();
         served.send(&match result {
             Ok(body) => Reply::new(xid, self.zxid, body),
             Err(error) => Reply::failed(xid, self.zxid, error),
         });
-        let refused = opcode == OpCode::Auth && self.conduct.refuses_auth;
+        let refused = opcode == OpCode::Sasl && is_refusal
+            || opcode == OpCode::Auth && self.conduct.refuses_auth;
         served.closed |= refused || opcode == OpCode::CloseSession;
     }
 
@@ -229,6 +236,11 @@ impl Ensemble {
                 }
             }
             RequestBody::Auth(_) if self.conduct.refuses_auth => return Err(ErrorCode::AuthFailed),
+            RequestBody::Sasl(request) => {
+                let answer = self.conduct.sasl.ok_or(ErrorCode::AuthFailed)?;
+                let token = answer(&request.token.unwrap_or_default())?;
+                ReplyBody::Sasl(SaslResponse { token })
+            }
             RequestBody::SetWatches(request) => self.set_watches(served, request)?,
             RequestBody::CloseSession => {
                 served.session.map(|session| self.sessions.remove(&session));

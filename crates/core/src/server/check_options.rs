@@ -22,11 +22,11 @@ impl ConnectOptions {
                 return Err(InvalidInput::new("session timeout", given, too_long()));
             }
         }
-        let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
-        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
-        if !digests.all(|(_, credentials)| is_pair(credentials)) {
-            let problem = "needs credentials of the form user:password";
-            return Err(InvalidInput::new("scheme", "digest", problem));
+        for (scheme, credentials) in &self.auth {
+            if ["digest", "sasl"].contains(&&**scheme) && !credentials.contains(&b':') {
+                let problem = "needs credentials of the form user:password";
+                return Err(InvalidInput::new("scheme", scheme.clone(), problem));
+            }
         }
         if let Some(owner) = &self.owner {
             check_service(owner)?;

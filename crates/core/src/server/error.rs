@@ -25,8 +25,9 @@ pub enum SessionEnd {
     AuthenticationFailed,
     /// The servers accept no request without SASL, or another scheme that they enforce.
     ///
-    /// This library has no SASL. No further session is opened. A server confirms such a session, so
-    /// the opening waits for the reply to a ping, too.
+    /// Give the session credentials of the scheme `sasl` by
+    /// [`ConnectOptions::auth`](crate::ConnectOptions::auth). No further session is opened. A server
+    /// confirms such a session, so the opening waits for the reply to a ping, too.
     #[error(
         "refused by the servers, which accept no request without SASL \
          (sessionRequireClientSASLAuth or enforce.auth.schemes)"

@@ -182,8 +182,12 @@ impl ConnectOptions {
 
     /// Adds credentials, for example `("digest", "user:password")`.
     ///
-    /// The method may be called several times. Digest credentials without a colon are refused when
-    /// the session is opened.
+    /// The scheme `sasl` authenticates the user by SASL's mechanism DIGEST-MD5, over each connection
+    /// and before all requests, as servers with `sessionRequireClientSASLAuth` demand. The password is
+    /// not sent, and the server has to know it, too. This does not encrypt the connection: use TLS.
+    ///
+    /// The method may be called several times, for `sasl` once. Credentials of these two schemes
+    /// without a colon are refused when the session is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         let credentials = credentials.as_ref().to_owned();
         self.auth.push((scheme.to_owned(), credentials));

@@ -159,8 +159,9 @@ async fn listener_that_opens_no_session_is_named() {
 async fn options_that_can_open_no_session_are_refused_at_once() {
     let short = ConnectOptions::new().session_timeout(Duration::from_millis(1));
     let secret = "no-colon";
-    let digest = ConnectOptions::new().auth("digest", secret);
-    for (options, problem) in [(short, "too short"), (digest, "user:password")] {
+    let [digest, sasl] = ["digest", "sasl"].map(|it| ConnectOptions::new().auth(it, secret));
+    let pair = "user:password";
+    for (options, problem) in [(short, "too short"), (digest, pair), (sasl, pair)] {
         // Nobody is asked: nothing could answer there.
         let (error, took) = refused("192.0.2.1:2181", options).await;
         assert!(matches!(error, Error::InvalidInput(_)), "{error}");

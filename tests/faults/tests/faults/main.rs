@@ -12,6 +12,7 @@ mod lost_data;
 mod lost_replies;
 mod moves;
 mod refusals;
+mod sasl;
 mod secrets;
 mod sequence_overflow;
 mod support;
