@@ -315,7 +315,7 @@ impl NamedZnode {
             kind,
             acl,
         };
-        missing.create(live, &*self.server).await
+        missing.create(live, &*self.server, None).await
     }
 
     async fn during<T>(

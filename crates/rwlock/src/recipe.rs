@@ -169,8 +169,9 @@ impl ReadLock {
     /// | no writer is before it: a create and a list | 2 | 1 | 0 |
     /// | alone in the queue from the third time on, and no other contender came in between: a create | 1 | 1 | 0 |
     /// | the same, but one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, the directory's create, and both again | 3 more | 2 more | 0 |
-    /// | each parent that is missing, too: a refused create, and its own | 2 more | 2 more | 0 |
+    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
+    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
+    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
     /// | a writer is before it: a read of the own znode and one of the last writer's | 2 more | 1 more | 2 |
     /// | that writer marks its release | 0 more | 0 | |
     /// | that writer leaves without a marked release: a list | 1 more | 1 more | |
@@ -294,8 +295,9 @@ impl WriteLock {
     /// | the queue is empty: a create and a list | 2 | 1 | 0 |
     /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, the directory's create, and both again | 3 more | 2 more | 0 |
-    /// | each parent that is missing, too: a refused create, and its own | 2 more | 2 more | 0 |
+    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
+    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
+    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
     /// | a contender is before it: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor is a writer and marks its release, or a reader and was alone before this writer | 0 more | 0 | |
     /// | the predecessor leaves in any other way: a list | 1 more | 1 more | |

@@ -182,8 +182,9 @@ impl Semaphore {
     /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
     /// | alone in the queue from the third time on, and no other contender came in between: a create and the read | 2 | 1 | 0 |
     /// | the same, but one came in between: a create and the read, then a list and the read | 4 | 2 | 0 |
-    /// | first use of the path: all three refused, the directory's create, and all again | 4 more | 2 more | 0 |
-    /// | each parent that is missing, too: a refused create, and its own | 2 more | 2 more | 0 |
+    /// | first use of the path: all three refused, then the directory's create and all again | 4 more | 1 more | 0 |
+    /// | parents are missing, too: all once more, and for each parent a refused create and its own | 3 more, and 2 for each | 1 more, and 2 for each | 0 |
+    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with all | 1 more | 0 more | 0 |
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///

@@ -43,7 +43,7 @@ use crate::sync::{Mutex, SharedWork, lock, or_pending};
 #[derive(Default)]
 pub(crate) struct Handoff {
     sole_writer: SoleWriter,
-    last_alone: Arc<LastAlone>,
+    directories: Arc<UsedDirectories>,
 }
 
 impl Handoff {
@@ -72,11 +72,19 @@ impl Handoff {
         }
     }
 
-    /// The last contender of the session in this directory, if it was alone and is deleted.
+    /// What is known of the directory before a create in it. From then on, it counts as used.
     ///
-    /// It is forgotten, because the next create makes its number useless.
-    pub(crate) fn last_alone(&self, directory: &NodePath) -> Option<Alone> {
-        self.last_alone.take(directory)
+    /// The last contender is forgotten, because the create makes its number useless.
+    pub(crate) fn enter(&self, directory: &NodePath) -> KnownDirectory {
+        self.directories.enter(directory)
+    }
+
+    /// Notes whether a directory was missing.
+    ///
+    /// The session expects the same of each directory beside it that it uses for the first time.
+    pub(crate) fn note_directory(&self, directory: &NodePath, was_missing: bool) {
+        let parent = directory.parent().filter(|_| was_missing);
+        lock(&self.directories.0).missing_below = parent;
     }
 
     /// Notes that the contender of this znode holds.
@@ -96,8 +104,8 @@ impl Handoff {
             znode.mark_on_release();
         }
         if let Some(alone) = alone {
-            let (last_alone, directory) = (self.last_alone.clone(), directory.clone());
-            znode.once_deleted(move || last_alone.insert(&directory, alone));
+            let (directories, directory) = (self.directories.clone(), directory.clone());
+            znode.once_deleted(move || directories.note_alone(&directory, alone));
         }
     }
 }
@@ -320,25 +328,54 @@ impl Alone {
     }
 }
 
-/// The last contender of each directory that was alone, and whose znode is deleted.
-///
-/// This value knows at least the last [`KEPT`] directories, and at most twice as many.
+/// What is known of a directory before a create in it.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownDirectory {
+    /// The last contender of the session there, if it was alone and is deleted.
+    pub(crate) last: Option<Alone>,
+    /// True if the session uses the directory for the first time, and the last one beside it was
+    /// missing.
+    pub(crate) may_be_missing: bool,
+}
+
+/// The directories that a session used last: at least [`KEPT`], and at most twice as many.
 #[derive(Debug, Default)]
-struct LastAlone(Mutex<[BTreeMap<NodePath, Alone>; 2]>);
+struct UsedDirectories(Mutex<Used>);
+
+#[derive(Debug, Default)]
+struct Used {
+    /// The last contender of each directory, if it was alone and its znode is deleted for certain.
+    /// The second map has the directories of longer ago.
+    last_alone: [BTreeMap<NodePath, Option<Alone>>; 2],
+    /// The parent of the directory whose create was last sent, if that was missing.
+    missing_below: Option<NodePath>,
+}
 
 /// How many directories are noted before the older half of them is forgotten.
 const KEPT: usize = 512;
 
-impl LastAlone {
-    fn take(&self, directory: &NodePath) -> Option<Alone> {
-        let [new, old] = &mut *lock(&self.0);
+impl UsedDirectories {
+    fn enter(&self, directory: &NodePath) -> KnownDirectory {
+        let used = &mut *lock(&self.0);
+        let [new, old] = &mut used.last_alone;
         let older = old.remove(directory);
-        new.remove(directory).or(older)
+        let known = new.remove(directory).or(older);
+        used.note(directory, None);
+        let parent = &used.missing_below;
+        KnownDirectory {
+            last: known.flatten(),
+            may_be_missing: known.is_none() && parent.is_some() && *parent == directory.parent(),
+        }
     }
 
-    /// Notes a contender whose znode is deleted for certain.
-    fn insert(&self, directory: &NodePath, alone: Alone) {
-        let [new, old] = &mut *lock(&self.0);
+    fn note_alone(&self, directory: &NodePath, alone: Alone) {
+        lock(&self.0).note(directory, Some(alone));
+    }
+}
+
+impl Used {
+    fn note(&mut self, directory: &NodePath, alone: Option<Alone>) {
+        let [new, old] = &mut self.last_alone;
         if let Some(known) = new.get_mut(directory) {
             *known = alone;
             return;

@@ -1,12 +1,14 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
 use crate::events::session as events;
 use crate::hold::Hold;
+use crate::hold::handoff::KnownDirectory;
 use crate::hold::own_znode::{ZnodeOwner, may_have_created};
 use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
@@ -105,9 +107,9 @@ async fn grant(
 /// number of the znode proves nothing. Otherwise both are sent together.
 async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing), Error> {
     queue.open.znodes.abandoned.until_answered(queue.live).await;
-    let last = queue.open.handoff.last_alone(&queue.shared.directory);
-    let expects_alone = last.is_some_and(|last| last.was_known_alone);
-    let (mut enqueued, reads) = create_contender(queue, !expects_alone).await?;
+    let known = queue.open.handoff.enter(&queue.shared.directory);
+    let last = known.last;
+    let (mut enqueued, reads) = create_contender(queue, known).await?;
     let me = queue.contender(enqueued.name());
     enqueued.known_alone = (last.zip(me.as_ref()))
         .is_some_and(|(last, me)| last.proves_alone(me.sequence(), enqueued.czxid));
@@ -119,36 +121,54 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
     Ok((enqueued, listing))
 }
 
-/// Creates the contender's znode, and asks for the directory's data, and for the names if they are
-/// wanted.
+/// Creates the contender's znode, and asks for the directory's data, and for the names unless the
+/// last contender was known to be alone.
+///
+/// If the directory may be missing, its create is sent before the contender's. The server handles
+/// both in this order, and refuses the first one if the directory exists.
 ///
 /// After a create without a reply, looks for the znode. The names are then wanted in any case.
 async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
-    wants_names: bool,
+    known: KnownDirectory,
 ) -> Result<(Enqueued<'q>, QueueReads<'q>), Error> {
+    let wants_names = !known.last.is_some_and(|last| last.was_known_alone);
+    let mut may_be_missing = known.may_be_missing;
     let (shared, label) = (queue.shared, queue.shared.label()?);
-    let identity = queue.live.identity();
+    let (identity, handoff) = (queue.live.identity(), &queue.open.handoff);
     let mut pause_if_missing = Backoff::default().skip_first(1);
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
     // dropped, they are looked for again.
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
+        let directory = may_be_missing.then(|| create_directory(queue));
         let (identity, acl) = access(queue, identity, label).await;
         let znode = queue.open.znodes.unnumbered(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
         let path = identity.path(queue.directory(), label);
-        let counted = owner.znode.count(&path, CreateMode::EphemeralSequential);
+        let mode = CreateMode::EphemeralSequential;
+        let counted = owner.znode.count(&path, mode);
         counted.map_err(|error| queue.failed(error))?;
-        let reply = create(queue, path.clone(), acl.into_owned());
+        let data = shared.options.data.clone();
+        let reply = create(queue, path.clone(), data, mode, acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
         let reads = queue.ask_for_queue(wants_names);
         let (node, reads) = match owner.created(reply).await {
-            Ok(node) => (node, reads),
+            Ok(node) => {
+                if let Some(sent) = directory {
+                    let was_missing = sent.await.is_ok();
+                    handoff.note_directory(&shared.directory, was_missing);
+                }
+                (node, reads)
+            }
             Err(error) if error.is(Refusal::NoNode) => {
-                create_directory(queue).await?;
-                pause_if_missing.wait().await;
+                may_be_missing = directory.is_none();
+                if let Some(sent) = directory {
+                    create_parents(queue, sent).await?;
+                    handoff.note_directory(&shared.directory, true);
+                    pause_if_missing.wait().await;
+                }
                 continue;
             }
             Err(error) if may_have_created(&error) => {
@@ -172,13 +192,17 @@ async fn create_contender<'q>(
     }
 }
 
-/// Sends the create of a contender's znode.
+/// Sends a create.
 ///
 /// The reply owns the `ServerSession`, because it may outlive the attempt.
-fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'static, Created> {
+fn create(
+    queue: &SessionQueue<'_>,
+    path: String,
+    data: Option<Arc<[u8]>>,
+    mode: CreateMode,
+    acl: Vec<Acl>,
+) -> Reply<'static, Created> {
     let server = queue.server.clone();
-    let data = queue.shared.options.data.clone();
-    let mode = CreateMode::EphemeralSequential;
     begun(async move {
         let data = data.as_deref().unwrap_or_default();
         server.create(&path, data, mode, &acl).await
@@ -198,8 +222,20 @@ async fn access<'a>(
     access.await
 }
 
-/// Creates the directory, because a create of the contender's znode has found none.
-async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
+/// Sends the create of the directory.
+fn create_directory(queue: &SessionQueue<'_>) -> Reply<'static, Created> {
+    let options = &queue.shared.options;
+    let (path, mode) = (queue.directory().to_owned(), options.directories.mode());
+    let data = queue.shared.rule.directory_data().into();
+    create(queue, path, Some(data), mode, options.acl.clone())
+}
+
+/// Creates the directory and its missing parents, after the reply to a create of the directory that
+/// was sent.
+async fn create_parents(
+    queue: &SessionQueue<'_>,
+    sent: Reply<'static, Created>,
+) -> Result<(), Error> {
     let options = &queue.shared.options;
     let missing = MissingDirectory {
         path: &queue.shared.directory,
@@ -207,7 +243,8 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
         kind: options.directories,
         acl: &options.acl,
     };
-    missing.create(queue.live, &*queue.server).await
+    let create = missing.create(queue.live, &*queue.server, Some(sent));
+    create.await
 }
 
 /// Looks for the znode of a create without a reply.

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, ServerSession};
+use crate::server::ensemble::{Acl, CreateMode, Created, Reply, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
 /// The kind of znode that a missing directory and its missing parents are created as.
@@ -24,6 +24,15 @@ pub enum Directories {
     Persistent,
 }
 
+impl Directories {
+    pub(crate) fn mode(self) -> CreateMode {
+        match self {
+            Directories::Container => CreateMode::Container,
+            Directories::Persistent => CreateMode::Persistent,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MissingDirectory<'a> {
     pub(crate) path: &'a NodePath,
@@ -34,15 +43,15 @@ pub(crate) struct MissingDirectory<'a> {
 
 impl MissingDirectory<'_> {
     /// Creates the directory and its missing parents, unless they exist already.
+    ///
+    /// `sent` is the reply to a create of the directory, if one was sent before.
     pub(crate) async fn create(
         self,
         live: &LiveSession,
         server: &dyn ServerSession,
+        mut sent: Option<Reply<'_, Created>>,
     ) -> Result<(), Error> {
-        let mut mode = match self.kind {
-            Directories::Container => CreateMode::Container,
-            Directories::Persistent => CreateMode::Persistent,
-        };
+        let mut mode = self.kind.mode();
         let mut pause_if_unknown = Backoff::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
@@ -51,7 +60,8 @@ impl MissingDirectory<'_> {
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             let data = if path == self.path { self.data } else { &[] };
-            match server.create(path.as_str(), data, mode, self.acl).await {
+            let create = || server.create(path.as_str(), data, mode, self.acl);
+            match sent.take().unwrap_or_else(create).await {
                 Ok(_) => drop(missing.pop()),
                 Err(error) if error.is(Refusal::NodeExists) => drop(missing.pop()),
                 Err(error) if error.is(Refusal::NoNode) => match path.parent() {

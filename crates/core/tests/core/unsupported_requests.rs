@@ -85,8 +85,9 @@ async fn containers_are_created_again_after_a_while() {
     const MINUTE: Duration = Duration::from_secs(60);
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "p").await;
-    for nth in 2..5 {
-        // The contender of a new path meets no directory, then a container is asked for.
+    // The contender of a new path meets no directory. Then a container is asked for, with the
+    // contender behind it.
+    for nth in [2, 4, 6] {
         let lost = Fault::new(FaultKind::RequestLost)
             .on(RequestKind::Create)
             .under("/first");

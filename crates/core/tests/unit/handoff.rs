@@ -75,25 +75,48 @@ fn directories_that_were_used_long_ago_are_forgotten() {
         czxid: number as i64,
         was_known_alone: false,
     };
-    let last = LastAlone::default();
+    let used = UsedDirectories::default();
     let known = |number: usize| {
-        let directories = lock(&last.0);
-        let mut known = directories
+        let used = lock(&used.0);
+        let mut known = used
+            .last_alone
             .iter()
             .filter_map(|known| known.get(&path(number)));
-        known.next().map(|alone| alone.czxid)
+        known.next().copied().flatten().map(|alone| alone.czxid)
     };
     for number in 1..100 * KEPT {
-        last.insert(&path(0), alone(number));
-        last.insert(&path(number), alone(number));
+        used.note_alone(&path(0), alone(number));
+        used.note_alone(&path(number), alone(number));
         let oldest = number.saturating_sub(KEPT / 2).max(1);
         assert_eq!(known(oldest), Some(oldest as i64), "{number}");
-        assert!(lock(&last.0).iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);
+        let maps = &lock(&used.0).last_alone;
+        assert!(maps.iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);
     }
     assert_eq!(known(1), None);
     assert_eq!(known(0), Some(100 * KEPT as i64 - 1));
-    let taken = last.take(&path(0)).map(|alone| alone.czxid);
+    let taken = used.enter(&path(0)).last.map(|alone| alone.czxid);
     assert_eq!((taken, known(0)), (Some(100 * KEPT as i64 - 1), None));
+}
+
+#[test]
+fn directory_may_be_missing_if_the_last_one_beside_it_was() {
+    let handoff = Handoff::default();
+    let may_be_missing = |path: &str| {
+        let path = NodePath::new(path).expect("a path");
+        handoff.enter(&path).may_be_missing
+    };
+    let note = |path: &str, was_missing| {
+        let path = NodePath::new(path).expect("a path");
+        handoff.note_directory(&path, was_missing);
+    };
+    assert!(!may_be_missing("/locks/a"));
+    note("/locks/a", true);
+    assert!(!may_be_missing("/locks/a"), "it was used");
+    assert!(may_be_missing("/locks/b"));
+    assert!(!may_be_missing("/other/a"), "it is not beside them");
+    assert!(!may_be_missing("/top"), "nor is this");
+    note("/locks/b", false);
+    assert!(!may_be_missing("/locks/c"));
 }
 
 #[test]

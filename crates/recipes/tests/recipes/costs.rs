@@ -322,7 +322,7 @@ async fn coming_back_after_another_contender_costs_what_it_says() {
 }
 
 /// What the first acquisition at a path costs more than one in a directory that exists.
-async fn first_use_costs_more(known: Cost, recipe: fn(&Session, &str) -> Box<dyn Recipe>) {
+async fn first_use_costs_more(known: Cost, new: fn(&Session, &str) -> Box<dyn Recipe>) {
     for (path, missing_parents) in [("/recipe/a", 0), ("/recipe/b/c", 1), ("/recipe/d/e/f", 2)] {
         let testbed = Testbed::new(b"");
         let session = testbed.session("one").await;
@@ -330,16 +330,38 @@ async fn first_use_costs_more(known: Cost, recipe: fn(&Session, &str) -> Box<dyn
         let other = ExclusiveLock::new(&session, PATH).expect("a good path");
         let hold = other.acquire().await.expect("it is free");
         hold.release().await.expect("it is held");
-        let recipe = recipe(&session, path);
+        let recipe = new(&session, path);
         let (hold, cost) = testbed.cost(recipe.acquire()).await;
-        let parents = 2 * missing_parents;
-        // The first attempt is refused, and made again once the directory is created.
-        let expected = (2 * known.0 + 1 + parents, known.1 + 2 + u128::from(parents));
+        // The first attempt is refused, and made again behind the directory's create. If a parent is
+        // missing, this is refused, too, and made again once all of them are created.
+        let mut expected = (2 * known.0 + 1, known.1 + 1);
+        if missing_parents > 0 {
+            expected.0 += known.0 + 2 * missing_parents;
+            expected.1 += 1 + u128::from(2 * missing_parents);
+        }
         assert_eq!(cost, expected, "{recipe:?}");
         hold.release().await.expect("it is held");
         let (hold, cost) = testbed.cost(recipe.acquire()).await;
         assert_eq!(cost, known, "{recipe:?}");
         hold.release().await.expect("it is held");
+        // From now on the session expects the same of the next directory beside the last one.
+        let existing = format!("{path}-exists");
+        let made = testbed.simulation.administrator();
+        let made = made.create(&existing, b"5", CreateMode::Persistent);
+        made.expect("there is none");
+        let (guessed, not_guessed) = ((known.0 + 1, 1), (2 * known.0 + 1, 2));
+        for (suffix, expected) in [
+            ("-1", guessed),
+            ("-2", guessed),
+            ("-exists", guessed),
+            ("-3", not_guessed),
+            ("-4", guessed),
+        ] {
+            let beside = new(&session, &format!("{path}{suffix}"));
+            let (hold, cost) = testbed.cost(beside.acquire()).await;
+            assert_eq!(cost, expected, "{beside:?}");
+            hold.release().await.expect("it is held");
+        }
     }
 }
 
@@ -353,7 +375,7 @@ async fn first_acquisition_of_a_session_costs_what_it_says() {
         hold.release().await.expect("it is held");
         cost
     };
-    assert_eq!(at("one", "/recipe/new").await, (7, 5));
+    assert_eq!(at("one", "/recipe/new").await, (7, 4));
     assert_eq!(at("two", PATH).await, (3, 2));
 }
 
