@@ -109,14 +109,14 @@ impl Playground {
     pub async fn close(self) -> anyhow::Result<()> {
         let session = Session::connect(&self.connect_string).await?;
         let server = session.server(&self.directory).await?;
-        remove(&*server, self.directory.as_str()).await?;
+        remove(&server, self.directory.as_str()).await?;
         drop(server);
         session.close().await;
         Ok(())
     }
 }
 
-async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {
+async fn remove(server: &ServerSession, path: &str) -> anyhow::Result<()> {
     // A parent is deleted after its children, so they are collected parents first.
     let mut paths = vec![path.to_owned()];
     let mut next = 0;

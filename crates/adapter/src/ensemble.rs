@@ -1,12 +1,11 @@
 //! The ensemble of a client that the caller has connected.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
-use zookeeper_recipes_core::ensemble::{Connector, ServerSession};
+use zookeeper_recipes_core::ensemble::{Connector, EnsembleFacts, OpenedSession, RequestLimit};
 use zookeeper_recipes_core::{
     ConnectOptions, Ensemble, InvalidInput, NodePath, ServerError, SessionEnd,
 };
@@ -55,8 +54,8 @@ use crate::session::ClientSession;
 /// the lease is renewed, which takes about a third of the session timeout.
 pub struct ClientEnsemble {
     client: Mutex<Option<Client>>,
-    chroot: String,
-    /// The directory of the guard. Empty for the root.
+    facts: EnsembleFacts,
+    /// The directory of the guard, below the chroot. Empty for the root.
     directory: String,
 }
 
@@ -66,10 +65,13 @@ impl ClientEnsemble {
     /// The session fails to open if the client may not create a znode at the root: see
     /// [`guard_in`](Self::guard_in).
     pub fn new(client: Client) -> ClientEnsemble {
-        let chroot = client.path().to_owned();
         ClientEnsemble {
+            facts: EnsembleFacts {
+                chroot: client.path().to_owned(),
+                session_timeout: None,
+                ..EnsembleFacts::new("the client passed to ClientEnsemble")
+            },
             client: Mutex::new(Some(client)),
-            chroot,
             directory: String::new(),
         }
     }
@@ -98,55 +100,47 @@ impl fmt::Debug for ClientEnsemble {
 }
 
 impl Ensemble for ClientEnsemble {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
     fn connector(
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        for option in options.of_connections() {
-            option.refuse("a client that you have connected: set it at the client")?;
-        }
-        Ok(self)
-    }
-
-    fn now(&self) -> Duration {
-        zookeeper_recipes_core::ensemble::now()
-    }
-
-    fn address(&self) -> String {
-        "the client passed to ClientEnsemble".to_owned()
-    }
-
-    fn chroot(&self) -> &str {
-        &self.chroot
+        options.refuse_all_but(
+            &[],
+            "a client that you have connected: set it at the client",
+        )?;
+        let limit = options.request_limit(&self.facts.chroot);
+        let ensemble = self;
+        Ok(Arc::new(ClientConnector { ensemble, limit }))
     }
 }
 
-impl Connector for ClientEnsemble {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        let client = self
-            .client
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+/// Opens the one session of a client.
+#[derive(Debug)]
+struct ClientConnector {
+    ensemble: Arc<ClientEnsemble>,
+    limit: RequestLimit,
+}
+
+impl Connector for ClientConnector {
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+        let client = &self.ensemble.client;
+        let client = client.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
-            let Some(client) = client else {
-                return Err(ServerError::SessionOver(SessionEnd::Closed));
-            };
-            let fence = Fence::raise(client.clone(), &self.directory).await?;
-            let watched = Arc::default();
-            let session: Arc<dyn ServerSession> = Arc::new(ClientSession {
-                client,
-                fence,
-                watched,
-                limit: OnceLock::new(),
-                is_closed: Mutex::default(),
-            });
-            Ok(session)
+            let over = ServerError::SessionOver(SessionEnd::Closed);
+            // The paths of the requests are those at the server.
+            let client = client
+                .and_then(|client| client.chroot("/").ok())
+                .ok_or(over)?;
+            let ensemble = &self.ensemble;
+            let chroot = ensemble.facts.chroot.trim_end_matches('/');
+            let directory = format!("{chroot}{}", ensemble.directory);
+            let fence = Fence::raise(client.clone(), &directory).await?;
+            Ok(ClientSession::open(client, fence, self.limit.clone()))
         }
         .boxed()
-    }
-
-    fn asked_timeout(&self) -> Option<Duration> {
-        None
     }
 }

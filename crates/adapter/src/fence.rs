@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
-use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{Notify, watch};
 use tokio::task::unconstrained;
-use zookeeper_client::{Acls, Client, CreateMode, Error, StateWatcher};
-use zookeeper_recipes_core::ensemble::{ConnectionState, SessionId};
-use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
+use zookeeper_client::{Acls, Client, CreateMode, Error, SessionState, StateWatcher};
+use zookeeper_recipes_core::ensemble::{ConnectionState, RequestError, SessionId};
+use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd, values};
+use zookeeper_recipes_protocol::ErrorCode;
 
-use crate::values::{classify, connection_state, understood};
+use crate::values::{Failure, classify, session_end, understood};
 
 /// The name of a guard begins with it. The id of the session and two numbers follow.
 const NAME: &str = "zookeeper-recipes-session-";
@@ -34,17 +34,24 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The fence of one session.
 pub(crate) struct Fence {
     client: Client,
-    session: SessionId,
+    pub(crate) session: SessionId,
     guards: Guards,
-    gate: watch::Sender<Gate>,
+    pub(crate) gate: Arc<Gate>,
     /// Notified if the guard does not exist, and when the fence is dropped.
     missing: Arc<Notify>,
 }
 
-/// What the fence knows of the connection.
-#[derive(Clone)]
-struct Gate {
-    state: ConnectionState,
+/// What the fence knows of the connection. It does not keep the fence.
+pub(crate) struct Gate {
+    session: SessionId,
+    timeout: Duration,
+    /// Locked while the state changes.
+    open: Mutex<Open>,
+    pub(crate) state: watch::Sender<ConnectionState>,
+}
+
+/// The last time at which requests were known to reach the session.
+struct Open {
     /// Counts the guards.
     number: u64,
     guard: Arc<str>,
@@ -54,35 +61,82 @@ struct Gate {
 
 impl Gate {
     /// The guard, if requests reach this session. `None` if that is not known.
-    fn passes(&self) -> Option<Result<Arc<str>, ServerError>> {
-        let mut since = self.since.clone();
-        match self.state {
-            ConnectionState::Ended(end) => Some(Err(ServerError::SessionOver(end))),
-            // A task that has used up its turn would see no change.
-            ConnectionState::Connected
-                if unconstrained(since.changed()).now_or_never().is_none() =>
-            {
-                Some(Ok(self.guard.clone()))
-            }
-            ConnectionState::Connected | ConnectionState::Disconnected => None,
+    ///
+    /// If the connection has broken since the guard was created, the state says so from now on.
+    pub(crate) fn passes(&self) -> Option<Result<Arc<str>, SessionEnd>> {
+        let mut open = self.lock();
+        match *self.state.borrow() {
+            ConnectionState::Ended(end) => return Some(Err(end)),
+            ConnectionState::Disconnected { .. } => return None,
+            ConnectionState::Connected { .. } => {}
         }
+        // A task that has used up its turn would see no change.
+        if unconstrained(open.since.changed()).now_or_never().is_none() {
+            return Some(Ok(open.guard.clone()));
+        }
+        self.state.send_replace(self.disconnected());
+        None
     }
-}
 
-/// See [`Fence::passage`].
-pub(crate) struct Passage(watch::Receiver<Gate>);
-
-impl Passage {
     /// Waits until requests reach the session of the fence, and returns the guard.
-    pub(crate) async fn opens(&mut self) -> Result<Arc<str>, ServerError> {
+    pub(crate) async fn opens(&self) -> Result<Arc<str>, SessionEnd> {
+        let mut states = self.state.subscribe();
         loop {
-            if let Some(passes) = self.0.borrow_and_update().passes() {
+            states.mark_unchanged();
+            if let Some(passes) = self.passes() {
                 return passes;
             }
-            if self.0.changed().await.is_err() {
-                return Err(ServerError::SessionOver(SessionEnd::Closed));
-            }
+            // The gate keeps the sender.
+            let _ = states.changed().await;
         }
+    }
+
+    /// The number of the connection. `None` if none is known to serve this session.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        self.passes()?.ok()?;
+        match *self.state.borrow() {
+            ConnectionState::Connected { connection, .. } => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn connected(&self, connection: u64) -> ConnectionState {
+        ConnectionState::Connected {
+            session_id: self.session.0,
+            timeout: self.timeout,
+            connection,
+        }
+    }
+
+    fn disconnected(&self) -> ConnectionState {
+        let timeout = self.timeout;
+        ConnectionState::Disconnected { timeout }
+    }
+
+    /// Lets requests pass.
+    fn open(&self, guard: Arc<str>, since: StateWatcher) {
+        let mut open = self.lock();
+        let number = open.number + 1;
+        *open = Open {
+            number,
+            guard,
+            since,
+        };
+        self.state.send_replace(self.connected(number));
+    }
+
+    /// Lets no request pass in this state.
+    fn close(&self, state: ConnectionState) {
+        let _open = self.lock();
+        self.state.send_if_modified(|now| {
+            let is_over = matches!(now, ConnectionState::Ended(_));
+            *now = if is_over { *now } else { state };
+            !is_over
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,104 +147,58 @@ impl Fence {
     /// guard anew when needed, and ends with the session or with the fence.
     pub(crate) async fn raise(client: Client, directory: &str) -> Result<Arc<Fence>, ServerError> {
         let guards = Guards::new(&client, directory);
-        let (states, guard, session) = loop {
-            let states = client.state_watcher();
+        let (since, guard, session) = loop {
+            let since = client.state_watcher();
             match guards.create(&client).await {
-                Ok((guard, session)) => break (states, guard, session),
-                Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(PAUSE).await,
-                Err(ServerError::Refused(refusal)) => return Err(refused(&guards, &refusal)),
-                Err(over) => return Err(over),
+                Ok((guard, session)) => break (since, guard, session),
+                Err(Failure::Refused(code)) => return Err(refused(&guards, code)),
+                Err(Failure::NoReply(RequestError::Ended(end))) => {
+                    return Err(ServerError::SessionOver(end));
+                }
+                Err(Failure::NoReply(_)) => tokio::time::sleep(PAUSE).await,
             }
         };
+        let timeout = client.session_timeout();
         let gate = Gate {
-            state: ConnectionState::Connected,
-            number: 0,
-            guard,
-            since: states.clone(),
+            session,
+            timeout,
+            open: Mutex::new(Open {
+                number: 0,
+                guard,
+                since: since.clone(),
+            }),
+            state: watch::Sender::new(ConnectionState::Disconnected { timeout }),
         };
+        gate.state.send_replace(gate.connected(0));
         let fence = Arc::new(Fence {
             client,
             session,
             guards,
-            gate: watch::Sender::new(gate),
+            gate: Arc::new(gate),
             missing: Arc::default(),
         });
         let kept = Arc::downgrade(&fence);
-        tokio::spawn(keep(kept, fence.missing.clone(), states));
+        tokio::spawn(keep(kept, fence.missing.clone(), since));
         Ok(fence)
-    }
-
-    pub(crate) fn session(&self) -> SessionId {
-        self.session
-    }
-
-    /// The state of the connection. Disconnected until a new connection is known to serve this
-    /// session.
-    pub(crate) fn state(&self) -> ConnectionState {
-        let gate = self.gate.borrow();
-        match gate.passes() {
-            Some(_) => gate.state,
-            None => ConnectionState::Disconnected,
-        }
-    }
-
-    /// The current state and each later state. The stream does not keep the fence.
-    pub(crate) fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let mut gates = self.gate.subscribe();
-        gates.mark_changed();
-        stream::unfold(Some(gates), |gates| async move {
-            let mut gates = gates?;
-            let state = match gates.changed().await {
-                Ok(()) => gates.borrow_and_update().state,
-                Err(_) => ConnectionState::Ended(SessionEnd::Closed),
-            };
-            let ended = matches!(state, ConnectionState::Ended(_));
-            Some((state, (!ended).then_some(gates)))
-        })
-        .boxed()
-    }
-
-    /// The number of the connection. `None` if none is known to serve this session.
-    pub(crate) fn connection(&self) -> Option<u64> {
-        let gate = self.gate.borrow();
-        matches!(gate.passes(), Some(Ok(_))).then_some(gate.number)
-    }
-
-    /// The guard, if requests reach this session now. `None` if that is not known.
-    pub(crate) fn passes(&self) -> Option<Result<Arc<str>, ServerError>> {
-        self.gate.borrow().passes()
-    }
-
-    /// The passage of requests to this session. Does not keep the fence.
-    pub(crate) fn passage(&self) -> Passage {
-        Passage(self.gate.subscribe())
     }
 
     /// Notes that the guard does not exist: the session is over, or somebody has deleted the guard.
     pub(crate) fn guard_is_missing(&self) {
-        self.close(ConnectionState::Disconnected);
+        self.gate.close(self.gate.disconnected());
         self.missing.notify_one();
     }
 
     /// Notes the owner of an ephemeral znode of this client, and deletes the znode of another
     /// session.
-    pub(crate) fn check_owner(&self, path: &str, owner: SessionId) -> Result<(), ServerError> {
+    pub(crate) fn check_owner(&self, path: &str, owner: SessionId) -> Result<(), Failure> {
         if owner == self.session {
             return Ok(());
         }
         // The request is sent by the call.
         drop(self.client.delete(path, None));
-        self.close(ConnectionState::Ended(SessionEnd::Expired));
-        Err(ServerError::SessionOver(SessionEnd::Expired))
-    }
-
-    /// Lets no request pass in this state.
-    fn close(&self, state: ConnectionState) {
-        self.gate.send_if_modified(|gate| {
-            let is_over = matches!(gate.state, ConnectionState::Ended(_));
-            gate.state = if is_over { gate.state } else { state };
-            !is_over
-        });
+        let end = SessionEnd::Expired;
+        self.gate.close(ConnectionState::Ended(end));
+        Err(Failure::NoReply(RequestError::Ended(end)))
     }
 
     /// Finds out which session the connection serves. The call returns false if that is not known
@@ -203,26 +211,18 @@ impl Fence {
         });
         match own {
             Ok(guard) => {
-                self.open(guard.clone(), since);
+                self.gate.open(guard.clone(), since);
                 self.guards.delete_all_but(&self.client, &guard).await;
             }
-            Err(ServerError::SessionOver(end)) => self.close(ConnectionState::Ended(end)),
-            Err(error) => {
-                tracing::warn!(target: "zookeeper_recipes", %error, "the guard of the session is not created yet");
+            Err(Failure::NoReply(RequestError::Ended(end))) => {
+                self.gate.close(ConnectionState::Ended(end));
+            }
+            Err(failure) => {
+                tracing::warn!(target: "zookeeper_recipes", error = ?failure, "the guard of the session is not created yet");
                 return false;
             }
         }
         true
-    }
-
-    /// Lets requests pass.
-    fn open(&self, guard: Arc<str>, since: StateWatcher) {
-        self.gate.send_modify(|gate| {
-            gate.guard = guard;
-            gate.number += 1;
-            gate.state = ConnectionState::Connected;
-            gate.since = since;
-        });
     }
 }
 
@@ -230,6 +230,7 @@ impl Drop for Fence {
     fn drop(&mut self) {
         // The task that keeps the fence ends.
         self.missing.notify_one();
+        self.gate.close(ConnectionState::Ended(SessionEnd::Closed));
         for guard in self.guards.paths().iter() {
             // The request is sent by the call.
             drop(self.client.delete(guard, None));
@@ -257,7 +258,7 @@ impl Guards {
     }
 
     /// Creates another guard, and returns its path and the session that owns it.
-    async fn create(&self, client: &Client) -> Result<(Arc<str>, SessionId), ServerError> {
+    async fn create(&self, client: &Client) -> Result<(Arc<str>, SessionId), Failure> {
         let number = self.created.fetch_add(1, Ordering::Relaxed);
         let guard: Arc<str> = format!("{}{number}", self.prefix).into();
         self.paths().push(guard.clone());
@@ -297,22 +298,23 @@ async fn keep(fence: Weak<Fence>, missing: Arc<Notify>, mut states: StateWatcher
             () = missing.notified() => {}
             () = tokio::time::sleep(PAUSE), if !is_known => {}
         }
-        let state = connection_state(states.state());
         let Some(fence) = fence.upgrade() else { return };
-        match state {
-            ConnectionState::Connected => is_known = fence.prove(states.clone()).await,
-            ConnectionState::Disconnected => fence.close(state),
-            ConnectionState::Ended(_) => return fence.close(state),
+        match states.state() {
+            SessionState::SyncConnected => is_known = fence.prove(states.clone()).await,
+            SessionState::Disconnected | SessionState::ConnectedReadOnly => {
+                fence.gate.close(fence.gate.disconnected());
+            }
+            over => return fence.gate.close(ConnectionState::Ended(session_end(over))),
         }
     }
 }
 
 /// The error of a session that may not create its guard.
-fn refused(guards: &Guards, refusal: &Refusal) -> ServerError {
+fn refused(guards: &Guards, code: ErrorCode) -> ServerError {
     let problem = format!(
-        "the guard {}0 cannot be created: {refusal}; ClientEnsemble::guard_in sets another \
-         directory",
-        guards.prefix
+        "the guard {}0 cannot be created: {}; ClientEnsemble::guard_in sets another directory",
+        guards.prefix,
+        values::error_of_code(code)
     );
     ServerError::Refused(Refusal::Other(problem))
 }

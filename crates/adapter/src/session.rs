@@ -1,22 +1,26 @@
-//! A session over the crate `zookeeper-client`.
+//! The requests of the protocol, sent by the crate `zookeeper-client`.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
-use futures_util::stream::BoxStream;
-use zookeeper_client as client;
-
+use futures_util::future::FutureExt;
+use tokio::sync::watch;
+use tokio::task::unconstrained;
+use zookeeper_client::{Client, OneshotWatcher};
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Event, Exchange, Node, Operation, Outcome,
-    Reply, RequestLimit, ServerSession, SessionId, Stat, TransactionError, Watch, now,
+    Answer, ConnectionState, EventType, Exchange, OpenedSession, Operation, Outcome, RawAnswer,
+    RawReply, RawSession, RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch,
+    WatchEvent, now,
 };
-use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
+use zookeeper_recipes_protocol::{
+    CreateRequest, ErrorCode, PathRequest, ReadRequest, Reply, ReplyBody,
+};
 
 use crate::fence::Fence;
-use crate::transaction::transact;
-use crate::values::{classify, client_acl, client_mode, stat_of, understood, watch};
+use crate::transaction::{read_each, transact};
+use crate::values::{Failure, classify, client_acl, client_mode, event_of, stat_of, understood};
 use crate::watched_paths::{Kind, Place, WatchedPaths};
 
 /// A znode without a watch is read so often in a session timeout.
@@ -24,384 +28,294 @@ const POLLS_IN_TIMEOUT: u32 = 6;
 
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {
-    pub(crate) client: client::Client,
-    pub(crate) fence: Arc<Fence>,
-    pub(crate) watched: Arc<WatchedPaths>,
-    /// Set once the session is open.
-    pub(crate) limit: OnceLock<RequestLimit>,
+    requests: Requests,
+    limit: RequestLimit,
     /// True once the recipes have closed the session. Locked while a request is sent.
-    pub(crate) is_closed: Mutex<bool>,
+    is_closed: Arc<Mutex<bool>>,
+}
+
+/// What the requests of a session need.
+#[derive(Clone)]
+struct Requests {
+    client: Client,
+    fence: Arc<Fence>,
+    watched: Arc<WatchedPaths>,
 }
 
 impl ClientSession {
-    /// Sends a request, at once if requests are known to reach this session.
-    ///
-    /// `operations` are as long as the request. `send` gets the path of the guard. `over` makes the
-    /// answer if the request is too long, and in a session that is over.
-    fn passing<'a, F>(
-        &'a self,
-        operations: &[Operation],
-        over: fn(ServerError) -> F::Output,
-        send: impl FnOnce(Arc<str>) -> F + Send + 'a,
-    ) -> BoxFuture<'a, F::Output>
-    where
-        F: Future<Output: Send> + Send + 'a,
-    {
-        let fits = self.limit.get().map(|limit| limit.check(operations));
-        if let Some(Err(too_long)) = fits {
-            return ready(over(too_long)).boxed();
-        }
-        // The request is sent by the call, not when its answer is polled.
-        let send = move |guard| {
-            let is_closed = self.lock_closed();
-            match *is_closed {
-                true => Err(over(ServerError::SessionOver(SessionEnd::Closed))),
-                false => Ok(send(guard)),
-            }
+    /// The session of this client, and what sends its last requests once that is closed.
+    pub(crate) fn open(client: Client, fence: Arc<Fence>, limit: RequestLimit) -> OpenedSession {
+        let requests = Requests {
+            client,
+            fence,
+            watched: Arc::default(),
         };
-        match self.fence.passes() {
-            Some(Ok(guard)) => match send(guard) {
-                Ok(reply) => reply.boxed(),
-                Err(closed) => ready(closed).boxed(),
-            },
-            Some(Err(error)) => ready(over(error)).boxed(),
-            None => async move {
-                let guard = self.fence.passage().opens().await.map_err(over);
-                match guard.and_then(send) {
-                    Ok(reply) => reply.await,
-                    Err(error) => error,
-                }
-            }
-            .boxed(),
-        }
-    }
-
-    fn lock_closed(&self) -> MutexGuard<'_, bool> {
-        self.is_closed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a request, and notes when it and its answer pass.
-    fn exchange<F>(
-        &self,
-        send: impl FnOnce() -> F,
-    ) -> impl Future<Output = Result<Exchange, ServerError>>
-    where
-        F: Future<Output = Result<(), ServerError>>,
-    {
-        let (sent, connection) = (now(), self.fence.connection());
-        let reply = send();
-        async move {
-            reply.await?;
-            let answered = now();
-            // The client sends some requests over the next connection.
-            let is_same = self.fence.connection() == connection;
-            Ok(Exchange {
-                sent,
-                answered,
-                connection: connection.filter(|_| is_same),
+        let session = || -> Arc<dyn RawSession> {
+            Arc::new(ClientSession {
+                requests: requests.clone(),
+                limit: limit.clone(),
+                is_closed: Arc::default(),
             })
+        };
+        OpenedSession {
+            raw: session(),
+            id: requests.fence.session,
+            timeout: requests.client.session_timeout(),
+            // The client does not say. The lease of its session begins on no proven connection.
+            opened_over: requests.fence.gate.connection(),
+            // If the server refused an identity, it would end the user's session.
+            own_identity: None,
+            is_anonymous: false,
+            left_open: Some(session()),
+            limit: limit.clone(),
         }
-    }
-
-    /// The place of a watch, if the client can set one more watch again.
-    fn place(&self, kind: Kind, path: &str) -> Option<Place> {
-        let chroot = self.client.path().trim_end_matches('/');
-        self.watched.place(kind, format!("{chroot}{path}"))
-    }
-
-    /// In place of a watch: resolves when the caller should read again.
-    fn pause(&self) -> Watch {
-        let pause = tokio::time::sleep(self.timeout() / POLLS_IN_TIMEOUT);
-        pause.map(|()| Event::Unwatched).boxed()
-    }
-
-    /// In place of a watch: reads the data from time to time, until it has changed.
-    fn changed(&self, path: &str, mzxid: i64) -> Watch {
-        let (client, path) = (self.client.clone(), path.to_owned());
-        let pause = self.timeout() / POLLS_IN_TIMEOUT;
-        let mut passage = self.fence.passage();
-        async move {
-            loop {
-                tokio::time::sleep(pause).await;
-                // The client reads on in another session that it has adopted.
-                if let Err(ServerError::SessionOver(end)) = passage.opens().await {
-                    return Event::SessionEnded(end);
-                }
-                match understood(client.get_data(&path)).await.map_err(classify) {
-                    Ok((_, stat)) if stat.mzxid == mzxid => {}
-                    Err(ServerError::OutcomeUnknown(_)) => {}
-                    Err(ServerError::SessionOver(end)) => return Event::SessionEnded(end),
-                    Err(error) if error.is(Refusal::NoNode) => return Event::Deleted,
-                    Ok(_) | Err(ServerError::Refused(_)) => return Event::DataChanged,
-                }
-            }
-        }
-        .boxed()
     }
 }
 
 impl fmt::Debug for ClientSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ClientSession({})", self.id())
+        write!(formatter, "ClientSession({})", self.requests.fence.session)
     }
 }
 
-impl ServerSession for ClientSession {
-    fn id(&self) -> SessionId {
-        self.fence.session()
+impl RawSession for ClientSession {
+    /// Sends a request, at once if requests are known to reach this session.
+    fn send(&self, request: RequestBody) -> RawReply {
+        if let Err(too_long) = self.limit.check_at_server(request.clone()) {
+            return RawReply::new(ready(Err(too_long)));
+        }
+        let (requests, is_closed) = (self.requests.clone(), self.is_closed.clone());
+        match requests.fence.gate.passes() {
+            Some(Ok(guard)) => requests.send(request, guard, &is_closed),
+            Some(Err(end)) => RawReply::new(ready(Err(RequestError::Ended(end)))),
+            None => RawReply::new(async move {
+                let guard = requests.fence.gate.opens().await;
+                let guard = guard.map_err(RequestError::Ended)?;
+                requests.send(request, guard, &is_closed).await
+            }),
+        }
     }
 
-    fn timeout(&self) -> Duration {
-        self.client.session_timeout()
-    }
-
-    fn state(&self) -> ConnectionState {
-        self.fence.state()
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        self.fence.states()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        self.fence.connection()
-    }
-
-    /// The client does not say. The lease of its session begins on no proven connection.
-    fn opened_over(&self) -> Option<u64> {
-        self.connection()
-    }
-
-    fn limit_requests(&self, bytes: usize) {
-        let _ = self.limit.set(RequestLimit::new(self.client.path(), bytes));
+    fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.requests.fence.gate.state.subscribe()
     }
 
     fn orders_events(&self) -> bool {
-        !self.watched.was_full()
-    }
-
-    /// None: if the server refused an identity, it would end the user's session.
-    fn own_identity(&self) -> Option<AuthId> {
-        None
+        !self.requests.watched.was_full()
     }
 
     /// Sends nothing, because the user's client closes its session when it is dropped.
     ///
     /// A request of another thread is sent before the call returns, or never.
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        if std::mem::replace(&mut *self.lock_closed(), true) {
-            return None;
+    fn close(&self) {
+        let mut is_closed = self
+            .is_closed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *is_closed = true;
+    }
+}
+
+type Replied = Result<(Reply, Option<Watch>), Failure>;
+
+/// The reply to a request that has succeeded, and the watch that it has set.
+fn accepted(body: ReplyBody, watch: Option<Watch>) -> Replied {
+    Ok((Reply::new(0, 0, body), watch))
+}
+
+impl Requests {
+    /// Sends a request now, unless the session is closed.
+    fn send(self, request: RequestBody, guard: Arc<str>, is_closed: &Mutex<bool>) -> RawReply {
+        let is_closed = is_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed {
+            return RawReply::new(ready(Err(RequestError::Ended(SessionEnd::Closed))));
         }
-        Some(Arc::new(ClientSession {
-            client: self.client.clone(),
-            fence: self.fence.clone(),
-            watched: self.watched.clone(),
-            limit: self.limit.clone(),
-            is_closed: Mutex::default(),
-        }))
+        let mut answer = self.answer(request, guard).boxed();
+        // The first poll sends the request.
+        match unconstrained(&mut answer).now_or_never() {
+            Some(answer) => RawReply::new(ready(answer)),
+            None => RawReply::Boxed(answer),
+        }
     }
 
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        let create = Operation::create(path, data, mode, acl);
-        let (data, acl) = (data.to_owned(), client_acl(acl));
-        self.passing(&[create], Err, move |_| {
-            let reply = client_mode(mode).map(|mode| {
-                let options = mode.with_acls(acl.as_slice().into());
-                self.client.create(path, &data, &options)
-            });
-            async move {
-                let reply = reply?;
-                let (stat, sequence) = understood(reply).await.map_err(classify)?;
-                let path = match sequence.into_i64() {
-                    number if number < 0 && !mode.is_sequential() => path.to_owned(),
-                    _ => format!("{path}{sequence}"),
-                };
-                let stat = stat_of(stat);
-                if mode.is_ephemeral() {
-                    let owner = SessionId(stat.ephemeral_owner);
-                    self.fence.check_owner(&path, owner)?;
+    /// Sends a request when it is first polled, and notes when it and its answer pass.
+    async fn answer(self, request: RequestBody, guard: Arc<str>) -> RawAnswer {
+        let gate = &self.fence.gate;
+        let (sent_at, connection) = (now(), gate.connection());
+        let (reply, watch) = match self.reply(request, &guard).await {
+            Ok(replied) => replied,
+            Err(Failure::Refused(code)) => (Reply::failed(0, 0, code), None),
+            Err(Failure::NoReply(error)) => return Err(error),
+        };
+        // The client sends some requests over the next connection.
+        let connection = connection.filter(|before| gate.connection() == Some(*before));
+        let answer = Answer {
+            reply,
+            sent_at,
+            answered_at: now(),
+            connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
+        };
+        Ok((answer, watch))
+    }
+
+    async fn reply(&self, request: RequestBody, guard: &str) -> Replied {
+        let Requests { client, fence, .. } = self;
+        match request {
+            RequestBody::Create2(create) | RequestBody::CreateContainer(create) => {
+                self.create(create).await
+            }
+            RequestBody::Delete(delete) => {
+                let delete = [Operation::Delete(delete)];
+                match &transact(client, fence, guard, &delete).await?[..] {
+                    [Outcome::Error(code)] => Err(Failure::Refused(*code)),
+                    _ => accepted(ReplyBody::Empty, None),
                 }
-                Ok(Created { path, stat })
             }
-        })
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        self.transact(&[Operation::delete(path)])
-            .map(|done| done.map(drop).map_err(|refused| refused.error))
-            .boxed()
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.passing(&at(path), Err, move |_| {
-            answer(self.client.list_children(path))
-        })
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let Some(place) = self.place(Kind::Children, path) else {
-            let names = self.list(path);
-            return async move { Ok((names.await?, self.pause())) }.boxed();
-        };
-        self.passing(&at(path), Err, move |_| {
-            let reply = self.client.list_and_watch_children(path);
-            async move {
-                let (children, watcher) = understood(reply).await.map_err(classify)?;
-                Ok((children, keeping(place, watch(watcher))))
+            RequestBody::Multi(operations) => {
+                let results = transact(client, fence, guard, &operations).await?;
+                accepted(ReplyBody::Multi(results), None)
             }
-        })
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.passing(&at(path), Err, move |_| {
-            let reply = answer(self.client.get_data(path));
-            reply.map(|read| read.map(|(data, stat)| (data, stat_of(stat))))
-        })
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let Some(place) = self.place(Kind::Data, path) else {
-            let node = self.get(path);
-            return async move {
-                let (data, stat) = node.await?;
-                Ok((data, stat, self.changed(path, stat.mzxid)))
+            RequestBody::MultiRead(reads) => {
+                accepted(ReplyBody::Multi(read_each(client, &reads).await?), None)
             }
-            .boxed();
-        };
-        self.passing(&at(path), Err, move |_| {
-            let reply = self.client.get_and_watch_data(path);
-            async move {
-                let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
-                let watch = keeping(place, watch(watcher));
-                Ok((data, stat_of(stat), watch))
+            RequestBody::Sync(PathRequest { path }) => {
+                understood(client.sync(&path)).await?;
+                accepted(ReplyBody::Sync { path }, None)
             }
-        })
+            RequestBody::GetChildren(read) => self.list(&read).await,
+            RequestBody::GetData(read) => self.read(&read).await,
+            RequestBody::Exists(read) => self.find(&read).await,
+            _ => Err(Failure::Refused(ErrorCode::Unimplemented)),
+        }
     }
 
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        let Some(place) = self.place(Kind::Existence, path) else {
-            return self.passing(&at(path), Err, move |_| {
-                let stat = answer(self.client.check_stat(path));
-                async move { Ok((stat.await?.map(stat_of), self.pause())) }
-            });
-        };
-        self.passing(&at(path), Err, move |_| {
-            let reply = self.client.check_and_watch_stat(path);
-            async move {
-                let (stat, watcher) = understood(reply).await.map_err(classify)?;
-                Ok((stat.map(stat_of), keeping(place, watch(watcher))))
+    async fn create(&self, create: CreateRequest) -> Replied {
+        let CreateRequest {
+            mut path,
+            data,
+            acl,
+            mode,
+        } = create;
+        let acl = client_acl(&acl);
+        let options = client_mode(mode)?.with_acls(acl.as_slice().into());
+        let data = data.unwrap_or_default();
+        let reply = self.client.create(&path, &data, &options);
+        let (stat, sequence) = understood(reply).await?;
+        if mode.is_sequential() || sequence.into_i64() >= 0 {
+            path = format!("{path}{sequence}");
+        }
+        let stat = stat_of(stat);
+        if mode.is_ephemeral() {
+            let owner = SessionId(stat.ephemeral_owner);
+            self.fence.check_owner(&path, owner)?;
+        }
+        accepted(ReplyBody::Create2 { path, stat }, None)
+    }
+
+    async fn list(&self, read: &ReadRequest) -> Replied {
+        let (client, path) = (&self.client, &read.path);
+        let (children, watch) = match self.place(Kind::Children, read) {
+            Some(place) => {
+                let listed = understood(client.list_and_watch_children(path)).await;
+                let (children, watcher) = listed?;
+                (children, Some(self.watch(place, watcher)))
             }
-        })
+            None => {
+                let children = understood(client.list_children(path)).await?;
+                (children, read.watch.then(|| self.pause()))
+            }
+        };
+        accepted(ReplyBody::Children { children }, watch)
     }
 
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let sent = operations.to_vec();
-        let over = |error| {
-            let operation = None;
-            Err(TransactionError { operation, error })
+    async fn read(&self, read: &ReadRequest) -> Replied {
+        let (client, path) = (&self.client, &read.path);
+        let (data, stat, watch) = match self.place(Kind::Data, read) {
+            Some(place) => {
+                let found = understood(client.get_and_watch_data(path)).await;
+                let (data, stat, watcher) = found?;
+                (data, stat, Some(self.watch(place, watcher)))
+            }
+            None => {
+                let (data, stat) = understood(client.get_data(path)).await?;
+                let changed = || self.changed(path.clone(), stat.mzxid);
+                (data, stat, read.watch.then(changed))
+            }
         };
-        self.passing(operations, over, move |guard| {
-            transact(&self.client, &self.fence, &guard, &sent)
-        })
+        let (data, stat) = (Some(data), stat_of(stat));
+        accepted(ReplyBody::Data { data, stat }, watch)
     }
 
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let requests = match self.limit.get() {
-            Some(limit) => limit.reads(paths),
-            None => vec![paths],
+    async fn find(&self, read: &ReadRequest) -> Replied {
+        let (client, path) = (&self.client, &read.path);
+        let (stat, watch) = match self.place(Kind::Existence, read) {
+            Some(place) => {
+                let found = understood(client.check_and_watch_stat(path)).await;
+                let (stat, watcher) = found?;
+                (stat, Some(self.watch(place, watcher)))
+            }
+            None => {
+                let stat = understood(client.check_stat(path)).await?;
+                (stat, read.watch.then(|| self.pause()))
+            }
         };
-        let replies = requests.into_iter().map(|paths| {
-            let reads: Vec<_> = paths.iter().flat_map(|path| at(path)).collect();
-            let paths = paths.to_vec();
-            self.passing(&reads, Err, move |_| get_each(&self.client, &paths))
-        });
-        let replies: Vec<_> = replies.collect();
+        match stat {
+            Some(stat) => accepted(ReplyBody::Stat(stat_of(stat)), watch),
+            None => Ok((Reply::failed(0, 0, ErrorCode::NoNode), watch)),
+        }
+    }
+
+    /// The place of a watch, if one is to be set and the client can set one more watch again.
+    fn place(&self, kind: Kind, read: &ReadRequest) -> Option<Place> {
+        let place = || self.watched.place(kind, read.path.clone());
+        read.watch.then(place).flatten()
+    }
+
+    /// A watch that gives its place back when it has resolved or is dropped.
+    fn watch(&self, place: Place, watcher: OneshotWatcher) -> Watch {
+        let gate = self.fence.gate.clone();
         async move {
-            let mut nodes = Vec::new();
-            for reply in replies {
-                nodes.append(&mut reply.await?);
-            }
-            Ok(nodes)
+            let event = event_of(watcher).await;
+            drop(place);
+            // If the event came over a later connection, the state shows the break before it.
+            gate.passes();
+            event
         }
         .boxed()
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        self.passing(&at(path), Err, move |_| {
-            self.exchange(|| answer(self.client.sync(path)))
-        })
+    fn poll_interval(&self) -> Duration {
+        self.client.session_timeout() / POLLS_IN_TIMEOUT
     }
 
-    /// The transaction that checks the guard is enough.
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        self.passing(&[], Err, move |guard| {
-            self.exchange(move || {
-                let checked = transact(&self.client, &self.fence, &guard, &[]);
-                checked.map(|checked| checked.map(drop).map_err(|refused| refused.error))
-            })
-        })
+    /// In place of a watch: resolves when the caller should read again.
+    fn pause(&self) -> Watch {
+        let pause = tokio::time::sleep(self.poll_interval());
+        pause.map(|()| WatchEvent::Unwatched).boxed()
     }
-}
 
-/// An operation that is as long as a request of this path alone.
-fn at(path: &str) -> [Operation; 1] {
-    let path = path.to_owned();
-    let version = None;
-    [Operation::Check { path, version }]
-}
-
-/// Reads several znodes in one request.
-fn get_each<'a>(client: &'a client::Client, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-    let mut reader = client.new_multi_reader();
-    for path in paths {
-        if let Err(error) = reader.add_get_data(path) {
-            return ready(Err(classify(error))).boxed();
-        }
-    }
-    let reply = reader.commit();
-    async move {
-        let results = understood(reply).await.map_err(classify)?;
-        let nodes = results.into_iter().map(|result| match result {
-            client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat_of(stat)))),
-            client::MultiReadResult::Error {
-                err: client::Error::NoNode,
-            } => Ok(None),
-            client::MultiReadResult::Error { err } => Err(classify(err)),
-            other => {
-                let heard = format!("unexpected result in the reply: {other:?}");
-                Err(ServerError::outcome_unknown(heard))
+    /// In place of a watch: reads the data from time to time, until it has changed.
+    fn changed(&self, path: String, mzxid: i64) -> Watch {
+        let (client, gate) = (self.client.clone(), self.fence.gate.clone());
+        let pause = self.poll_interval();
+        async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                // The client reads on in another session that it has adopted.
+                if gate.opens().await.is_err() {
+                    return WatchEvent::Unwatched;
+                }
+                match understood(client.get_data(&path)).await.map_err(classify) {
+                    Ok((_, stat)) if stat.mzxid == mzxid => {}
+                    Err(Failure::NoReply(RequestError::Ended(_))) => return WatchEvent::Unwatched,
+                    Err(Failure::NoReply(_)) => {}
+                    Err(Failure::Refused(ErrorCode::NoNode)) => {
+                        return WatchEvent::Fired(EventType::NodeDeleted);
+                    }
+                    _ => return WatchEvent::Fired(EventType::NodeDataChanged),
+                }
             }
-        });
-        nodes.collect()
-    }
-    .boxed()
-}
-
-/// A watch that gives its place back when it has resolved or is dropped.
-fn keeping(place: Place, watch: Watch) -> Watch {
-    async move {
-        let event = watch.await;
-        drop(place);
-        event
-    }
-    .boxed()
-}
-
-fn answer<'a, T: 'a>(
-    reply: impl Future<Output = Result<T, client::Error>> + Send + 'a,
-) -> Reply<'a, T> {
-    understood(reply)
-        .map(|result| result.map_err(classify))
+        }
         .boxed()
+    }
 }

@@ -1,102 +1,121 @@
-//! Transactions, each with a check of the guard.
+//! Transactions, each with a check of the guard, and reads of several znodes.
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
-use zookeeper_client as client;
-use zookeeper_recipes_core::ensemble::{Created, Operation, Outcome, TransactionError};
-use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_client::{self as client, MultiReadResult, MultiWriteError, MultiWriteResult};
+use zookeeper_recipes_core::ensemble::{Operation, Outcome};
+use zookeeper_recipes_protocol::ErrorCode;
 
 use crate::fence::Fence;
-use crate::values::{classify, client_acl, client_mode, stat_of, understood};
+use crate::values::{Failure, classify, client_acl, client_mode, stat_of, understood, unknown};
 
 /// Sends a transaction that is done only if the guard exists.
-pub(crate) fn transact<'a>(
-    client: &'a client::Client,
-    fence: &'a Fence,
+pub(crate) async fn transact(
+    client: &client::Client,
+    fence: &Fence,
     guard: &str,
     operations: &[Operation],
-) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+) -> Result<Vec<Outcome>, Failure> {
     let mut writer = client.new_multi_writer();
     for (index, operation) in operations.iter().enumerate() {
-        if let Err(error) = add(&mut writer, operation) {
-            let operation = Some(index);
-            return ready(Err(TransactionError { operation, error })).boxed();
+        match add(&mut writer, operation) {
+            Err(Failure::Refused(code)) => return Ok(refused(operations.len(), index, code)),
+            added => added?,
         }
     }
-    if let Err(error) = writer.add_check_version(guard, -1) {
-        return ready(Err(failed(None, error))).boxed();
-    }
+    writer.add_check_version(guard, -1)?;
     let count = operations.len();
-    let reply = writer.commit();
-    async move {
-        let mut results = match understood(reply).await {
-            Ok(results) => results,
-            Err(client::MultiWriteError::OperationFailed { index, source }) if index == count => {
-                if classify(source).is(Refusal::NoNode) {
-                    fence.guard_is_missing();
-                }
-                let error = ServerError::outcome_unknown("the guard of the session is missing");
-                return Err(TransactionError {
-                    operation: None,
-                    error,
-                });
+    let mut results = match understood(writer.commit()).await {
+        Ok(results) => results,
+        Err(MultiWriteError::OperationFailed { index, source }) if index == count => {
+            if matches!(classify(source), Failure::Refused(ErrorCode::NoNode)) {
+                fence.guard_is_missing();
             }
-            Err(client::MultiWriteError::OperationFailed { index, source }) => {
-                return Err(failed(Some(index), source));
-            }
-            Err(client::MultiWriteError::RequestFailed { source }) => {
-                return Err(failed(None, source));
-            }
-        };
-        results.truncate(count);
-        results.into_iter().map(outcome).collect()
-    }
-    .boxed()
+            return Err(unknown("the guard of the session is missing"));
+        }
+        Err(MultiWriteError::OperationFailed { index, source }) => match classify(source) {
+            Failure::Refused(code) => return Ok(refused(count, index, code)),
+            failure => return Err(failure),
+        },
+        Err(MultiWriteError::RequestFailed { source }) => return Err(classify(source)),
+    };
+    results.truncate(count);
+    results.into_iter().map(outcome).collect()
 }
 
-fn failed(operation: Option<usize>, source: client::Error) -> TransactionError {
-    let error = classify(source);
-    TransactionError { operation, error }
+/// The results of a transaction that the server has refused at an operation.
+fn refused(count: usize, refused: usize, code: ErrorCode) -> Vec<Outcome> {
+    let code_of = |index| match index {
+        _ if index < refused => ErrorCode::Ok,
+        _ if index == refused => code,
+        _ => ErrorCode::RuntimeInconsistency,
+    };
+    (0..count)
+        .map(|index| Outcome::Error(code_of(index)))
+        .collect()
 }
 
 /// Adds one operation to a transaction.
-fn add(writer: &mut client::MultiWriter<'_>, operation: &Operation) -> Result<(), ServerError> {
-    let added = match operation {
-        Operation::Check { path, version } => writer.add_check_version(path, version.unwrap_or(-1)),
-        Operation::Create {
-            path,
-            data,
-            mode,
-            acl,
-        } => {
-            let acl = client_acl(acl);
-            let options = client_mode(*mode)?.with_acls(acl.as_slice().into());
-            writer.add_create(path, data, &options)
+fn add(writer: &mut client::MultiWriter<'_>, operation: &Operation) -> Result<(), Failure> {
+    match operation {
+        Operation::Check(check) => writer.add_check_version(&check.path, check.version)?,
+        Operation::Create2(create) | Operation::CreateContainer(create) => {
+            let acl = client_acl(&create.acl);
+            let options = client_mode(create.mode)?.with_acls(acl.as_slice().into());
+            let data = create.data.as_deref().unwrap_or_default();
+            writer.add_create(&create.path, data, &options)?;
         }
-        Operation::SetData {
-            path,
-            data,
-            version,
-        } => writer.add_set_data(path, data, *version),
-        Operation::Delete { path, version } => writer.add_delete(path, *version),
-    };
-    added.map_err(classify)
+        Operation::SetData(set) => {
+            let data = set.data.as_deref().unwrap_or_default();
+            writer.add_set_data(&set.path, data, Some(set.version))?;
+        }
+        Operation::Delete(delete) => writer.add_delete(&delete.path, Some(delete.version))?,
+        _ => return Err(Failure::Refused(ErrorCode::BadArguments)),
+    }
+    Ok(())
 }
 
 /// What one operation of a transaction did.
-fn outcome(result: client::MultiWriteResult) -> Result<Outcome, TransactionError> {
-    match result {
-        client::MultiWriteResult::Check => Ok(Outcome::Checked),
-        client::MultiWriteResult::Delete => Ok(Outcome::Deleted),
-        client::MultiWriteResult::Create { path, stat } => Ok(Outcome::Created(Created {
-            path,
-            stat: stat_of(stat),
-        })),
-        client::MultiWriteResult::SetData { stat } => Ok(Outcome::DataSet(stat_of(stat))),
-        other => Err(TransactionError {
-            operation: None,
-            error: ServerError::outcome_unknown(format!(
+fn outcome(result: MultiWriteResult) -> Result<Outcome, Failure> {
+    Ok(match result {
+        MultiWriteResult::Check => Outcome::Check,
+        MultiWriteResult::Delete => Outcome::Delete,
+        MultiWriteResult::Create { path, stat } => {
+            let stat = stat_of(stat);
+            Outcome::Create2 { path, stat }
+        }
+        MultiWriteResult::SetData { stat } => {
+            let stat = stat_of(stat);
+            Outcome::SetData { stat }
+        }
+        other => {
+            return Err(unknown(format!(
                 "unexpected result in the reply: {other:?}"
-            )),
-        }),
+            )));
+        }
+    })
+}
+
+/// Reads the data of several znodes in one request.
+pub(crate) async fn read_each(
+    client: &client::Client,
+    reads: &[Operation],
+) -> Result<Vec<Outcome>, Failure> {
+    let mut reader = client.new_multi_reader();
+    for read in reads {
+        reader.add_get_data(read.path())?;
     }
+    let results = understood(reader.commit()).await?;
+    let outcomes = results.into_iter().map(|result| match result {
+        MultiReadResult::Data { data, stat } => {
+            let (data, stat) = (Some(data), stat_of(stat));
+            Ok(Outcome::GetData { data, stat })
+        }
+        MultiReadResult::Error { err } => match classify(err) {
+            Failure::Refused(code) => Ok(Outcome::Error(code)),
+            failure => Err(failure),
+        },
+        other => Err(unknown(format!(
+            "unexpected result in the reply: {other:?}"
+        ))),
+    });
+    outcomes.collect()
 }

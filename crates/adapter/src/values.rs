@@ -1,14 +1,17 @@
-//! Conversions between the values of the crate `zookeeper-client` and those of this crate.
+//! Conversions between the values of the crate `zookeeper-client` and those of the protocol.
 
+use std::io;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::future::FutureExt;
 use zookeeper_client as client;
-
+use zookeeper_recipes_connection::DisconnectReason;
+use zookeeper_recipes_core::SessionEnd;
 use zookeeper_recipes_core::ensemble::{
-    Acl, ConnectionState, CreateMode, Event, Permission, Stat, Watch,
+    Acl, CreateMode, EventType, Permission, RequestError, Stat, WatchEvent,
 };
-use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
+use zookeeper_recipes_protocol::ErrorCode;
 
 /// An access control list for the client.
 pub(crate) fn client_acl(acl: &[Acl]) -> Vec<client::Acl> {
@@ -36,17 +39,14 @@ fn client_permission(permission: Permission) -> client::Permission {
 /// # Errors
 ///
 /// A mode that core does not use, such as one with a time to live.
-pub(crate) fn client_mode(mode: CreateMode) -> Result<client::CreateMode, ServerError> {
+pub(crate) fn client_mode(mode: CreateMode) -> Result<client::CreateMode, Failure> {
     Ok(match mode {
         CreateMode::Persistent => client::CreateMode::Persistent,
         CreateMode::PersistentSequential => client::CreateMode::PersistentSequential,
         CreateMode::Ephemeral => client::CreateMode::Ephemeral,
         CreateMode::EphemeralSequential => client::CreateMode::EphemeralSequential,
         CreateMode::Container => client::CreateMode::Container,
-        other => {
-            let problem = format!("the mode of a create is {other:?}");
-            return Err(ServerError::Refused(Refusal::BadArguments(problem)));
-        }
+        _ => return Err(Failure::Refused(ErrorCode::BadArguments)),
     })
 }
 
@@ -67,22 +67,20 @@ pub(crate) fn stat_of(stat: client::Stat) -> Stat {
     }
 }
 
-pub(crate) fn watch(watcher: client::OneshotWatcher) -> Watch {
-    async move {
-        // The client library panics here after its runtime has shut down.
-        let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
-        let Ok(event) = changed.await else {
-            return Event::SessionEnded(SessionEnd::Closed);
-        };
-        match event.event_type {
-            client::EventType::NodeCreated => Event::Created,
-            client::EventType::NodeDeleted => Event::Deleted,
-            client::EventType::NodeDataChanged => Event::DataChanged,
-            client::EventType::NodeChildrenChanged => Event::ChildrenChanged,
-            client::EventType::Session => Event::SessionEnded(session_end(event.session_state)),
-        }
-    }
-    .boxed()
+/// The event of a watch of the client.
+pub(crate) async fn event_of(watcher: client::OneshotWatcher) -> WatchEvent {
+    // The client library panics here after its runtime has shut down.
+    let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
+    let Ok(event) = changed.await else {
+        return WatchEvent::Unwatched;
+    };
+    WatchEvent::Fired(match event.event_type {
+        client::EventType::NodeCreated => EventType::NodeCreated,
+        client::EventType::NodeDeleted => EventType::NodeDeleted,
+        client::EventType::NodeDataChanged => EventType::NodeDataChanged,
+        client::EventType::NodeChildrenChanged => EventType::NodeChildrenChanged,
+        client::EventType::Session => return WatchEvent::Unwatched,
+    })
 }
 
 pub(crate) fn session_end(state: client::SessionState) -> SessionEnd {
@@ -93,13 +91,18 @@ pub(crate) fn session_end(state: client::SessionState) -> SessionEnd {
     }
 }
 
-pub(crate) fn connection_state(state: client::SessionState) -> ConnectionState {
-    match state {
-        client::SessionState::SyncConnected => ConnectionState::Connected,
-        client::SessionState::Disconnected | client::SessionState::ConnectedReadOnly => {
-            ConnectionState::Disconnected
-        }
-        over => ConnectionState::Ended(session_end(over)),
+/// Why a request has failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server has refused it.
+    Refused(ErrorCode),
+    /// The session is over, or the outcome is unknown.
+    NoReply(RequestError),
+}
+
+impl From<client::Error> for Failure {
+    fn from(error: client::Error) -> Failure {
+        classify(error)
     }
 }
 
@@ -107,28 +110,36 @@ pub(crate) fn connection_state(state: client::SessionState) -> ConnectionState {
 ///
 /// A code that is not known says nothing of the outcome: some servers answer a write so whose
 /// outcome they do not know.
-pub(crate) fn classify(error: client::Error) -> ServerError {
+pub(crate) fn classify(error: client::Error) -> Failure {
     use client::Error;
-    let refusal = match error {
-        Error::NoNode => Refusal::NoNode,
-        Error::NodeExists => Refusal::NodeExists,
-        Error::BadVersion => Refusal::BadVersion,
-        Error::NotEmpty => Refusal::NotEmpty,
-        Error::NoAuth => Refusal::NoAuth,
-        Error::InvalidAcl => Refusal::InvalidAcl,
-        Error::BadArguments(what) => Refusal::BadArguments((*what).to_owned()),
-        Error::NoChildrenForEphemerals => Refusal::NoChildrenForEphemerals,
-        Error::QuotaExceeded => Refusal::QuotaExceeded,
-        Error::Throttled => Refusal::Throttled,
-        Error::Unimplemented => Refusal::Unimplemented,
-        Error::NotReadOnly => Refusal::ReadOnly,
-        Error::NoWatcher | Error::ReconfigDisabled => Refusal::Other(error.to_string()),
-        Error::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
-        Error::AuthFailed => return ServerError::SessionOver(SessionEnd::AuthenticationFailed),
-        Error::ClientClosed => return ServerError::SessionOver(SessionEnd::Closed),
-        other => return ServerError::outcome_unknown(other),
-    };
-    ServerError::Refused(refusal)
+    Failure::Refused(match error {
+        Error::NoNode => ErrorCode::NoNode,
+        Error::NodeExists => ErrorCode::NodeExists,
+        Error::BadVersion => ErrorCode::BadVersion,
+        Error::NotEmpty => ErrorCode::NotEmpty,
+        Error::NoAuth => ErrorCode::NoAuth,
+        Error::InvalidAcl => ErrorCode::InvalidAcl,
+        Error::BadArguments(_) => ErrorCode::BadArguments,
+        Error::NoChildrenForEphemerals => ErrorCode::NoChildrenForEphemerals,
+        Error::QuotaExceeded => ErrorCode::QuotaExceeded,
+        Error::Throttled => ErrorCode::ThrottledOp,
+        Error::Unimplemented => ErrorCode::Unimplemented,
+        Error::NotReadOnly => ErrorCode::NotReadOnly,
+        Error::SessionExpired => return over(SessionEnd::Expired),
+        Error::AuthFailed => return over(SessionEnd::AuthenticationFailed),
+        Error::ClientClosed => return over(SessionEnd::Closed),
+        other => return unknown(other),
+    })
+}
+
+fn over(end: SessionEnd) -> Failure {
+    Failure::NoReply(RequestError::Ended(end))
+}
+
+/// The failure of a request whose outcome is unknown, for this reason.
+pub(crate) fn unknown(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
+    let cause = DisconnectReason::Io(Arc::new(io::Error::other(cause)));
+    Failure::NoReply(RequestError::Broken(cause))
 }
 
 /// Turns a panic of the client library into an error with an unknown outcome.

@@ -1,12 +1,11 @@
 //! The recipes over the client of the crate `zookeeper-client` keep their promises.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{ConnectionOption, Connector, ServerSession};
+use zookeeper_recipes_core::ensemble::{ConnectionOption, Connector, EnsembleFacts, OpenedSession};
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, InvalidInput, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
@@ -19,65 +18,51 @@ async fn conforms(recipe: TestedRecipe, weight: u64) {
 }
 
 async fn session(address: String, options: ConnectOptions) -> Result<Session, Error> {
-    Session::open(Arc::new(NewClients { address }), options).await
+    let facts = EnsembleFacts::new(address);
+    Session::open(Arc::new(NewClients { facts }), options).await
 }
 
 /// Connects a client for each session.
 #[derive(Debug)]
 struct NewClients {
-    address: String,
+    facts: EnsembleFacts,
 }
 
 impl Ensemble for NewClients {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
     fn connector(
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        let mut session_timeout = None;
-        for option in options.of_connections() {
-            match option {
-                ConnectionOption::SessionTimeout(timeout) => session_timeout = Some(timeout),
-                ConnectionOption::Auth { .. } | ConnectionOption::Tls => {
-                    option.refuse("a client of the suite")?;
-                }
-            }
-        }
-        let address = self.address.clone();
-        let session_timeout = session_timeout.expect("the suite sets it");
-        Ok(Arc::new(NewClient {
-            address,
-            session_timeout,
-        }))
-    }
-
-    fn now(&self) -> Duration {
-        zookeeper_recipes_core::ensemble::now()
-    }
-
-    fn address(&self) -> String {
-        self.address.clone()
+        options.refuse_all_but(&[ConnectionOption::SessionTimeout], "a client of the suite")?;
+        let (address, options) = (self.facts.address.clone(), options.clone());
+        Ok(Arc::new(NewClient { address, options }))
     }
 }
 
 #[derive(Debug)]
 struct NewClient {
     address: String,
-    session_timeout: Duration,
+    options: ConnectOptions,
 }
 
 impl Connector for NewClient {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
         async move {
-            let connector = Client::connector().with_session_timeout(self.session_timeout);
+            let timeout = self.options.asked_session_timeout();
+            let connector = Client::connector();
+            let connector = connector.with_session_timeout(timeout.expect("the suite sets it"));
             let client = connector.connect(&self.address).await;
             let client = client.map_err(ServerError::outcome_unknown)?;
-            ClientEnsemble::new(client).connect().await
+            let ensemble = Arc::new(ClientEnsemble::new(client));
+            let connector = ensemble.connector(&ConnectOptions::new());
+            let connector = connector.expect("no option is set");
+            connector.connect().await
         }
         .boxed()
-    }
-
-    fn asked_timeout(&self) -> Option<Duration> {
-        Some(self.session_timeout)
     }
 }
 

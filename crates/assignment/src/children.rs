@@ -17,7 +17,7 @@ pub(crate) type Children = BTreeMap<String, Arc<[u8]>>;
 
 /// Reads the children of a directory, without watches.
 pub(crate) async fn read_children(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
 ) -> Result<Children, ServerError> {
     let names = server.list(directory.as_str()).await?;
@@ -65,7 +65,7 @@ impl ChildrenOf {
         }
     }
 
-    async fn read_names(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+    async fn read_names(&mut self, server: &ServerSession) -> Result<(), ServerError> {
         let path = self.directory.as_str();
         loop {
             match server.list_and_watch(path).await {
@@ -91,11 +91,7 @@ impl ChildrenOf {
     }
 
     /// Reads the pieces of a plan. The first one says how many there are.
-    async fn read_plan(
-        &mut self,
-        server: &dyn ServerSession,
-        worker: &str,
-    ) -> Result<(), ServerError> {
+    async fn read_plan(&mut self, server: &ServerSession, worker: &str) -> Result<(), ServerError> {
         let (mut known, mut of) = (0, 1);
         while known < of {
             let names = (known..of).map(|it| pieces::name(worker, it));
@@ -110,7 +106,7 @@ impl ChildrenOf {
         Ok(())
     }
 
-    async fn read_stale(&mut self, server: &dyn ServerSession) -> Result<(), ServerError> {
+    async fn read_stale(&mut self, server: &ServerSession) -> Result<(), ServerError> {
         let path = |name: &String| format!("{}/{name}", self.directory);
         let read = |name: &String| {
             let path = path(name);
@@ -156,7 +152,7 @@ impl Source for ChildrenOf {
         };
     }
 
-    async fn read(&mut self, server: &dyn ServerSession) -> Result<Children, ServerError> {
+    async fn read(&mut self, server: &ServerSession) -> Result<Children, ServerError> {
         if let Some(worker) = self.worker.clone() {
             self.read_plan(server, &worker).await?;
         } else if self.names_changed.is_none() {

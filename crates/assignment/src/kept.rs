@@ -23,7 +23,7 @@ pub(crate) trait Source: Send + 'static {
     /// Reads what may have changed, and watches it.
     fn read(
         &mut self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
     ) -> impl Future<Output = Result<Self::Value, ServerError>> + Send;
 
     /// Resolves when the value may have changed since the last read.
@@ -92,7 +92,7 @@ async fn keep_up_to_date<S: Source>(
                 server.sync(source.path().as_str()).await?;
                 caught_up = Some(server.id());
             }
-            source.read(&*server).await
+            source.read(&server).await
         };
         let read = read.await;
         drop(server);

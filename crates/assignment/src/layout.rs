@@ -77,7 +77,7 @@ pub(crate) async fn create_directory(
     path: &NodePath,
     acl: &[Acl],
 ) -> Result<(), Error> {
-    let create = async |server: Arc<dyn ServerSession>| {
+    let create = async |server: Arc<ServerSession>| {
         let mut missing = vec![path.clone()];
         while let Some(next) = missing.last() {
             let created = server.create(next.as_str(), b"", CreateMode::Persistent, acl);

@@ -214,7 +214,7 @@ impl Assignment {
     async fn read(&self) -> Result<Plans, Error> {
         let directory = &self.layout.plan;
         let server = self.session.server(directory).await?;
-        let children = read_children(&*server, directory).await;
+        let children = read_children(&server, directory).await;
         if matches!(&children, Err(error) if error.is(Refusal::NoNode)) {
             // The servers have lost their data since this worker has started.
             self.begin().await?;

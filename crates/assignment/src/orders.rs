@@ -23,8 +23,8 @@ impl AssignmentOperator {
         order: Option<&[u8]>,
     ) -> Result<(), Error> {
         let path = directory.join(name)?;
-        let write = async |server: Arc<dyn ServerSession>| {
-            let written = self.order_once(&*server, &path, order).await;
+        let write = async |server: Arc<ServerSession>| {
+            let written = self.order_once(&server, &path, order).await;
             match written.as_ref().map_err(refusal) {
                 Err(Some(Refusal::NoNode)) => {
                     create_directory(&self.session, directory, &self.acl).await?;
@@ -40,7 +40,7 @@ impl AssignmentOperator {
 
     async fn order_once(
         &self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
         path: &NodePath,
         order: Option<&[u8]>,
     ) -> Result<(), Error> {
@@ -57,11 +57,8 @@ impl AssignmentOperator {
         let (Some((data, stat)), found) = (nodes.next().flatten(), nodes.next().flatten()) else {
             return Err(failed(ServerError::Refused(Refusal::NoNode)));
         };
-        let mut operations = vec![Operation::SetData {
-            path: layout.orders.to_string(),
-            data,
-            version: Some(stat.version),
-        }];
+        let orders = Operation::set_data(layout.orders.as_str(), data);
+        let mut operations = vec![orders.at_version(stat.version)];
         let path = path.as_str();
         operations.extend(match (order, found) {
             (Some(order), Some(_)) => Some(Operation::set_data(path, order)),

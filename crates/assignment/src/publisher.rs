@@ -102,7 +102,7 @@ impl Assignment {
     }
 
     /// The server of the session that has created the znode.
-    async fn server_of(&self, known: &Published) -> Result<Arc<dyn ServerSession>, Error> {
+    async fn server_of(&self, known: &Published) -> Result<Arc<ServerSession>, Error> {
         let server = self.session.server(&known.path).await?;
         match server.id() == known.session {
             true => Ok(server),

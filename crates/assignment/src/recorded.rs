@@ -31,7 +31,7 @@ pub(crate) type Recorded = Record<Partitions>;
 ///
 /// `None` if a part is missing: the record was replaced meanwhile, unless these are the data `again`.
 async fn read_parts(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     path: &NodePath,
     data: &[u8],
     again: bool,
@@ -90,7 +90,7 @@ pub(crate) struct Read {
 }
 
 /// Reads the record. One whose znode is missing counts as missing.
-pub(crate) async fn read(server: &dyn ServerSession, path: &NodePath) -> Result<Read, ServerError> {
+pub(crate) async fn read(server: &ServerSession, path: &NodePath) -> Result<Read, ServerError> {
     let (mut backoff, mut before) = (Backoff::default(), None);
     loop {
         let (data, stat) = match server.get(path.as_str()).await {
@@ -111,7 +111,7 @@ pub(crate) async fn read(server: &dyn ServerSession, path: &NodePath) -> Result<
 
 /// Writes the record over this version.
 async fn write(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     path: &NodePath,
     generation: &str,
     over: i32,
@@ -131,11 +131,7 @@ async fn write(
         created.map_err(|error| Error::at_create(name, session, error))?;
     }
     let data = format!("{}{generation} {}\n{}", head(KIND), names.len(), parts[0]);
-    let mut operations = vec![Operation::SetData {
-        path: path.to_string(),
-        data: data.into_bytes(),
-        version: Some(over),
-    }];
+    let mut operations = vec![Operation::set_data(path.as_str(), data).at_version(over)];
     operations.extend(names.into_iter().map(Operation::check));
     let failed = |failure| Error::at_transaction(path.as_str(), session, failure, &operations);
     server.transact(&operations).await.map(drop).map_err(failed)
@@ -150,8 +146,8 @@ pub(crate) async fn record(
     replaces: bool,
 ) -> Result<Partitions, Error> {
     let generation = session.ensemble().identity().prefix();
-    let write = async |server: Arc<dyn ServerSession>| {
-        let found = read(&*server, path).await;
+    let write = async |server: Arc<ServerSession>| {
+        let found = read(&server, path).await;
         let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
         match found.recorded {
             Recorded::Unreadable(at, problem)
@@ -163,7 +159,7 @@ pub(crate) async fn record(
             Recorded::Found(recorded) if !replaces => return Ok(Some(recorded)),
             _ => {}
         }
-        let written = write(&*server, path, &generation, found.version, partitions, acl).await;
+        let written = write(&server, path, &generation, found.version, partitions, acl).await;
         match written.as_ref().map_err(refusal) {
             // The directory is new, or the servers have lost it, or another process has replaced
             // the record and deleted a child.

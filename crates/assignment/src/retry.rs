@@ -22,7 +22,7 @@ pub(crate) fn refusal(error: &Error) -> Option<&Refusal> {
 pub(crate) async fn repeat<T, F>(
     session: &Session,
     path: &NodePath,
-    mut attempt: impl FnMut(Arc<dyn ServerSession>) -> F,
+    mut attempt: impl FnMut(Arc<ServerSession>) -> F,
 ) -> Result<T, Error>
 where
     F: Future<Output = Result<Option<T>, Error>>,

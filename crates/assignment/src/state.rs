@@ -39,7 +39,7 @@ impl<const N: usize> Source for StateOf<N> {
         self.record = None;
     }
 
-    async fn read(&mut self, server: &dyn ServerSession) -> Result<Self::Value, ServerError> {
+    async fn read(&mut self, server: &ServerSession) -> Result<Self::Value, ServerError> {
         let children = self.directories.iter_mut().map(|it| it.read(server));
         let children = try_join_all(children).await?;
         if self.record.is_none() {

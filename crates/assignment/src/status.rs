@@ -107,16 +107,16 @@ impl AssignmentOperator {
     /// read.
     pub async fn status(&self) -> Result<AssignmentStatus, Error> {
         let layout = &self.layout;
-        let read = async |server: Arc<dyn ServerSession>| {
+        let read = async |server: Arc<ServerSession>| {
             let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
             let mut children = Vec::new();
             for directory in directories(layout) {
-                children.push(match read_children(&*server, directory).await {
+                children.push(match read_children(&server, directory).await {
                     Err(error) if error.is(Refusal::NoNode) => Children::new(),
                     read => read.map_err(failed)?,
                 });
             }
-            let recorded = recorded::read(&*server, &layout.partitions).await;
+            let recorded = recorded::read(&server, &layout.partitions).await;
             let recorded = recorded.map_err(failed)?.recorded;
             if let Recorded::Unreadable(path, problem) = &recorded {
                 return Err(unreadable(path, problem));

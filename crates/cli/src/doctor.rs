@@ -114,8 +114,8 @@ pub(crate) async fn examine(
     let list = Servers::of(session, connection).await?;
     findings.extend(servers(&list).await);
     findings.push(ephemerals(session, &list).await);
-    findings.push(times(&*server).await);
-    let (directory, stat) = match nearest(&*server, path).await {
+    findings.push(times(&server).await);
+    let (directory, stat) = match nearest(&server, path).await {
         Ok(found) => found,
         Err(error) => {
             let error = Error::at(path, server.id(), error);
@@ -123,9 +123,9 @@ pub(crate) async fn examine(
             return Ok(findings);
         }
     };
-    findings.push(creates(&*server, &directory, path).await);
-    findings.push(containers(&*server, &directory).await);
-    findings.push(marks(&*server));
+    findings.push(creates(&server, &directory, path).await);
+    findings.push(containers(&server, &directory).await);
+    findings.push(marks(&server));
     if directory == path && path != "/" {
         findings.push(counter(path, &stat));
     }
@@ -332,7 +332,7 @@ async fn ephemerals(session: &Session, servers: &Servers) -> Finding {
 }
 
 /// The time for an answer of the server, and for one through the leader.
-async fn times(server: &dyn ServerSession) -> Finding {
+async fn times(server: &ServerSession) -> Finding {
     let mut trips = Vec::new();
     let mut syncs = Vec::new();
     for _ in 0..ROUNDS {
@@ -359,7 +359,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 /// The directory, or the nearest one above it that exists.
 pub(crate) async fn nearest(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     path: &str,
 ) -> Result<(String, Stat), ServerError> {
     let mut directory = path.to_owned();
@@ -389,7 +389,7 @@ fn everyone() -> [Acl; 1] {
 }
 
 /// Creates and deletes an ephemeral znode, which needs a quorum.
-async fn creates(server: &dyn ServerSession, directory: &str, path: &str) -> Finding {
+async fn creates(server: &ServerSession, directory: &str, path: &str) -> Finding {
     let node = probe(directory);
     let began = Instant::now();
     let created = server
@@ -413,7 +413,7 @@ async fn creates(server: &dyn ServerSession, directory: &str, path: &str) -> Fin
     }
 }
 
-async fn containers(server: &dyn ServerSession, directory: &str) -> Finding {
+async fn containers(server: &ServerSession, directory: &str) -> Finding {
     let node = probe(directory);
     match server
         .create(&node, b"", CreateMode::Container, &everyone())
@@ -429,7 +429,7 @@ async fn containers(server: &dyn ServerSession, directory: &str) -> Finding {
     }
 }
 
-fn marks(server: &dyn ServerSession) -> Finding {
+fn marks(server: &ServerSession) -> Finding {
     match server.own_identity() {
         Some(_) => Finding::good("releases are marked: the next holder need not list the queue"),
         None => Finding::note(

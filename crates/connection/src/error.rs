@@ -12,27 +12,51 @@ use zookeeper_recipes_protocol::{DecodeError, ErrorCode, FrameError, OpCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
-    /// The server has expired the session, or has answered with another one.
-    #[error("the session has expired")]
+    /// The server has expired the session, or has answered with another one, or may have expired it.
+    #[error("expired")]
     Expired,
-    /// The servers refuse the session, although they open new ones: they have lost their data.
+    /// The servers refuse the session, and open new ones: they have lost their data, or have an older
+    /// backup.
     ///
-    /// At least twice the session timeout has passed without a confirmed connection. Ephemeral znodes
-    /// that the servers still have last until they expire the session.
-    #[error("the servers refuse the session, and open new ones: they may have lost their data")]
+    /// At least twice the session timeout has passed without a confirmed connection, so each hold was
+    /// lost before. Ephemeral znodes that the servers still have last until they expire the session.
+    #[error("refused by the servers, which open new sessions: they may have lost their data")]
     Refused,
-    /// No server accepted the credentials when the session was opened.
-    #[error("the servers do not accept the credentials")]
+    /// The servers refused the credentials.
+    #[error("refused by the server: authentication failed")]
     AuthenticationFailed,
-    /// The servers accept no request without SASL or another scheme that they enforce.
+    /// The servers accept no request without SASL, or another scheme that they enforce.
+    ///
+    /// Give the session credentials of the scheme `sasl`. No further session is opened. A server
+    /// confirms such a session, so the opening waits for the reply to a ping, too.
     #[error(
-        "the servers accept no request of a session without SASL (sessionRequireClientSASLAuth or \
-         enforce.auth.schemes)"
+        "refused by the servers, which accept no request without SASL \
+         (sessionRequireClientSASLAuth or enforce.auth.schemes)"
     )]
     SaslRequired,
-    /// This process has closed the session.
-    #[error("the session is closed")]
+    /// This process has closed the session, because a server has shortened its timeout.
+    ///
+    /// The server did so at a reconnect. The lease of the recipes counted with the longer timeout.
+    #[error("closed, because a server has shortened its timeout")]
+    TimeoutShortened,
+    /// This process has closed the session, or the runtime of the session has shut down.
+    #[error("closed")]
     Closed,
+    /// An option does not fit the servers, so no session was ever opened. A warning says which.
+    #[error("an option does not fit the servers")]
+    InvalidOptions,
+}
+
+impl End {
+    /// True if the server does not know of the end yet.
+    pub fn is_closed_here(self) -> bool {
+        matches!(self, End::Closed | End::TimeoutShortened)
+    }
+
+    /// True if a new session follows, and nobody has to change anything for that.
+    pub fn is_followed(self) -> bool {
+        matches!(self, End::Expired | End::Refused | End::TimeoutShortened)
+    }
 }
 
 /// Why a connection broke, or was never opened.
@@ -138,7 +162,7 @@ impl From<io::Error> for DisconnectReason {
 #[non_exhaustive]
 pub enum RequestError {
     /// The session ended. The server may or may not have applied a request that was sent.
-    #[error("{0}")]
+    #[error("the session is over: {0}")]
     Ended(End),
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]

@@ -76,7 +76,7 @@ impl Rank {
     fn of(recipe: &dyn Recipe) -> Rank {
         let ensemble = recipe.session().ensemble();
         let chroot = ensemble.chroot().trim_end_matches('/');
-        let mut servers = ensemble.servers();
+        let mut servers = ensemble.servers().to_vec();
         servers.sort_unstable();
         Rank {
             whole_path: format!("{chroot}{}", recipe.path()),

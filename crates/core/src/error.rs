@@ -299,12 +299,12 @@ impl Error {
         };
         let path = operation.path();
         match operation {
-            Operation::Create { .. } => Error::at_create(path, session, error),
-            Operation::Delete { .. } => Error::at_delete(path, session, error),
-            Operation::SetData { .. } => {
+            Operation::Delete(_) => Error::at_delete(path, session, error),
+            Operation::SetData(_) => {
                 Error::at_granting(path, Permission::WRITE, path, session, error)
             }
-            Operation::Check { .. } => Error::at_read(path, session, error),
+            Operation::Check(_) => Error::at_read(path, session, error),
+            _ => Error::at_create(path, session, error),
         }
     }
 

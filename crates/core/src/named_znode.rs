@@ -39,7 +39,7 @@ use crate::session::handle::Session;
 /// [guarded writes](crate::HoldView::transaction).
 pub struct NamedZnode {
     open: Arc<OpenSession>,
-    server: Arc<dyn ServerSession>,
+    server: Arc<ServerSession>,
     named: Arc<Named>,
     znode_owner: ZnodeOwner,
     path: NodePath,
@@ -105,7 +105,7 @@ impl NamedZnode {
     /// [`Error::MissingChroot`], and [`Error::SessionOver`].
     pub async fn refuse_missing_chroot(&self) -> Result<(), Error> {
         let path = self.path.as_str();
-        let refuse = pin!(self.open.live.refuse_missing_chroot(&*self.server, path));
+        let refuse = pin!(self.open.live.refuse_missing_chroot(&self.server, path));
         self.during(refuse).await
     }
 
@@ -201,7 +201,7 @@ impl NamedZnode {
         check_time_limit(max_hold)?;
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
-        if !self.named.seen_over.is_present(&*self.server) && !self.is_there().await? {
+        if !self.named.seen_over.is_present(&self.server) && !self.is_there().await? {
             return Ok(None);
         }
         let Some(epoch) = self.open.live.begin_grant() else {
@@ -249,7 +249,7 @@ impl NamedZnode {
                 Ok(created) => return Ok(Some(created.stat)),
                 Err(error) if error.is_unknown() || may_exist && error.is(Refusal::NodeExists) => {
                     // Another create would be refused by the znode of this one.
-                    let find = || self.named.find(&*self.server);
+                    let find = || self.named.find(&self.server);
                     let found = retry(ServerError::may_pass, find).await;
                     match found.map_err(|error| self.failed(error))? {
                         Some((stat, true)) => return Ok(Some(stat)),
@@ -284,7 +284,7 @@ impl NamedZnode {
 
     /// Looks for the znode again. Servers that have lost their data may have lost it.
     async fn is_there(&self) -> Result<bool, Error> {
-        let find = || self.named.find(&*self.server);
+        let find = || self.named.find(&self.server);
         let found = pin!(async {
             let found = retry(ServerError::may_pass, find).await;
             found.map_err(|error| self.failed(error))
@@ -300,7 +300,7 @@ impl NamedZnode {
     async fn create_once(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
         self.open.znodes.before_create(&self.named)?;
         let (path, mode) = (self.path.as_str(), CreateMode::Ephemeral);
-        self.named.seen_over.note(&*self.server);
+        self.named.seen_over.note(&self.server);
         self.server.create(path, data, mode, acl).await
     }
 
@@ -315,7 +315,7 @@ impl NamedZnode {
             kind,
             acl,
         };
-        missing.create(live, &*self.server, None).await
+        missing.create(live, &self.server, None).await
     }
 
     async fn during<T>(

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 #[cfg(not(on_shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared, ready};
+use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
 
 /// Locks a mutex, even if another task has panicked with it locked.
 ///
@@ -24,15 +24,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// shows no channel as ready.
 pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
     tokio::task::unconstrained(future).now_or_never()
-}
-
-/// A future that was polled once, so that its request is sent.
-pub(crate) fn begun<T: Send + 'static>(
-    future: impl Future<Output = T> + Send + 'static,
-) -> BoxFuture<'static, T> {
-    let mut future = future.boxed();
-    let at_once = ready_now(&mut future);
-    at_once.map_or(future, |output| ready(output).boxed())
 }
 
 /// The output of this future. If there is none, this future never resolves.

@@ -25,7 +25,7 @@ impl Candidate {
         let mut backoff = Backoff::default();
         loop {
             let server = self.session().server(self.path()).await?;
-            let updated = self.update_once(&*server, leader, &change).await;
+            let updated = self.update_once(&server, leader, &change).await;
             drop(server);
             match updated {
                 Err(Error::OutcomeUnknown { .. })
@@ -48,7 +48,7 @@ impl Candidate {
 
     async fn update_once(
         &self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
         leader: Option<&HoldView>,
         change: &impl Fn(&mut DirectoryData),
     ) -> Result<(), Error> {
@@ -61,21 +61,17 @@ impl Candidate {
         })?;
         let mut new = old.clone();
         change(&mut new);
-        let (path, version) = (path.to_owned(), Some(stat.version));
         let write = match (new == old, leader) {
             (true, None) => return Ok(()),
             // The server still has to confirm that the leader's znode exists.
-            (true, Some(_)) => Operation::Check { path, version },
-            (false, _) => Operation::SetData {
-                path,
-                data: new.to_bytes(),
-                version,
-            },
+            (true, Some(_)) => Operation::check(path),
+            (false, _) => Operation::set_data(path, new.to_bytes()),
         };
+        let write = write.at_version(stat.version);
         match leader {
             Some(leader) => leader.transaction().operation(write).commit().await?,
             None => {
-                let (path, write) = (self.path().as_str(), [write]);
+                let write = [write];
                 let refused = |failure| Error::at_transaction(path, server.id(), failure, &write);
                 server.transact(&write).await.map_err(refused)?
             }

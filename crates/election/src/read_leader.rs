@@ -41,7 +41,7 @@ pub(crate) async fn read_leader(
         let mut backoff = Backoff::default();
         loop {
             let server = session.server(directory).await?;
-            match read_once(&*server, directory).await {
+            match read_once(&server, directory).await {
                 Ok(leader) => return Ok(leader),
                 Err(error @ ServerError::Refused(_)) => {
                     return Err(Error::at(directory.as_str(), server.id(), error));
@@ -58,7 +58,7 @@ pub(crate) async fn read_leader(
 /// Lists the names and reads the first candidate. The call repeats both if that znode is deleted in
 /// between.
 async fn read_once(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
 ) -> Result<Option<Leader>, ServerError> {
     loop {
@@ -86,7 +86,7 @@ async fn read_once(
 /// The call sends nothing, unless several candidates have the same number: then one read gives
 /// their order.
 pub(crate) async fn first_candidate(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
     children: &[String],
 ) -> Result<Option<String>, ServerError> {

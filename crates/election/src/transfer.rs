@@ -50,7 +50,7 @@ impl Candidate {
             let Ok(server) = self.session().server(self.path()).await else {
                 return false;
             };
-            let checked = self.check_for_successor(me, &*server).await;
+            let checked = self.check_for_successor(me, &server).await;
             drop(server);
             match checked {
                 Ok(None) => return true,
@@ -70,7 +70,7 @@ impl Candidate {
     async fn check_for_successor(
         &self,
         me: &Contender,
-        server: &dyn ServerSession,
+        server: &ServerSession,
     ) -> Result<Option<Watch>, ServerError> {
         let path = self.path().as_str();
         let (data, _, data_changed) = server.get_and_watch(path).await?;

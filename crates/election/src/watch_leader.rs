@@ -34,7 +34,7 @@ async fn keep_up_to_date(
     let mut caught_up = None;
     let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
-        let read = read_and_watch(&*server, directory, &mut caught_up).await;
+        let read = read_and_watch(&server, directory, &mut caught_up).await;
         drop(server);
         match read {
             Ok((leader, changed)) => {
@@ -75,7 +75,7 @@ fn set(state: &watch::Sender<LeaderState>, mut new: LeaderState) -> bool {
 /// Reads who leads, and sets watches: on the leader's znode and the directory's data, or on the
 /// directory's children if nobody leads.
 async fn read_and_watch(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
     caught_up: &mut Option<SessionId>,
 ) -> Result<(Option<Leader>, Watch), ServerError> {

@@ -198,7 +198,7 @@ impl Group {
         let mut backoff = Backoff::default();
         loop {
             let server = self.session.server(&self.path).await?;
-            match read_members(&*server, &self.path).await {
+            match read_members(&server, &self.path).await {
                 Ok(members) => return Ok(members),
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
                 Err(error) => return Err(Error::at(self.path.as_str(), server.id(), error)),

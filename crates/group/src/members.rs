@@ -81,7 +81,7 @@ async fn keep_up_to_date(
                 server.sync(directory.as_str()).await?;
                 caught_up = Some(server.id());
             }
-            read_and_watch(&*server, directory).await
+            read_and_watch(&server, directory).await
         };
         let read = read.await;
         drop(server);
@@ -117,7 +117,7 @@ fn set(state: &watch::Sender<GroupState>, new: GroupState) -> bool {
 
 /// Reads the members, and watches for a member that comes or leaves.
 async fn read_and_watch(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
 ) -> Result<(Vec<Member>, Watch), ServerError> {
     let path = directory.as_str();
@@ -137,7 +137,7 @@ async fn read_and_watch(
 
 /// Reads the members, once.
 pub(crate) async fn read_members(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
 ) -> Result<Vec<Member>, ServerError> {
     match server.list(directory.as_str()).await {
@@ -151,7 +151,7 @@ pub(crate) async fn read_members(
 ///
 /// A child of a known name is read again: it may be a later member of that name.
 async fn read_each(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &NodePath,
     mut names: Vec<String>,
 ) -> Result<Vec<Member>, ServerError> {

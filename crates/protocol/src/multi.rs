@@ -1,7 +1,7 @@
 //! Transactions: several operations in one request, several results in one reply.
 
-use crate::code::{ErrorCode, OpCode};
-use crate::data::Stat;
+use crate::code::{CreateMode, ErrorCode, OpCode};
+use crate::data::{Acl, Stat};
 use crate::error::DecodeError;
 use crate::jute::{Input, Output, Record, records};
 use crate::message::{operations, results};
@@ -77,7 +77,67 @@ operations! {
     }
 }
 
+/// The version of a write or a check that any version of the data meets.
+const ANY: i32 = -1;
+
 impl MultiOperation {
+    /// The znode must exist, with any version of its data.
+    pub fn check(path: impl Into<String>) -> MultiOperation {
+        MultiOperation::Check(CheckRequest {
+            path: path.into(),
+            version: ANY,
+        })
+    }
+
+    /// Creates a znode at `path`, to which the server appends a number if the mode is sequential.
+    pub fn create(
+        path: impl Into<String>,
+        data: impl Into<Vec<u8>>,
+        mode: CreateMode,
+        acl: impl Into<Vec<Acl>>,
+    ) -> MultiOperation {
+        let create = CreateRequest {
+            path: path.into(),
+            data: Some(data.into()),
+            acl: acl.into(),
+            mode,
+        };
+        match mode {
+            // A server refuses a container that is asked for by the operation of any other znode.
+            CreateMode::Container => MultiOperation::CreateContainer(create),
+            _ => MultiOperation::Create2(create),
+        }
+    }
+
+    /// Replaces a znode's data, whatever its version.
+    pub fn set_data(path: impl Into<String>, data: impl Into<Vec<u8>>) -> MultiOperation {
+        MultiOperation::SetData(SetDataRequest {
+            path: path.into(),
+            data: Some(data.into()),
+            version: ANY,
+        })
+    }
+
+    /// Deletes a znode, whatever the version of its data.
+    pub fn delete(path: impl Into<String>) -> MultiOperation {
+        MultiOperation::Delete(DeleteRequest {
+            path: path.into(),
+            version: ANY,
+        })
+    }
+
+    /// The same check, write or deletion, which demands this version of the znode's data.
+    #[must_use]
+    pub fn at_version(mut self, demanded: i32) -> MultiOperation {
+        match &mut self {
+            MultiOperation::Check(CheckRequest { version, .. })
+            | MultiOperation::SetData(SetDataRequest { version, .. })
+            | MultiOperation::Delete(DeleteRequest { version, .. }) => *version = demanded,
+            _ => {}
+        }
+        self
+    }
+
     /// The operation's path.
     pub fn path(&self) -> &str {
         match self {
@@ -94,7 +154,24 @@ impl MultiOperation {
         }
     }
 
-    fn is_read(&self) -> bool {
+    /// The operation's path, to change it.
+    pub fn path_mut(&mut self) -> &mut String {
+        match self {
+            MultiOperation::Create(request)
+            | MultiOperation::Create2(request)
+            | MultiOperation::CreateContainer(request) => &mut request.path,
+            MultiOperation::CreateTtl(request) => &mut request.path,
+            MultiOperation::Delete(request) => &mut request.path,
+            MultiOperation::SetData(request) => &mut request.path,
+            MultiOperation::Check(request) => &mut request.path,
+            MultiOperation::GetData(request) | MultiOperation::GetChildren(request) => {
+                &mut request.path
+            }
+        }
+    }
+
+    /// True for a part of a `multiRead`, and false for a part of a `multi`.
+    pub fn is_read(&self) -> bool {
         matches!(
             self,
             MultiOperation::GetData(_) | MultiOperation::GetChildren(_)

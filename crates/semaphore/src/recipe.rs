@@ -489,11 +489,8 @@ impl Semaphore {
                 agreement.note(permits);
                 return Ok(());
             }
-            let write = [Operation::SetData {
-                path: path.to_string(),
-                data: permits.to_string().into_bytes(),
-                version: Some(stat.version),
-            }];
+            let write = Operation::set_data(path.as_str(), permits.to_string());
+            let write = [write.at_version(stat.version)];
             match server.transact(&write).await {
                 Ok(_) => {
                     agreement.note(permits);

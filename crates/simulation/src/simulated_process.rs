@@ -88,9 +88,10 @@ impl SimulatedProcess {
     /// # Panics
     ///
     /// As [`ensemble`](Self::ensemble).
-    pub async fn connect(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
+    pub async fn connect(&self) -> Result<Arc<ServerSession>, ServerError> {
         let connector = self.ensemble().connector(&ConnectOptions::new());
-        connector.expect("it needs no options").connect().await
+        let opened = connector.expect("it needs no options").connect().await?;
+        Ok(Arc::new(ServerSession::new(opened)))
     }
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).

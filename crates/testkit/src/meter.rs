@@ -26,16 +26,15 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Event, Exchange,
-    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
+    ConnectionState, Connector, Ensemble, EnsembleFacts, OpenedSession, Operation, RawReply,
+    RawSession, RequestBody, SessionId, Watch, WatchEvent,
 };
-use zookeeper_recipes_core::{ConnectOptions, Identity, InvalidInput, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, InvalidInput, ServerError};
+use zookeeper_recipes_protocol::ReplyBody;
 
 /// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,12 +156,12 @@ struct Set {
 }
 
 impl Set {
-    fn tells(&mut self, event: Event, on_own_node: bool) {
+    fn tells(&mut self, event: WatchEvent, on_own_node: bool) {
         self.told = true;
         self.meter.counts.send_modify(|counts| {
             counts.watches -= 1;
             match (event, on_own_node) {
-                (Event::SessionEnded(_), _) => {}
+                (WatchEvent::Unwatched, _) => {}
                 (_, true) => counts.own += 1,
                 (_, false) => counts.wake_ups += 1,
             }
@@ -197,58 +196,47 @@ impl MeteredEnsemble {
 }
 
 impl Ensemble for MeteredEnsemble {
+    fn facts(&self) -> &EnsembleFacts {
+        self.ensemble.facts()
+    }
+
     fn connector(
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
         Ok(Arc::new(MeteredConnector {
             connector: self.ensemble.clone().connector(options)?,
+            root: self.facts().chroot.clone(),
             meter: self.meter.clone(),
         }))
-    }
-
-    fn now(&self) -> Duration {
-        self.ensemble.now()
-    }
-
-    fn address(&self) -> String {
-        self.ensemble.address()
-    }
-
-    fn servers(&self) -> Vec<String> {
-        self.ensemble.servers()
-    }
-
-    fn chroot(&self) -> &str {
-        self.ensemble.chroot()
-    }
-
-    fn identity(&self) -> Identity {
-        self.ensemble.identity()
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        self.ensemble.task(work)
     }
 }
 
 #[derive(Debug)]
 struct MeteredConnector {
     connector: Arc<dyn Connector>,
+    root: String,
     meter: Meter,
 }
 
 impl Connector for MeteredConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
         Box::pin(async move {
-            let server = self.connector.connect().await?;
-            let meter = self.meter.clone();
-            Ok(Arc::new(MeteredSession { server, meter }) as Arc<dyn ServerSession>)
+            let mut opened = self.connector.connect().await?;
+            for raw in [&mut opened.raw].into_iter().chain(&mut opened.left_open) {
+                *raw = Arc::new(MeteredSession {
+                    raw: raw.clone(),
+                    id: opened.id,
+                    root: self.root.clone(),
+                    meter: self.meter.clone(),
+                });
+            }
+            Ok(opened)
         })
     }
 
-    fn asked_timeout(&self) -> Option<Duration> {
-        self.connector.asked_timeout()
+    fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
+        self.connector.set_hosts(connect_string)
     }
 
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
@@ -258,144 +246,63 @@ impl Connector for MeteredConnector {
 
 #[derive(Debug)]
 struct MeteredSession {
-    server: Arc<dyn ServerSession>,
+    raw: Arc<dyn RawSession>,
+    id: SessionId,
+    /// The server path of the session's root.
+    root: String,
     meter: Meter,
 }
 
 impl MeteredSession {
-    /// Requests are sent when they are called, so that they are counted then and not when polled.
-    fn asked<'a, T: 'a>(&self, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
-        until_answered(self.meter.asked(), answer)
+    /// True for what the session sends by itself.
+    ///
+    /// A recipe makes the server catch up on a path of its own, never on the root.
+    fn is_probe(&self, request: &RequestBody) -> bool {
+        match request {
+            RequestBody::Sync(sync) => sync.path == self.root,
+            RequestBody::Multi(operations) => match &operations[..] {
+                [Operation::Check(check)] => check.path == self.root,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 }
 
-fn until_answered<'a, T: 'a>(asked: Asked, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
-    Box::pin(async move {
-        let answer = answer.await;
-        drop(asked);
-        answer
-    })
-}
-
-impl ServerSession for MeteredSession {
-    fn id(&self) -> SessionId {
-        self.server.id()
+impl RawSession for MeteredSession {
+    fn send(&self, request: RequestBody) -> RawReply {
+        // The call sends the request, so that it is counted then and not when it is polled.
+        let asked = match self.is_probe(&request) {
+            true => self.meter.probed(),
+            false => self.meter.asked(),
+        };
+        let (reply, id) = (self.raw.send(request), self.id);
+        RawReply::new(async move {
+            let (answer, watch) = reply.await?;
+            let on_own_node = match &answer.reply.body {
+                ReplyBody::Data { stat, .. } | ReplyBody::Stat(stat) => {
+                    stat.ephemeral_owner == id.0
+                }
+                _ => false,
+            };
+            let watch = watch.map(|watch| asked.0.watch(watch, on_own_node));
+            Ok((answer, watch))
+        })
     }
 
-    fn timeout(&self) -> Duration {
-        self.server.timeout()
-    }
-
-    fn state(&self) -> ConnectionState {
-        self.server.state()
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        self.server.states()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        self.server.connection()
-    }
-
-    fn opened_over(&self) -> Option<u64> {
-        self.server.opened_over()
-    }
-
-    fn limit_requests(&self, bytes: usize) {
-        self.server.limit_requests(bytes);
-    }
-
-    fn leave_server(&self) {
-        self.server.leave_server();
+    fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.raw.states()
     }
 
     fn orders_events(&self) -> bool {
-        self.server.orders_events()
+        self.raw.orders_events()
     }
 
-    fn own_identity(&self) -> Option<AuthId> {
-        self.server.own_identity()
+    fn leave_server(&self) {
+        self.raw.leave_server();
     }
 
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        let server = self.server.close()?;
-        let meter = self.meter.clone();
-        Some(Arc::new(MeteredSession { server, meter }))
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        self.asked(self.server.create(path, data, mode, acl))
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        self.asked(self.server.delete(path))
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.asked(self.server.list(path))
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let meter = self.meter.clone();
-        let answer = self.server.list_and_watch(path);
-        self.asked(Box::pin(async move {
-            let (names, watch) = answer.await?;
-            Ok((names, meter.watch(watch, false)))
-        }))
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat)> {
-        self.asked(self.server.get(path))
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let (meter, id) = (self.meter.clone(), self.id());
-        let answer = self.server.get_and_watch(path);
-        self.asked(Box::pin(async move {
-            let (data, stat, watch) = answer.await?;
-            let own = stat.ephemeral_owner == id.0;
-            Ok((data, stat, meter.watch(watch, own)))
-        }))
-    }
-
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        let (meter, id) = (self.meter.clone(), self.id());
-        let answer = self.server.exists_and_watch(path);
-        self.asked(Box::pin(async move {
-            let (stat, watch) = answer.await?;
-            let own = stat.is_some_and(|stat| stat.ephemeral_owner == id.0);
-            Ok((stat, meter.watch(watch, own)))
-        }))
-    }
-
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        self.asked(self.server.transact(operations))
-    }
-
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<(Vec<u8>, Stat)>>> {
-        self.asked(self.server.get_each(paths))
-    }
-
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        // A recipe makes the server catch up on a path of its own, never on the root.
-        let asked = match path {
-            "/" => self.meter.probed(),
-            _ => self.meter.asked(),
-        };
-        until_answered(asked, self.server.sync(path))
-    }
-
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        until_answered(self.meter.probed(), self.server.commit_noop())
+    fn close(&self) {
+        self.raw.close();
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use futures_util::stream::{self, BoxStream, StreamExt};
 use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
+use zookeeper_recipes_connection::Network;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Event, Exchange, Node,
-    Operation, Outcome, Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
+    Answer, ConnectionState, Connector, Ensemble, EnsembleFacts, OpenedSession, Operation, Outcome,
+    RawReply, RawSession, RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch,
+    WatchEvent,
 };
-use zookeeper_recipes_core::{ConnectOptions, Identity, InvalidInput, Refusal, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput, ServerError};
+use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
 
 use crate::znodes::{Watched, Znodes};
 
@@ -21,14 +23,58 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const NOW: Duration = Duration::from_secs(1_000);
 
 /// An ensemble in memory, in which no request of a queue fails. It does not know the others.
-#[derive(Clone, Default)]
-pub struct Server(Arc<Shared>);
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+    facts: EnsembleFacts,
+}
 
 #[derive(Default)]
 struct Shared {
     znodes: Mutex<Znodes>,
-    /// How many sessions were opened, and how many identities were drawn.
-    drawn: Mutex<(i64, u128)>,
+    /// How many sessions were opened.
+    opened: Mutex<i64>,
+}
+
+/// A clock that stands still, and random numbers that count.
+#[derive(Debug, Default)]
+struct Counted(Mutex<u128>);
+
+impl Environment for Counted {
+    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        unreachable!("it opens no connection")
+    }
+
+    fn now(&self) -> Duration {
+        NOW
+    }
+
+    fn session_timeout(&self) -> Duration {
+        TIMEOUT
+    }
+
+    fn random(&self) -> u128 {
+        let mut drawn = self.0.lock().expect("no thread panics with it");
+        *drawn += 1;
+        *drawn
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        work
+    }
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server {
+            shared: Arc::default(),
+            facts: EnsembleFacts {
+                session_timeout: Some(TIMEOUT),
+                environment: Arc::new(Counted::default()),
+                ..EnsembleFacts::new("memory")
+            },
+        }
+    }
 }
 
 impl Server {
@@ -44,7 +90,7 @@ impl Server {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Znodes) -> T) -> T {
-        act(&mut self.0.znodes.lock().expect("no thread panics with it"))
+        act(&mut self.shared.znodes.lock().expect("no thread panics with it"))
     }
 }
 
@@ -55,52 +101,51 @@ impl fmt::Debug for Server {
 }
 
 impl Ensemble for Server {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
     fn connector(
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        for option in options.of_connections() {
-            option.refuse("a server in memory")?;
-        }
+        options.refuse_all_but(&[], "a server in memory")?;
         Ok(self)
-    }
-
-    fn now(&self) -> Duration {
-        NOW
-    }
-
-    fn address(&self) -> String {
-        "memory".to_owned()
-    }
-
-    fn identity(&self) -> Identity {
-        let mut drawn = self.0.drawn.lock().expect("no thread panics with it");
-        drawn.1 += 1;
-        Identity::from_random_bits(drawn.1)
     }
 }
 
 impl Connector for Server {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        let mut drawn = self.0.drawn.lock().expect("no thread panics with it");
-        drawn.0 += 1;
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+        let mut opened = self.shared.opened.lock().expect("no thread panics with it");
+        *opened += 1;
         let (replies, mut sent) = mpsc::unbounded_channel::<Send>();
         tokio::spawn(async move {
             while let Some(send) = sent.recv().await {
                 send();
             }
         });
-        let session: Arc<dyn ServerSession> = Arc::new(OneSession {
+        let connected = ConnectionState::Connected {
+            session_id: *opened,
+            timeout: TIMEOUT,
+            connection: 1,
+        };
+        let session = OneSession {
             server: self.clone(),
-            id: SessionId(drawn.0),
+            id: *opened,
             replies,
-            state: watch::Sender::new(ConnectionState::Connected),
-        });
-        ready(Ok(session)).boxed()
-    }
-
-    fn asked_timeout(&self) -> Option<Duration> {
-        Some(TIMEOUT)
+            state: watch::Sender::new(connected),
+        };
+        ready(Ok(OpenedSession {
+            raw: Arc::new(session),
+            id: SessionId(*opened),
+            timeout: TIMEOUT,
+            opened_over: Some(1),
+            own_identity: None,
+            is_anonymous: true,
+            limit: RequestLimit::new("/", usize::MAX),
+            left_open: None,
+        }))
+        .boxed()
     }
 }
 
@@ -109,7 +154,7 @@ type Send = Box<dyn FnOnce() + std::marker::Send>;
 
 struct OneSession {
     server: Server,
-    id: SessionId,
+    id: i64,
     /// A task sends the replies, one after the other.
     replies: mpsc::UnboundedSender<Send>,
     state: watch::Sender<ConnectionState>,
@@ -121,24 +166,46 @@ impl fmt::Debug for OneSession {
     }
 }
 
+type Applied = Result<(ReplyBody, Option<Watch>), ErrorCode>;
+
 impl OneSession {
-    /// The reply to a request that is applied now.
-    fn reply<T: std::marker::Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Znodes) -> Result<T, Refusal>,
-    ) -> Reply<'static, T> {
-        self.later(self.apply(act)).boxed()
+    /// Applies a request, unless the session is over. Its end is applied like a request.
+    fn apply(&self, act: impl FnOnce(&mut Znodes) -> Applied) -> Result<Applied, RequestError> {
+        self.server.with(|znodes| match *self.state.borrow() {
+            ConnectionState::Ended(end) => Err(RequestError::Ended(end)),
+            _ => Ok(act(znodes)),
+        })
     }
 
-    /// Applies a request, unless the session is over. Its end is applied like a request.
-    fn apply<T>(
-        &self,
-        act: impl FnOnce(&mut Znodes) -> Result<T, Refusal>,
-    ) -> Result<T, ServerError> {
-        self.server.with(|znodes| match self.is_over() {
-            Some(over) => Err(over),
-            None => act(znodes).map_err(ServerError::Refused),
-        })
+    fn applied(&self, znodes: &mut Znodes, request: RequestBody) -> Applied {
+        let body = match request {
+            RequestBody::Create2(create) => {
+                let data = create.data.unwrap_or_default();
+                let created = znodes.create(&create.path, &data, create.mode, self.id)?;
+                let (path, stat) = (created.path, created.stat);
+                ReplyBody::Create2 { path, stat }
+            }
+            RequestBody::Delete(delete) => {
+                znodes.delete(&delete.path)?;
+                ReplyBody::Empty
+            }
+            RequestBody::GetChildren(read) => {
+                let children = znodes.children(&read.path)?;
+                let watch = || self.event(znodes.watch(&read.path, Watched::Children));
+                let watch = read.watch.then(watch);
+                return Ok((ReplyBody::Children { children }, watch));
+            }
+            RequestBody::GetData(read) => {
+                let (data, stat) = znodes.get(&read.path)?;
+                let watch = || self.event(znodes.watch(&read.path, Watched::Znode));
+                let (data, watch) = (Some(data), read.watch.then(watch));
+                return Ok((ReplyBody::Data { data, stat }, watch));
+            }
+            RequestBody::Multi(operations) => ReplyBody::Multi(transacted(znodes, &operations)?),
+            RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
+            _ => return Err(ErrorCode::Unimplemented),
+        };
+        Ok((body, None))
     }
 
     /// What the client gets once its turn has come among the replies.
@@ -156,176 +223,78 @@ impl OneSession {
         }
     }
 
-    fn is_over(&self) -> Option<ServerError> {
-        match self.state() {
-            ConnectionState::Ended(end) => Some(ServerError::SessionOver(end)),
-            _ => None,
-        }
-    }
-
     /// A watch, which the end of the session resolves, too.
-    fn event(&self, fired: oneshot::Receiver<Event>) -> Watch {
+    fn event(&self, fired: oneshot::Receiver<WatchEvent>) -> Watch {
         let mut states = self.state.subscribe();
         async move {
-            let ended = async move {
-                loop {
-                    if let ConnectionState::Ended(end) = *states.borrow_and_update() {
-                        return Event::SessionEnded(end);
-                    }
-                    if states.changed().await.is_err() {
-                        return Event::SessionEnded(SessionEnd::Closed);
-                    }
-                }
-            };
+            let ended = states.wait_for(|state| matches!(state, ConnectionState::Ended(_)));
             tokio::select! {
                 biased;
-                event = fired => event.unwrap_or(Event::Unwatched),
-                end = ended => end,
+                event = fired => event.unwrap_or(WatchEvent::Unwatched),
+                _ = ended => WatchEvent::Unwatched,
             }
         }
         .boxed()
-    }
-
-    fn exchange(&self) -> Reply<'static, Exchange> {
-        let exchange = Exchange {
-            sent: NOW,
-            answered: NOW,
-            connection: self.connection(),
-        };
-        self.reply(|_| Ok(exchange))
     }
 }
 
-impl ServerSession for OneSession {
-    fn id(&self) -> SessionId {
-        self.id
+/// Applies a proof, or deletions.
+fn transacted(znodes: &mut Znodes, operations: &[Operation]) -> Result<Vec<Outcome>, ErrorCode> {
+    if let [Operation::Check(_)] = operations {
+        return Ok(vec![Outcome::Check]);
+    }
+    let deleted = operations.iter().map(|operation| match operation {
+        Operation::Delete(delete) => Some(&*delete.path),
+        _ => None,
+    });
+    let paths = deleted.collect::<Option<Vec<_>>>();
+    let paths = paths.ok_or(ErrorCode::Unimplemented)?;
+    Ok(match znodes.delete_all(&paths) {
+        Ok(()) => vec![Outcome::Delete; paths.len()],
+        Err(missing) => {
+            let code = |place| match place == missing {
+                true => ErrorCode::NoNode,
+                false => ErrorCode::RuntimeInconsistency,
+            };
+            (0..paths.len())
+                .map(|place| Outcome::Error(code(place)))
+                .collect()
+        }
+    })
+}
+
+impl RawSession for OneSession {
+    fn send(&self, request: RequestBody) -> RawReply {
+        let applied = self.apply(|znodes| self.applied(znodes, request));
+        let answer = applied.map(|applied| {
+            let (reply, watch) = match applied {
+                Ok((body, watch)) => (Reply::new(1, 1, body), watch),
+                Err(code) => (Reply::failed(1, 1, code), None),
+            };
+            let answer = Answer {
+                reply,
+                sent_at: NOW,
+                answered_at: NOW,
+                connection: 1,
+            };
+            (answer, watch)
+        });
+        RawReply::new(self.later(answer))
     }
 
-    fn timeout(&self) -> Duration {
-        TIMEOUT
+    fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.state.subscribe()
     }
 
-    fn state(&self) -> ConnectionState {
-        *self.state.borrow()
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let states = (self.state.subscribe(), None);
-        stream::unfold(states, |(mut states, seen)| async move {
-            if let Some(ConnectionState::Ended(_)) = seen {
-                return None;
-            }
-            if seen.is_some() {
-                states.changed().await.ok()?;
-            }
-            let state = *states.borrow_and_update();
-            Some((state, (states, Some(state))))
-        })
-        .boxed()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        (self.state() == ConnectionState::Connected).then_some(1)
-    }
-
-    fn opened_over(&self) -> Option<u64> {
-        Some(1)
-    }
-
-    fn limit_requests(&self, _: usize) {}
-
-    fn orders_events(&self) -> bool {
-        true
-    }
-
-    fn own_identity(&self) -> Option<AuthId> {
-        None
-    }
-
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
+    fn close(&self) {
         // If the session is over, nothing is left to do.
         let _ = self.apply(|znodes| {
-            for path in znodes.of_session(self.id.0) {
+            for path in znodes.of_session(self.id) {
                 let _ = znodes.delete(&path);
             }
             let ended = ConnectionState::Ended(SessionEnd::Closed);
             self.state.send_replace(ended);
-            Ok(())
+            Ok((ReplyBody::Empty, None))
         });
-        None
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        _: &[Acl],
-    ) -> Reply<'a, Created> {
-        self.reply(|znodes| znodes.create(path, data, mode, self.id.0))
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        self.reply(|znodes| znodes.delete(path))
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.reply(|znodes| znodes.children(path))
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        self.reply(|znodes| {
-            let children = znodes.children(path)?;
-            let watch = znodes.watch(path, Watched::Children);
-            Ok((children, self.event(watch)))
-        })
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.reply(|znodes| znodes.get(path))
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        self.reply(|znodes| {
-            let (data, stat) = znodes.get(path)?;
-            let watch = znodes.watch(path, Watched::Znode);
-            Ok((data, stat, self.event(watch)))
-        })
-    }
-
-    fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        self.reply(|_| Err(Refusal::Unimplemented))
-    }
-
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let deleted = operations.iter().map(|operation| match operation {
-            Operation::Delete { path, .. } => Some(&**path),
-            _ => None,
-        });
-        let error = |operation, error| TransactionError { operation, error };
-        let missing = |place| error(Some(place), ServerError::Refused(Refusal::NoNode));
-        let outcomes = self.apply(|znodes| {
-            let paths = deleted.collect::<Option<Vec<_>>>();
-            let paths = paths.ok_or(Refusal::Unimplemented)?;
-            let all = znodes.delete_all(&paths).map_err(missing);
-            Ok(all.map(|()| vec![Outcome::Deleted; paths.len()]))
-        });
-        let outcomes = outcomes.unwrap_or_else(|refused| Err(error(None, refused)));
-        self.later(outcomes).boxed()
-    }
-
-    fn get_each<'a>(&'a self, _: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.reply(|_| Err(Refusal::Unimplemented))
-    }
-
-    fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {
-        self.exchange()
-    }
-
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        self.exchange()
     }
 }

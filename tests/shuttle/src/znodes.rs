@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
-use zookeeper_recipes_core::ensemble::{CreateMode, Created, Event, Node};
-use zookeeper_recipes_core::{Refusal, Stat};
+use zookeeper_recipes_core::Stat;
+use zookeeper_recipes_core::ensemble::{CreateMode, Created, EventType, Node, WatchEvent};
+use zookeeper_recipes_protocol::ErrorCode;
 
 /// What a watch is set on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) enum Watched {
 #[derive(Debug)]
 pub(crate) struct Znodes {
     znodes: BTreeMap<String, Znode>,
-    watches: Vec<(String, Watched, oneshot::Sender<Event>)>,
+    watches: Vec<(String, Watched, oneshot::Sender<WatchEvent>)>,
     last_zxid: i64,
 }
 
@@ -47,13 +48,13 @@ fn parent_of(path: &str) -> &str {
 }
 
 impl Znodes {
-    pub(crate) fn watch(&mut self, path: &str, watched: Watched) -> oneshot::Receiver<Event> {
+    pub(crate) fn watch(&mut self, path: &str, watched: Watched) -> oneshot::Receiver<WatchEvent> {
         let (fire, event) = oneshot::channel();
         self.watches.push((path.to_owned(), watched, fire));
         event
     }
 
-    fn fire(&mut self, path: &str, watched: Watched, event: Event) {
+    fn fire(&mut self, path: &str, watched: Watched, event: EventType) {
         let mut fired = Vec::new();
         self.watches.retain_mut(|(on, kind, fire)| {
             let is_meant = on == path && *kind == watched;
@@ -65,16 +66,16 @@ impl Znodes {
         });
         for fire in fired {
             // A watch that was dropped hears nothing.
-            let _ = fire.send(event);
+            let _ = fire.send(WatchEvent::Fired(event));
         }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Result<Node, Refusal> {
-        let znode = self.znodes.get(path).ok_or(Refusal::NoNode)?;
+    pub(crate) fn get(&self, path: &str) -> Result<Node, ErrorCode> {
+        let znode = self.znodes.get(path).ok_or(ErrorCode::NoNode)?;
         Ok((znode.data.clone(), znode.stat))
     }
 
-    pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, ErrorCode> {
         self.get(path)?;
         let paths = self.znodes.keys();
         let children = paths.filter(|child| *child != "/" && parent_of(child) == path);
@@ -94,16 +95,16 @@ impl Znodes {
         data: &[u8],
         mode: CreateMode,
         session: i64,
-    ) -> Result<Created, Refusal> {
+    ) -> Result<Created, ErrorCode> {
         let parent = parent_of(path).to_owned();
-        let directory = self.znodes.get_mut(&parent).ok_or(Refusal::NoNode)?;
+        let directory = self.znodes.get_mut(&parent).ok_or(ErrorCode::NoNode)?;
         let mut path = path.to_owned();
         if mode.is_sequential() {
             path += &format!("{:010}", directory.next);
         }
         directory.next += 1;
         if self.znodes.contains_key(&path) {
-            return Err(Refusal::NodeExists);
+            return Err(ErrorCode::NodeExists);
         }
         self.last_zxid += 1;
         let is_ephemeral = matches!(
@@ -124,7 +125,7 @@ impl Znodes {
         };
         self.znodes.insert(path.clone(), znode);
         self.changed_children(&parent);
-        self.fire(&path, Watched::Znode, Event::Created);
+        self.fire(&path, Watched::Znode, EventType::NodeCreated);
         Ok(Created { path, stat })
     }
 
@@ -133,14 +134,14 @@ impl Znodes {
             directory.stat.pzxid = self.last_zxid;
             directory.stat.cversion += 1;
         }
-        self.fire(directory, Watched::Children, Event::ChildrenChanged);
+        self.fire(directory, Watched::Children, EventType::NodeChildrenChanged);
     }
 
-    pub(crate) fn delete(&mut self, path: &str) -> Result<(), Refusal> {
-        self.znodes.remove(path).ok_or(Refusal::NoNode)?;
+    pub(crate) fn delete(&mut self, path: &str) -> Result<(), ErrorCode> {
+        self.znodes.remove(path).ok_or(ErrorCode::NoNode)?;
         self.last_zxid += 1;
         self.changed_children(parent_of(path));
-        self.fire(path, Watched::Znode, Event::Deleted);
+        self.fire(path, Watched::Znode, EventType::NodeDeleted);
         Ok(())
     }
 
@@ -150,7 +151,9 @@ impl Znodes {
             .iter()
             .position(|path| !self.znodes.contains_key(*path));
         missing.map_or(Ok(()), Err)?;
-        paths.iter().for_each(|path| drop(self.delete(path)));
+        for path in paths {
+            let _ = self.delete(path);
+        }
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ impl Snapshot {
     ///
     /// If several contenders have one number, one more read gives their order.
     pub(crate) async fn take(
-        server: &dyn ServerSession,
+        server: &ServerSession,
         path: &NodePath,
     ) -> Result<Snapshot, ServerError> {
         let (names, data) = (server.list(path.as_str()), server.get(path.as_str()));
@@ -45,7 +45,7 @@ impl Snapshot {
 
     /// The snapshot of these names and this data of the directory.
     pub(crate) async fn of(
-        server: &dyn ServerSession,
+        server: &ServerSession,
         path: &NodePath,
         names: Result<Vec<String>, ServerError>,
         data: Result<(Vec<u8>, Stat), ServerError>,
@@ -145,7 +145,7 @@ impl Snapshot {
     /// A contender that leaves between the list and the read is left out.
     pub(crate) async fn rows(
         &self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
         most: usize,
     ) -> Result<Vec<Row>, ServerError> {
         let first = &self.contenders[..most.min(self.len())];
@@ -213,7 +213,7 @@ impl Snapshot {
 
 /// Reads the contenders whose numbers do not give their order.
 async fn distinguish(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     path: &NodePath,
     contenders: &mut [Contender],
 ) -> Result<(), ServerError> {

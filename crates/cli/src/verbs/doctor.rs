@@ -82,7 +82,7 @@ impl Doctor {
     ) -> Result<Vec<Verdict>, Failure> {
         let queue = if self.path == "/" { "/any" } else { &self.path };
         let server = session.server(&NodePath::new(queue)?).await?;
-        let found = nearest(&*server, &self.path).await;
+        let found = nearest(&server, &self.path).await;
         let (directory, _) = found.map_err(|error| Error::at(&self.path, server.id(), error))?;
         let runs = async {
             let (node, acl) = (

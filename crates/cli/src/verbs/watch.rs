@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt, select_all};
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
 use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentStatus};
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch};
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch, WatchEvent};
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
 use crate::connecting::{Connection, close};
@@ -225,14 +225,14 @@ async fn look(
 ) -> Result<(Snapshot, Vec<Row>, BoxFuture<'static, ()>), Error> {
     let server = session.server(path).await?;
     let at = |error| Error::at(path.as_str(), server.id(), error);
-    let (snapshot, rows, watches) = read(&*server, path, rows).await.map_err(at)?;
+    let (snapshot, rows, watches) = read(&server, path, rows).await.map_err(at)?;
     let changed = select_all(watches).map(|_| ()).boxed();
     Ok((snapshot, rows, changed))
 }
 
 /// Takes a snapshot with watches on the contenders and on the number of permits.
 async fn read(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     path: &NodePath,
     most: usize,
 ) -> Result<(Snapshot, Vec<Row>, Vec<ServerWatch>), ServerError> {
@@ -262,5 +262,5 @@ async fn read(
 
 /// A watch that has seen the creation already.
 fn created() -> ServerWatch {
-    std::future::ready(zookeeper_recipes_core::ensemble::Event::Created).boxed()
+    std::future::ready(WatchEvent::Unwatched).boxed()
 }

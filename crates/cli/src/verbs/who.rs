@@ -75,7 +75,7 @@ pub(super) async fn look(
 ) -> Result<(Snapshot, Vec<Row>), Error> {
     let server = session.server(path).await?;
     let at = |error| Error::at(path.as_str(), server.id(), error);
-    let snapshot = Snapshot::take(&*server, path).await.map_err(at)?;
-    let rows = snapshot.rows(&*server, most).await.map_err(at)?;
+    let snapshot = Snapshot::take(&server, path).await.map_err(at)?;
+    let rows = snapshot.rows(&server, most).await.map_err(at)?;
     Ok((snapshot, rows))
 }

@@ -111,7 +111,7 @@ impl Deletions {
     async fn send(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
-        server: &dyn ServerSession,
+        server: &ServerSession,
         path: &Arc<str>,
         not_there: &mut DeleteOutcome,
     ) -> Result<(), ServerError> {
@@ -154,7 +154,7 @@ impl Deletions {
 /// The transaction writes to the znode first. A watch on the znode reports the write, and not the
 /// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
 /// believe it.
-async fn delete_marked(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
+async fn delete_marked(server: &ServerSession, path: &str) -> Result<(), ServerError> {
     let operations = [Operation::set_data(path, []), Operation::delete(path)];
     let released = server.transact(&operations).await;
     released.map(drop).map_err(|failure| failure.error)
@@ -174,7 +174,7 @@ impl BatchTask {
             if deletions.is_empty() {
                 return;
             }
-            send_batch(&*server, deletions).await;
+            send_batch(&server, deletions).await;
         }
     }
 
@@ -215,7 +215,7 @@ impl Drop for BatchTask {
 }
 
 /// Sends the deletions of these znodes, many in one transaction, and waits for no answer.
-pub(crate) fn send_together(server: &dyn ServerSession, paths: &[Arc<str>]) {
+pub(crate) fn send_together(server: &ServerSession, paths: &[Arc<str>]) {
     for together in paths.chunks(MAX_TOGETHER) {
         let operations = together.iter().map(|path| Operation::delete(&**path));
         // The request is sent by the call.
@@ -223,7 +223,7 @@ pub(crate) fn send_together(server: &dyn ServerSession, paths: &[Arc<str>]) {
     }
 }
 
-async fn send_batch(server: &dyn ServerSession, deletions: Vec<Deletion>) {
+async fn send_batch(server: &ServerSession, deletions: Vec<Deletion>) {
     let answer = match &*deletions {
         [deletion] => Some(server.delete(&deletion.path).await),
         _ => {

@@ -97,7 +97,7 @@ impl Ephemerals {
     /// As [`add`](Self::add).
     pub(crate) fn begin(&self, operations: &[Operation]) -> Result<usize, ServerError> {
         let created = operations.iter().map(|operation| match operation {
-            Operation::Create { path, mode, .. } => self.bytes_of(path, *mode),
+            Operation::Create2(create) => self.bytes_of(&create.path, create.mode),
             _ => 0,
         });
         let bytes = created.sum();
@@ -125,15 +125,15 @@ impl Ephemerals {
         };
         for (operation, outcome) in operations.iter().zip(outcomes) {
             match (operation, outcome) {
-                (Operation::Create { path, mode, .. }, Outcome::Created(created))
-                    if self.bytes_of(path, *mode) > 0 =>
+                (Operation::Create2(create), Outcome::Create2 { path, .. })
+                    if self.bytes_of(&create.path, create.mode) > 0 =>
                 {
-                    lock(&self.written).insert(created.path.clone());
+                    lock(&self.written).insert(path.clone());
                 }
-                (Operation::Delete { path, .. }, Outcome::Deleted)
-                    if lock(&self.written).remove(path) =>
+                (Operation::Delete(delete), Outcome::Delete)
+                    if lock(&self.written).remove(&delete.path) =>
                 {
-                    self.remove(self.bytes_of(path, CreateMode::Ephemeral));
+                    self.remove(self.bytes_of(&delete.path, CreateMode::Ephemeral));
                 }
                 _ => {}
             }

@@ -302,7 +302,7 @@ impl Grant {
     }
 
     /// Sets the loss watch, and follows the znode by it.
-    pub(crate) async fn watch(self: Arc<Self>, server: Arc<dyn ServerSession>) {
+    pub(crate) async fn watch(self: Arc<Self>, server: Arc<ServerSession>) {
         let znode = self.znode.clone();
         let loss_watch = LossWatch::new(Watched { server, znode }, None);
         // Other contenders may have come by now, and may wait.

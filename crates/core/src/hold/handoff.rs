@@ -53,7 +53,7 @@ impl Handoff {
     /// the identity says so.
     pub(crate) async fn access<'a>(
         &self,
-        server: &Arc<dyn ServerSession>,
+        server: &Arc<ServerSession>,
         directory: &str,
         identity: Identity,
         acl: &'a [Acl],
@@ -174,7 +174,7 @@ impl OwnWatch {
     }
 
     /// Call it before a watch on the own znode or on a contender is requested.
-    pub(crate) fn note_request(&self, server: &dyn ServerSession) {
+    pub(crate) fn note_request(&self, server: &ServerSession) {
         self.requested_over.note(server);
     }
 
@@ -190,7 +190,7 @@ impl OwnWatch {
     pub(crate) fn begin_grant(
         &mut self,
         live: &LiveSession,
-        server: &dyn ServerSession,
+        server: &ServerSession,
     ) -> Result<Option<LeaseEpoch>, ZnodeLoss> {
         match self.certainty(server) {
             Certainty::Certain if server.orders_events() => Ok(live.begin_grant()),
@@ -203,7 +203,7 @@ impl OwnWatch {
     ///
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
-    pub(crate) fn certainty(&mut self, server: &dyn ServerSession) -> Certainty {
+    pub(crate) fn certainty(&mut self, server: &ServerSession) -> Certainty {
         let is_same_connection = self.requested_over.is_next(server);
         match self.watch.as_mut().map(LossWatch::certainty) {
             Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
@@ -238,7 +238,7 @@ impl SoleWriter {
     /// The method sends one request in a session, and another one if the directory did not exist.
     async fn writer(
         &self,
-        server: &Arc<dyn ServerSession>,
+        server: &Arc<ServerSession>,
         directory: &str,
         identity: &Identity,
     ) -> Option<AuthId> {
@@ -249,8 +249,7 @@ impl SoleWriter {
                 let begin = || {
                     let (server, owner) = (server.clone(), owner.clone());
                     let (directory, identity) = (directory.to_owned(), *identity);
-                    async move { is_enforced(&*server, &directory, &identity, &owner).await }
-                        .boxed()
+                    async move { is_enforced(&server, &directory, &identity, &owner).await }.boxed()
                 };
                 let enforced = self.trial.join(begin).await?;
                 *self.is_enforced.get_or_init(|| enforced)
@@ -267,7 +266,7 @@ impl SoleWriter {
 /// znode remains. The refused operation is the answer. The result is `None` if the reply does not
 /// say.
 async fn is_enforced(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     directory: &str,
     identity: &Identity,
     owner: &AuthId,
@@ -285,10 +284,7 @@ async fn is_enforced(
         Operation::set_data(&own, []),
         create(&foreign, readable.to_vec()),
         Operation::set_data(&foreign, []),
-        Operation::Check {
-            path: own,
-            version: Some(i32::MAX),
-        },
+        Operation::check(own).at_version(i32::MAX),
     ];
     let refused = server.transact(&operations).await.err()?;
     match (refused.operation, refused.error) {

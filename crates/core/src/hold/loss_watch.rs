@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::events::session as events;
 use crate::hold::own_znode::Znode;
 use crate::retry::{Backoff, FIRST_WAIT};
-use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
+use crate::server::ensemble::{EventType, ServerSession, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::ready_now;
 
@@ -46,7 +46,7 @@ pub(crate) enum Certainty {
 
 /// The znode that a loss watch watches, and the server that reports its events.
 pub(crate) struct Watched {
-    pub(crate) server: Arc<dyn ServerSession>,
+    pub(crate) server: Arc<ServerSession>,
     pub(crate) znode: Znode,
 }
 
@@ -60,10 +60,15 @@ impl Watched {
         was_written.then_some(ZnodeLoss::Written)
     }
 
-    fn loss_by(&self, event: Event) -> Option<ZnodeLoss> {
+    fn loss_by(&self, event: WatchEvent) -> Option<ZnodeLoss> {
+        let WatchEvent::Fired(event) = event else {
+            return None;
+        };
         match event {
-            Event::Deleted => Some(ZnodeLoss::Deleted),
-            Event::DataChanged if self.znode.is_closed_to_others() => Some(ZnodeLoss::Written),
+            EventType::NodeDeleted => Some(ZnodeLoss::Deleted),
+            EventType::NodeDataChanged if self.znode.is_closed_to_others() => {
+                Some(ZnodeLoss::Written)
+            }
             _ => None,
         }
     }
@@ -115,9 +120,6 @@ async fn watch_until_lost(
             is_set.store(false, Ordering::Relaxed);
             if let Some(loss) = watched.loss_by(event) {
                 return loss;
-            }
-            if let Event::SessionEnded(_) = event {
-                return std::future::pending().await;
             }
         }
         match server.get_and_watch(znode.path()).await {

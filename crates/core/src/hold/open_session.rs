@@ -46,7 +46,7 @@ impl OpenSession {
     }
 
     /// Sets a loss watch for each hold granted since the last probe.
-    pub(crate) fn watch_each(&self, server: &Arc<dyn ServerSession>) {
+    pub(crate) fn watch_each(&self, server: &Arc<ServerSession>) {
         for grant in self.grants(Grant::takes_watch) {
             self.live.in_background(grant.watch(server.clone()));
         }
@@ -111,7 +111,7 @@ impl OpenSession {
         }
         if let Ok(server) = self.live.server() {
             if end.is_closed_here() {
-                self.znodes.delete_many(&*server);
+                self.znodes.delete_many(&server);
             }
         }
         self.live.drop_server_session();

@@ -19,7 +19,7 @@ use crate::live::last_connection::LastConnection;
 use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::{NodePath, last_segment};
 use crate::retry::{Backoff, retry};
-use crate::server::ensemble::{CreateMode, Created, Reply, ServerSession, SessionId, Stat};
+use crate::server::ensemble::{CreateMode, Created, Pending, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::sync::{Mutex, SharedWork, lock};
 
@@ -189,7 +189,7 @@ impl SessionZnodes {
     ///
     /// The server would delete all of them in one transaction. It still does so with those whose
     /// names are not known.
-    pub(crate) fn delete_many(&self, server: &dyn ServerSession) {
+    pub(crate) fn delete_many(&self, server: &ServerSession) {
         if self.ephemerals.counted() > MANY {
             let numbered = self.registered().into_iter().filter_map(|kind| match kind {
                 Kind::Numbered(path) => Some(path),
@@ -219,7 +219,7 @@ impl Named {
     /// deletion over another connection, or will refuse it.
     pub(crate) async fn find(
         &self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
         self.seen_over.note(server);
         server.commit_noop().await?;
@@ -235,13 +235,13 @@ impl Named {
     /// `is_held` is true if no other client can have a znode at the path.
     pub(crate) async fn delete(
         self: &Arc<Self>,
-        server: &Arc<dyn ServerSession>,
+        server: &Arc<ServerSession>,
         is_held: bool,
     ) -> Result<DeleteOutcome, ServerError> {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
             let delete = async move {
-                let is_own = is_held || matches!(own.find(&*server).await?, Some((_, true)));
+                let is_own = is_held || matches!(own.find(&server).await?, Some((_, true)));
                 let mut found = DeleteOutcome::Deleted;
                 if is_own && if_there(server.delete(&own.path).await)?.is_none() {
                     found = DeleteOutcome::WasGone;
@@ -444,7 +444,7 @@ impl Znode {
                 let delete = || {
                     // Servers that have lost the znode may have that of another holder at the path.
                     let is_held = named.is_held.swap(false, Ordering::Relaxed);
-                    named.delete(&server, is_held && named.seen_over.is_next(&*server))
+                    named.delete(&server, is_held && named.seen_over.is_next(&server))
                 };
                 found = retry(ServerError::may_pass, delete).await?;
             }
@@ -487,7 +487,7 @@ pub(crate) struct ZnodeOwner {
     /// Keeps the session open until the znode is deleted.
     pub(crate) session_use: Arc<SessionUse>,
     /// The reply to the create, until it comes. The mutex lets several threads have a view of a hold.
-    reply: Mutex<Option<Reply<'static, Created>>>,
+    reply: Mutex<Option<Pending<Created>>>,
 }
 
 impl ZnodeOwner {
@@ -507,7 +507,7 @@ impl ZnodeOwner {
     /// and deletes the znode.
     pub(crate) async fn created(
         &mut self,
-        reply: Reply<'static, Created>,
+        reply: Pending<Created>,
     ) -> Result<Created, ServerError> {
         let waits = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
         let outcome = waits.insert(reply).await;
@@ -523,7 +523,7 @@ impl ZnodeOwner {
     }
 
     /// Deletes the znode of a create without a reply, in the background.
-    fn delete_once_answered(&self, reply: Reply<'static, Created>) {
+    fn delete_once_answered(&self, reply: Pending<Created>) {
         let unanswered = AbandonedCreate::new(&self.znode.znodes().abandoned);
         let mut owner = ZnodeOwner::new(&self.session_use, self.znode.clone());
         self.znode.0.may_exist.store(true, Ordering::Relaxed);

@@ -133,7 +133,7 @@ async fn list_after_commit(
 
 /// Reads the znodes at these paths, and returns those of the session.
 pub(crate) async fn owned(
-    server: &dyn ServerSession,
+    server: &ServerSession,
     paths: Vec<String>,
 ) -> Result<Vec<Created>, ServerError> {
     if paths.is_empty() {

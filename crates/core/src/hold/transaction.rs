@@ -158,8 +158,8 @@ impl GuardedTransaction {
             );
         }
         let ends_a_hold = |operation: &&Operation| match operation {
-            Operation::Check { .. } => false,
-            Operation::SetData { path, .. } => path == own || is_closed_to_others(path),
+            Operation::Check(_) => false,
+            Operation::SetData(set) => set.path == own || is_closed_to_others(&set.path),
             _ => operation.path() == own,
         };
         match self.operations.iter().find(ends_a_hold) {

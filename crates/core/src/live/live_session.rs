@@ -35,7 +35,7 @@ pub(crate) struct LiveSession {
     pub(crate) tolerated_silence: Duration,
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
-    server: Mutex<Option<Arc<dyn ServerSession>>>,
+    server: Mutex<Option<Arc<ServerSession>>>,
     lease_state: Mutex<LeaseState>,
     snapshot: watch::Sender<SessionSnapshot>,
     /// Drawn once: a random number from the system costs a system call.
@@ -114,7 +114,7 @@ impl LiveSession {
     /// A session that has just begun. `runtime` runs its tasks.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
-        server: Arc<dyn ServerSession>,
+        server: Arc<ServerSession>,
         config: LeaseConfig,
         origin: SessionOrigin,
         runtime: Handle,
@@ -122,7 +122,7 @@ impl LiveSession {
         let mut lease = Lease::new(origin, config);
         let connection = server.connection();
         // The session may have reconnected before its first request.
-        if connection != server.opened_over() {
+        if connection != server.opened.opened_over {
             lease.connected_anew();
         }
         let lease_state = LeaseState {
@@ -165,7 +165,7 @@ impl LiveSession {
     /// This sends one read, or none if there is no chroot.
     pub(crate) async fn refuse_missing_chroot(
         &self,
-        server: &dyn ServerSession,
+        server: &ServerSession,
         path: &str,
     ) -> Result<(), Error> {
         if self.chroot() == "/" {
@@ -180,7 +180,7 @@ impl LiveSession {
     }
 
     /// The `ServerSession`, or [`ServerError::SessionOver`] once the session has ended.
-    pub(crate) fn server(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
+    pub(crate) fn server(&self) -> Result<Arc<ServerSession>, ServerError> {
         lock(&self.server).clone().ok_or_else(|| {
             let end = lock(&self.lease_state).over.unwrap_or(SessionEnd::Closed);
             ServerError::SessionOver(end)
@@ -192,12 +192,12 @@ impl LiveSession {
     /// The future does not keep the `ServerSession` open.
     pub(crate) async fn until_connected(&self) {
         let Ok(server) = self.server() else { return };
-        if server.state() != ConnectionState::Disconnected {
+        if !matches!(server.state(), ConnectionState::Disconnected { .. }) {
             return;
         }
         let mut states = server.states();
         drop(server);
-        while let Some(ConnectionState::Disconnected) = states.next().await {}
+        while let Some(ConnectionState::Disconnected { .. }) = states.next().await {}
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -397,7 +397,7 @@ impl LiveSession {
     }
 
     /// Switches to the current connection, if there is one.
-    pub(crate) fn adopt_connection(&self, server: &dyn ServerSession) {
+    pub(crate) fn adopt_connection(&self, server: &ServerSession) {
         let mut lease_state = lock(&self.lease_state);
         let current = server.connection();
         if current.is_some() && !lease_state.knows(current) {
@@ -407,7 +407,7 @@ impl LiveSession {
     }
 
     /// True if the current connection is known, and proven.
-    pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
+    pub(crate) fn is_proven(&self, server: &ServerSession) -> bool {
         let lease_state = lock(&self.lease_state);
         lease_state.knows(server.connection()) && lease_state.lease.quorum_confirmed
     }
@@ -497,7 +497,7 @@ impl LiveSession {
     }
 
     /// Leaves the server if it answers so late that no lease can be kept there.
-    pub(crate) fn leave_late_server(&self, server: &dyn ServerSession) {
+    pub(crate) fn leave_late_server(&self, server: &ServerSession) {
         if lock(&self.lease_state).short.leaves() {
             server.leave_server();
         }

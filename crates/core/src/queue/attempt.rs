@@ -1,7 +1,6 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use crate::contender::Identity;
 use crate::error::Error;
@@ -16,9 +15,8 @@ use crate::queue::other_waits::OtherWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::wait::{Decision, Enqueued, would_hold_at_once};
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
+use crate::server::ensemble::{Acl, CreateMode, Created, Pending};
 use crate::server::error::Refusal;
-use crate::sync::begun;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
@@ -131,7 +129,7 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
 async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
     known: KnownDirectory,
-) -> Result<(Enqueued<'q>, QueueReads<'q>), Error> {
+) -> Result<(Enqueued<'q>, QueueReads), Error> {
     let wants_names = !known.last.is_some_and(|last| last.was_known_alone);
     let mut may_be_missing = known.may_be_missing;
     let (shared, label) = (queue.shared, queue.shared.label()?);
@@ -150,8 +148,8 @@ async fn create_contender<'q>(
         let mode = CreateMode::EphemeralSequential;
         let counted = owner.znode.count(&path, mode);
         counted.map_err(|error| queue.failed(error))?;
-        let data = shared.options.data.clone();
-        let reply = create(queue, path.clone(), data, mode, acl.into_owned());
+        let data = shared.options.data.as_deref().unwrap_or_default();
+        let reply = queue.server.create(&path, data, mode, &acl);
         // The server answers these reads after the create, so they show the new znode.
         let reads = queue.ask_for_queue(wants_names);
         let (node, reads) = match owner.created(reply).await {
@@ -192,23 +190,6 @@ async fn create_contender<'q>(
     }
 }
 
-/// Sends a create.
-///
-/// The reply owns the `ServerSession`, because it may outlive the attempt.
-fn create(
-    queue: &SessionQueue<'_>,
-    path: String,
-    data: Option<Arc<[u8]>>,
-    mode: CreateMode,
-    acl: Vec<Acl>,
-) -> Reply<'static, Created> {
-    let server = queue.server.clone();
-    begun(async move {
-        let data = data.as_deref().unwrap_or_default();
-        server.create(&path, data, mode, &acl).await
-    })
-}
-
 /// The [access](crate::hold::handoff::Handoff::access) to a contender's znode, by the options.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
@@ -223,19 +204,16 @@ async fn access<'a>(
 }
 
 /// Sends the create of the directory.
-fn create_directory(queue: &SessionQueue<'_>) -> Reply<'static, Created> {
+fn create_directory(queue: &SessionQueue<'_>) -> Pending<Created> {
     let options = &queue.shared.options;
-    let (path, mode) = (queue.directory().to_owned(), options.directories.mode());
-    let data = queue.shared.rule.directory_data().into();
-    create(queue, path, Some(data), mode, options.acl.clone())
+    let (path, mode) = (queue.directory(), options.directories.mode());
+    let data = queue.shared.rule.directory_data();
+    queue.server.create(path, &data, mode, &options.acl)
 }
 
 /// Creates the directory and its missing parents, after the reply to a create of the directory that
 /// was sent.
-async fn create_parents(
-    queue: &SessionQueue<'_>,
-    sent: Reply<'static, Created>,
-) -> Result<(), Error> {
+async fn create_parents(queue: &SessionQueue<'_>, sent: Pending<Created>) -> Result<(), Error> {
     let options = &queue.shared.options;
     let missing = MissingDirectory {
         path: &queue.shared.directory,
@@ -243,8 +221,7 @@ async fn create_parents(
         kind: options.directories,
         acl: &options.acl,
     };
-    let create = missing.create(queue.live, &*queue.server, Some(sent));
-    create.await
+    missing.create(queue.live, &queue.server, Some(sent)).await
 }
 
 /// Looks for the znode of a create without a reply.

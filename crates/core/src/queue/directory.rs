@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, Created, Reply, ServerSession};
+use crate::server::ensemble::{Acl, CreateMode, Created, Pending, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
 /// The kind of znode that a missing directory and its missing parents are created as.
@@ -48,8 +48,8 @@ impl MissingDirectory<'_> {
     pub(crate) async fn create(
         self,
         live: &LiveSession,
-        server: &dyn ServerSession,
-        mut sent: Option<Reply<'_, Created>>,
+        server: &ServerSession,
+        mut sent: Option<Pending<Created>>,
     ) -> Result<(), Error> {
         let mut mode = self.kind.mode();
         let mut pause_if_unknown = Backoff::default();

@@ -20,7 +20,7 @@ use crate::queue::options::QueueOptions;
 use crate::recipe::QueueEntry;
 use crate::retry::retry;
 use crate::rule::{QueueView, Rule};
-use crate::server::ensemble::{Node, Reply, ServerSession};
+use crate::server::ensemble::{Node, Pending, ServerSession};
 use crate::server::error::{ServerError, if_there};
 use crate::session::handle::Session;
 use crate::sync::{Mutex, lock};
@@ -95,7 +95,7 @@ pub(crate) struct SessionQueue<'a> {
     pub(crate) shared: &'a SharedQueue,
     pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
-    pub(crate) server: Arc<dyn ServerSession>,
+    pub(crate) server: Arc<ServerSession>,
     /// The connection over which the queue was last read.
     read_over: LastConnection,
 }
@@ -124,14 +124,14 @@ impl Listing {
 }
 
 /// Reads of the directory that were sent.
-pub(crate) struct QueueReads<'a> {
+pub(crate) struct QueueReads {
     /// `None` if only the data was asked for.
-    names: Option<Reply<'a, Vec<String>>>,
+    names: Option<Pending<Vec<String>>>,
     /// The directory's data, if it is asked for.
-    data: Option<Reply<'a, Node>>,
+    data: Option<Pending<Node>>,
 }
 
-impl QueueReads<'_> {
+impl QueueReads {
     pub(crate) fn has_names(&self) -> bool {
         self.names.is_some()
     }
@@ -160,7 +160,7 @@ impl<'a> SessionQueue<'a> {
     ///
     /// Servers that have lost their data may have lost the contender, too.
     pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
-        let is_present = self.read_over.is_present(&*self.server);
+        let is_present = self.read_over.is_present(&self.server);
         is_present.then(|| self.live.begin_grant()).flatten()
     }
 
@@ -214,8 +214,8 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
-    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads<'_> {
-        self.read_over.note(&*self.server);
+    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads {
+        self.read_over.note(&self.server);
         // In this order, because the data must not be older than the names.
         let names = wants_names.then(|| self.server.list(self.directory()));
         let data = self.shared.rule.reads_directory();
@@ -224,7 +224,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Waits for the answers. If no answer comes, the queue sends both reads again.
-    pub(crate) async fn listing_of(&self, asked: QueueReads<'_>) -> Result<Listing, Error> {
+    pub(crate) async fn listing_of(&self, asked: QueueReads) -> Result<Listing, Error> {
         let mut asked = Some(asked);
         let listing = self.ask_until_answered(|| {
             let asked = asked.take().unwrap_or_else(|| self.ask_for_queue(true));
@@ -233,7 +233,7 @@ impl<'a> SessionQueue<'a> {
         Ok(listing.await?.unwrap_or_else(Listing::missing))
     }
 
-    async fn listed(&self, asked: QueueReads<'_>) -> Result<Listing, ServerError> {
+    async fn listed(&self, asked: QueueReads) -> Result<Listing, ServerError> {
         let names = match asked.names {
             Some(names) => names.await?,
             None => Vec::new(),
@@ -247,7 +247,7 @@ impl<'a> SessionQueue<'a> {
     pub(crate) async fn listing_of_one(
         &self,
         me: Contender,
-        asked: QueueReads<'_>,
+        asked: QueueReads,
     ) -> Result<Listing, Error> {
         match if_there(data_of(asked.data).await) {
             Ok(Some(data)) => Ok(Listing {
@@ -348,7 +348,7 @@ impl<'a> SessionQueue<'a> {
 }
 
 /// The data of a directory that was asked for.
-async fn data_of(asked: Option<Reply<'_, Node>>) -> Result<Option<Vec<u8>>, ServerError> {
+async fn data_of(asked: Option<Pending<Node>>) -> Result<Option<Vec<u8>>, ServerError> {
     match asked {
         Some(read) => Ok(Some(read.await?.0)),
         None => Ok(None),

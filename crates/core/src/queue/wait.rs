@@ -16,7 +16,7 @@ use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Verdict};
-use crate::server::ensemble::{Event, Reply, Stat, Watch};
+use crate::server::ensemble::{EventType, Pending, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::or_pending;
 use futures_util::future::select_all;
@@ -175,14 +175,22 @@ impl<'q> Enqueued<'q> {
                 }
             };
             match (event, on.find(&path)) {
-                (Event::Deleted, Some(predecessor)) if predecessor.grants_on_deletion => break,
-                (Event::DataChanged, Some(predecessor)) if predecessor.grants_on_mark => break,
+                (WatchEvent::Fired(EventType::NodeDeleted), Some(predecessor))
+                    if predecessor.grants_on_deletion =>
+                {
+                    break;
+                }
+                (WatchEvent::Fired(EventType::NodeDataChanged), Some(predecessor))
+                    if predecessor.grants_on_mark =>
+                {
+                    break;
+                }
                 // The next loop sets the watch again. Its read shows if the contender has left.
-                (Event::DataChanged, Some(_)) => {}
+                (WatchEvent::Fired(EventType::NodeDataChanged), Some(_)) => {}
                 _ => return Ok(None),
             }
         }
-        let (live, server) = (self.queue.live, &*self.queue.server);
+        let (live, server) = (self.queue.live, &self.queue.server);
         match self.own_watch.begin_grant(live, server) {
             Ok(granted) => Ok(granted),
             Err(loss) => Err(self.lost(loss).await),
@@ -192,7 +200,10 @@ impl<'q> Enqueued<'q> {
     /// Sets the missing watches of a waiter that waits on these contenders.
     ///
     /// The result is an event that a watch has missed, and `None` if all watches are set.
-    async fn set_watches(&mut self, on: &Predecessors) -> Result<Option<(String, Event)>, Error> {
+    async fn set_watches(
+        &mut self,
+        on: &Predecessors,
+    ) -> Result<Option<(String, WatchEvent)>, Error> {
         let (queue, server) = (self.queue, &self.queue.server);
         let wants_own = !self.own_watch.is_set();
         let reads_directory = queue.shared.rule.reads_directory();
@@ -203,11 +214,11 @@ impl<'q> Enqueued<'q> {
             .filter(|path| !self.watches.contains_key(*path))
             .collect();
         if wants_own || !missing.is_empty() {
-            self.own_watch.note_request(&**server);
+            self.own_watch.note_request(server);
         }
         let own = self.owner.znode.clone();
         let own = wants_own.then(|| server.get_and_watch(own.path()));
-        let reads: Vec<Read<'_>> = missing.iter().map(|it| server.get_and_watch(it)).collect();
+        let reads: Vec<Read> = missing.iter().map(|it| server.get_and_watch(it)).collect();
 
         let mut missed = match own {
             Some(own) => self.await_own_watch(own).await?,
@@ -218,12 +229,14 @@ impl<'q> Enqueued<'q> {
             match read.await {
                 Ok((data, stat, watch)) => {
                     if !on.is_as_listed(path, data, &stat) {
-                        is_missed(Event::Unwatched);
+                        is_missed(WatchEvent::Unwatched);
                     }
                     self.watches.insert(path.to_owned(), watch);
                 }
-                Err(error) if error.is(Refusal::NoNode) => is_missed(Event::Deleted),
-                Err(ServerError::OutcomeUnknown(_)) => is_missed(Event::Unwatched),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    is_missed(WatchEvent::Fired(EventType::NodeDeleted))
+                }
+                Err(ServerError::OutcomeUnknown(_)) => is_missed(WatchEvent::Unwatched),
                 Err(error) => return Err(queue.not_read(path, error)),
             }
         }
@@ -231,7 +244,7 @@ impl<'q> Enqueued<'q> {
     }
 
     /// Keeps the watch on the own znode. The result is that of [`set_watches`](Self::set_watches).
-    async fn await_own_watch(&mut self, read: Read<'_>) -> Result<Option<(String, Event)>, Error> {
+    async fn await_own_watch(&mut self, read: Read) -> Result<Option<(String, WatchEvent)>, Error> {
         let znode = self.owner.znode.clone();
         match read.await {
             Ok((_, stat, watch)) => {
@@ -245,14 +258,14 @@ impl<'q> Enqueued<'q> {
             }
             Err(error) if error.is(Refusal::NoNode) => Err(self.deleted().await),
             Err(ServerError::OutcomeUnknown(_)) => {
-                Ok(Some((znode.path().to_owned(), Event::Unwatched)))
+                Ok(Some((znode.path().to_owned(), WatchEvent::Unwatched)))
             }
             Err(error) => Err(self.queue.not_read(znode.path(), error)),
         }
     }
 
     /// The next event of a watch, and the path of its znode.
-    async fn next_event(&mut self) -> Result<(String, Event), Error> {
+    async fn next_event(&mut self) -> Result<(String, WatchEvent), Error> {
         let others = self.watches.values_mut();
         let other = or_pending((others.len() > 0).then(|| select_all(others)));
         let woken = tokio::select! {
@@ -295,7 +308,7 @@ impl<'q> Enqueued<'q> {
     }
 }
 
-type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
+type Read = Pending<(Vec<u8>, Stat, Watch)>;
 
 /// Contenders may leave before they are watched, a few times in a row, without a pause.
 fn look_pace() -> Backoff {

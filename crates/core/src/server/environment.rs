@@ -23,7 +23,7 @@ pub trait Environment: fmt::Debug + Send + Sync {
     /// [`InvalidInput`] if one of the options cannot be used here.
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput>;
 
-    /// The time since some fixed moment, by the clock of [`Ensemble::now`](crate::Ensemble::now).
+    /// The time since some fixed moment, by the clock of the ensemble.
     fn now(&self) -> Duration;
 
     /// The session timeout that is asked for if the user sets none.

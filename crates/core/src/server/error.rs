@@ -2,64 +2,10 @@
 
 use std::sync::Arc;
 
+pub use zookeeper_recipes_connection::End as SessionEnd;
 use zookeeper_recipes_protocol::Permission;
 
 use crate::invalid_input::InvalidInput;
-
-/// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionEnd {
-    /// The server has expired the session, or may have expired it.
-    #[error("expired")]
-    Expired,
-    /// The servers refuse the session, and open new ones: they have lost their data, or have an older
-    /// backup.
-    ///
-    /// At least twice the session timeout has passed without a confirmed connection, so each hold was
-    /// lost before. Ephemeral znodes that the servers still have last until they expire the session.
-    #[error("refused by the servers, which open new sessions: they may have lost their data")]
-    Refused,
-    /// The server refused the credentials.
-    #[error("refused by the server: authentication failed")]
-    AuthenticationFailed,
-    /// The servers accept no request without SASL, or another scheme that they enforce.
-    ///
-    /// Give the session credentials of the scheme `sasl` by
-    /// [`ConnectOptions::auth`](crate::ConnectOptions::auth). No further session is opened. A server
-    /// confirms such a session, so the opening waits for the reply to a ping, too.
-    #[error(
-        "refused by the servers, which accept no request without SASL \
-         (sessionRequireClientSASLAuth or enforce.auth.schemes)"
-    )]
-    SaslRequired,
-    /// This process has closed the session, because a server has shortened its timeout.
-    ///
-    /// The server did so at a reconnect. The lease counted with the longer timeout.
-    #[error("closed, because a server has shortened its timeout")]
-    TimeoutShortened,
-    /// This process has closed the session, or the runtime of the session has shut down.
-    #[error("closed")]
-    Closed,
-    /// An option does not fit the servers, so no session was ever opened. A warning says which.
-    #[error("an option does not fit the servers")]
-    InvalidOptions,
-}
-
-impl SessionEnd {
-    /// True if the server does not know of the end yet.
-    pub(crate) fn is_closed_here(self) -> bool {
-        matches!(self, SessionEnd::Closed | SessionEnd::TimeoutShortened)
-    }
-
-    /// True if a new session follows, and nobody has to change anything for that.
-    pub(crate) fn is_followed(self) -> bool {
-        matches!(
-            self,
-            SessionEnd::Expired | SessionEnd::Refused | SessionEnd::TimeoutShortened
-        )
-    }
-}
 
 /// The error of one request to a server.
 #[derive(Clone, Debug, thiserror::Error)]

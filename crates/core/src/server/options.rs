@@ -7,6 +7,7 @@ use zookeeper_recipes_connection::Tcp;
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
+use crate::server::request_limit::RequestLimit;
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
 pub(crate) const DEFAULT_MAXBUFFER: usize = 0xf_ffff;
@@ -44,53 +45,16 @@ pub struct ConnectOptions {
     tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
 
-/// An option that is set, and that the connections of a session need.
-///
-/// An [`Ensemble`](crate::Ensemble) uses it or [refuses](Self::refuse) it, by a `match` without a
-/// wildcard. The session itself uses all other options.
-#[derive(Clone, Copy)]
-pub enum ConnectionOption<'a> {
+/// An option that the connections of a session need. The session itself uses all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionOption {
     /// [`ConnectOptions::session_timeout`].
-    SessionTimeout(Duration),
-    /// One call of [`ConnectOptions::auth`].
-    Auth {
-        /// The scheme, such as `digest`.
-        scheme: &'a str,
-        /// The credentials, which are a secret.
-        credentials: &'a [u8],
-    },
+    SessionTimeout,
+    /// [`ConnectOptions::auth`].
+    Auth,
     /// `ConnectOptions::tls`.
     Tls,
-}
-
-impl ConnectionOption<'_> {
-    /// Refuses the option, because this way of opening a session cannot use it.
-    ///
-    /// # Errors
-    ///
-    /// Always [`InvalidInput`], which names the option and the way.
-    pub fn refuse(self, way: &str) -> Result<(), InvalidInput> {
-        let option = match self {
-            ConnectionOption::SessionTimeout(_) => "session_timeout",
-            ConnectionOption::Auth { .. } => "auth",
-            ConnectionOption::Tls => "tls",
-        };
-        let problem = format!("cannot be used with {way}");
-        Err(InvalidInput::new("option", option, problem))
-    }
-}
-
-/// Leaves the credentials out.
-impl fmt::Debug for ConnectionOption<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectionOption::SessionTimeout(timeout) => {
-                write!(formatter, "SessionTimeout({timeout:?})")
-            }
-            ConnectionOption::Auth { scheme, .. } => write!(formatter, "Auth({scheme:?})"),
-            ConnectionOption::Tls => formatter.write_str("Tls"),
-        }
-    }
 }
 
 impl ConnectOptions {
@@ -229,32 +193,41 @@ impl ConnectOptions {
         self
     }
 
-    /// The options that are set, and that the connections of a session need.
-    pub fn of_connections(&self) -> impl Iterator<Item = ConnectionOption<'_>> {
-        let ConnectOptions {
-            session_timeout,
-            auth,
-            #[cfg(feature = "tls")]
-            tls,
-            // The session uses these itself, over any connection.
-            connection_timeout: _,
-            tick: _,
-            owner: _,
-            jute_maxbuffer: _,
-            retries_refused_credentials: _,
-        } = self;
-        #[cfg(feature = "tls")]
-        let tls = tls.as_ref().map(|_| ConnectionOption::Tls);
-        #[cfg(not(feature = "tls"))]
-        let tls = None;
-        let timeout = session_timeout.map(ConnectionOption::SessionTimeout);
-        let auth = auth
-            .iter()
-            .map(|(scheme, credentials)| ConnectionOption::Auth {
-                scheme,
-                credentials,
-            });
-        timeout.into_iter().chain(auth).chain(tls)
+    /// Refuses the options that are set and that this `way` of opening a session does not use.
+    ///
+    /// An [`Ensemble`](crate::Ensemble) names the options that it uses.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`], which names the option and the way.
+    pub fn refuse_all_but(&self, used: &[ConnectionOption], way: &str) -> Result<(), InvalidInput> {
+        use ConnectionOption::{Auth, SessionTimeout, Tls};
+        let options = [
+            (
+                SessionTimeout,
+                "session_timeout",
+                self.session_timeout.is_some(),
+            ),
+            (Auth, "auth", !self.auth.is_empty()),
+            (Tls, "tls", self.is_encrypted()),
+        ];
+        for (option, name, is_set) in options {
+            if is_set && !used.contains(&option) {
+                let problem = format!("cannot be used with {way}");
+                return Err(InvalidInput::new("option", name, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The session timeout that is set, for an [`Ensemble`](crate::Ensemble).
+    pub fn asked_session_timeout(&self) -> Option<Duration> {
+        self.session_timeout
+    }
+
+    /// The largest request of a session with this chroot, for an [`Ensemble`](crate::Ensemble).
+    pub fn request_limit(&self, chroot: &str) -> RequestLimit {
+        RequestLimit::new(chroot, self.jute_maxbuffer)
     }
 
     /// True if the user gives the server no identity.

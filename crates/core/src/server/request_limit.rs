@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_connection::check_length;
+use zookeeper_recipes_connection::{RequestError, check_length};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
 use crate::server::error::{Refusal, ServerError};
-use crate::server::values::{multi_operation, no_reply};
+use crate::server::values::no_reply;
 
 /// The least limit: it leaves room for the requests that a session sends by itself.
 ///
@@ -26,14 +26,12 @@ const SHARE_OF_A_READ: usize = 2;
 /// More than the bytes of a read beside its path, or of credentials beside their text.
 const OVERHEAD: usize = 64;
 
-/// The largest request that the servers of an ensemble accept.
-///
-/// An implementation of [`ServerSession`](crate::ensemble::ServerSession) uses it.
+/// The largest request that the servers of an ensemble accept, and the chroot of its paths.
 #[derive(Clone, Debug)]
 pub struct RequestLimit {
     bytes: usize,
     /// Empty if there is none.
-    chroot: Arc<str>,
+    pub(crate) chroot: Arc<str>,
 }
 
 impl RequestLimit {
@@ -45,19 +43,25 @@ impl RequestLimit {
 
     /// Refuses a transaction of these operations, and each of them alone, if it is too long.
     ///
-    /// To check a read, pass an [`Operation::Check`] of its path.
-    ///
     /// # Errors
     ///
     /// [`Refusal::TooLong`].
     pub fn check(&self, operations: &[Operation]) -> Result<(), ServerError> {
         let operations = operations.iter().cloned().map(|mut operation| {
             operation.path_mut().insert_str(0, &self.chroot);
-            multi_operation(operation)
+            operation
         });
         let transaction = RequestBody::Multi(operations.collect());
-        let checked = check_length(transaction, self.bytes);
-        checked.map_err(no_reply)
+        self.check_at_server(transaction).map_err(no_reply)
+    }
+
+    /// Refuses a request that is too long. Its paths are those at the server.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::RequestTooLong`].
+    pub fn check_at_server(&self, request: RequestBody) -> Result<(), RequestError> {
+        check_length(request, self.bytes)
     }
 
     /// Splits the paths of a read into requests that are not too long.

@@ -1,130 +1,465 @@
-//! A session over the library's own connection.
+//! The requests of a session: typed, at paths below its chroot.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{Answer, Connection, Pending, State, WatchedRead};
-use zookeeper_recipes_protocol::{
-    DeleteRequest, ErrorCode, MultiOperation, MultiResult, PathRequest, ReadRequest, ReplyBody,
-    RequestBody,
-};
+use zookeeper_recipes_protocol::{ErrorCode, PathRequest, ReadRequest, ReplyBody};
 
 use crate::server::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Exchange, Node, Operation, Outcome, Reply,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, Answer, AuthId, ConnectionState, CreateMode, OpenedSession, Operation, Outcome, RawReply,
+    RequestBody, SessionEnd, SessionId, Stat, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
-use crate::server::request_limit::RequestLimit;
-use crate::server::scope::Scope;
-use crate::server::values::{
-    connection_state, create_request, error_of_code, event_of, multi_operation, no_reply,
-};
+use crate::server::values::{error_of_code, no_reply};
 
-pub(crate) struct ZookeeperSession {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) id: SessionId,
-    /// The session timeout as the session was opened, with which its lease counts.
-    pub(crate) timeout: Duration,
-    pub(crate) scope: Scope,
-    /// Set once the session is open.
-    pub(crate) limit: OnceLock<RequestLimit>,
-    /// `None` if the servers do not accept the library's own identity.
-    pub(crate) own_identity: Option<AuthId>,
+/// One ZooKeeper session, with a method for each request that the recipes send.
+///
+/// Each method sends its request when it is called: see [`Pending`]. Dropping the last reference
+/// closes the session. [`states`](Self::states) then ends with [`ConnectionState::Ended`].
+pub struct ServerSession {
+    pub(crate) opened: OpenedSession,
+    connection: watch::Receiver<ConnectionState>,
 }
 
-impl ZookeeperSession {
-    /// Sends a request about one znode, at its path at the server.
-    fn ask(
-        &self,
-        path: &str,
-        request: impl FnOnce(String) -> RequestBody,
-    ) -> Result<Pending, ServerError> {
-        let path = self.scope.server_path(path, false);
-        let path = path.map_err(ServerError::Refused)?;
-        Ok(self.connection.request(request(path)))
+/// The answer to a request that has already been sent. It does not keep the session open.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, a write is sent all the same.
+pub struct Pending<T, E = ServerError> {
+    sent: Sent<T, E>,
+    chroot: Arc<str>,
+    read: Read<T, E>,
+}
+
+enum Sent<T, E> {
+    Request(RawReply),
+    /// The answer to what needs no request.
+    Known(Box<Option<Result<T, E>>>),
+}
+
+/// Reads the answer to a request, at a path below this chroot.
+type Read<T, E> = fn(&str, Answer, Option<Watch>) -> Result<T, E>;
+
+/// When a request and its answer passed, and over which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the request was sent, or a moment before, by the ensemble's clock.
+    pub sent: Duration,
+    /// When the answer came, or a moment after, by the ensemble's clock.
+    pub answered: Duration,
+    /// The [number](ServerSession::connection) of the connection that carried both.
+    ///
+    /// `None` if another connection may have carried one of them.
+    pub connection: Option<u64>,
+}
+
+impl Exchange {
+    /// The number in an [`Answer`] that more than one connection may have carried.
+    pub const UNKNOWN_CONNECTION: u64 = u64::MAX;
+
+    fn of(answer: &Answer) -> Exchange {
+        let is_known = answer.connection != Exchange::UNKNOWN_CONNECTION;
+        Exchange {
+            sent: answer.sent_at,
+            answered: answer.answered_at,
+            connection: is_known.then_some(answer.connection),
+        }
+    }
+}
+
+/// The data and the metadata of a znode.
+pub type Node = (Vec<u8>, Stat);
+
+/// A znode that was just created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Its path, with the sequence number if the mode is sequential.
+    pub path: String,
+    /// Its metadata.
+    pub stat: Stat,
+}
+
+/// The error of a transaction that was refused, or whose outcome is unknown.
+#[derive(Clone, Debug)]
+pub struct TransactionError {
+    /// The index of the operation that the server refused.
+    pub operation: Option<usize>,
+    /// The error of the request.
+    pub error: ServerError,
+}
+
+impl From<ServerError> for TransactionError {
+    fn from(error: ServerError) -> TransactionError {
+        let operation = None;
+        TransactionError { operation, error }
+    }
+}
+
+impl ServerSession {
+    /// The session that was opened.
+    pub fn new(opened: OpenedSession) -> ServerSession {
+        let connection = opened.raw.states();
+        ServerSession { opened, connection }
     }
 
-    fn ask_to_create(
+    /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
+    pub fn id(&self) -> SessionId {
+        self.opened.id
+    }
+
+    /// The session timeout that was negotiated with the server.
+    pub fn timeout(&self) -> Duration {
+        self.opened.timeout
+    }
+
+    /// The last known state of the connection.
+    ///
+    /// The session is over once a server has shortened its timeout: the lease counts with the longer
+    /// one, and the server expires by the shorter.
+    pub fn state(&self) -> ConnectionState {
+        seen_with(*self.connection.borrow(), self.timeout())
+    }
+
+    /// A stream of the current state of the connection and each later state.
+    ///
+    /// States that pass quickly may be skipped, but the last state is never skipped. The stream
+    /// does not keep the session open. It ends after [`ConnectionState::Ended`].
+    pub fn states(&self) -> BoxStream<'static, ConnectionState> {
+        let (states, timeout) = (self.opened.raw.states(), self.timeout());
+        stream::unfold((states, None), move |(mut states, seen)| async move {
+            let state = next_state(&mut states, timeout, seen).await?;
+            Some((state, (states, Some(state))))
+        })
+        .boxed()
+    }
+
+    /// The number of the current connection. Each connection has a larger one. `None` without one.
+    ///
+    /// This changes before any event or reply that comes over a later connection is ready.
+    pub fn connection(&self) -> Option<u64> {
+        match *self.connection.borrow() {
+            ConnectionState::Connected { connection, .. } => Some(connection),
+            ConnectionState::Disconnected { .. } | ConnectionState::Ended(_) => None,
+        }
+    }
+
+    /// [`OpenedSession::own_identity`].
+    pub fn own_identity(&self) -> Option<AuthId> {
+        self.opened.own_identity.clone()
+    }
+
+    /// True if the events of one [`connection`](Self::connection) come in the order of their
+    /// transactions.
+    pub fn orders_events(&self) -> bool {
+        self.opened.raw.orders_events()
+    }
+
+    pub(crate) fn leave_server(&self) {
+        self.opened.raw.leave_server();
+    }
+
+    /// Closes the session, after the requests that were asked before. Later requests are not sent.
+    ///
+    /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
+    /// stays as it is.
+    ///
+    /// A session that its user closes stays open at the server. The result is that session then, so
+    /// that the caller can delete the znodes that are left.
+    pub fn close(&self) -> Option<Arc<ServerSession>> {
+        self.opened.raw.close();
+        let raw = self.opened.left_open.clone()?;
+        let opened = OpenedSession {
+            raw,
+            left_open: None,
+            ..self.opened.clone()
+        };
+        Some(Arc::new(ServerSession::new(opened)))
+    }
+
+    /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
+    ///
+    /// A mode with a time to live is refused.
+    pub fn create(
         &self,
         path: &str,
         data: &[u8],
         mode: CreateMode,
         acl: &[Acl],
-    ) -> Result<Pending, ServerError> {
-        let refused = ServerError::Refused;
-        self.scope.check_acl(acl).map_err(refused)?;
-        let is_sequential = mode.is_sequential();
-        let path = self.scope.path_below_root(path, is_sequential, "create");
-        let path = path.map_err(refused)?;
-        let request = create_request(path, data, mode, acl);
-        Ok(self.connection.request(match mode {
-            CreateMode::Container => RequestBody::CreateContainer(request),
-            _ => RequestBody::Create2(request),
-        }))
+    ) -> Pending<Created> {
+        let create = self
+            .opened
+            .operation(Operation::create(path, data, mode, acl));
+        self.ask(create.map(alone), |chroot, answer, _| {
+            match accepted(answer)? {
+                ReplyBody::Create2 { path, stat } => {
+                    let path = below(chroot, path);
+                    Ok(Created { path, stat })
+                }
+                other => Err(unexpected(&other)),
+            }
+        })
     }
 
-    /// Sends a read that sets a watch. The watch is `None` if it was not set.
-    fn watch<'a>(
-        &'a self,
-        read: WatchedRead,
-        path: &str,
-    ) -> impl Future<Output = Result<(Answer, Option<Watch>), ServerError>> + Send + use<'a> {
-        let path = self.scope.server_path(path, false);
-        let pending = path.map(|path| self.connection.watch(read, &path));
-        let states = self.connection.states();
+    /// Deletes a znode with any version of its data.
+    pub fn delete(&self, path: &str) -> Pending<()> {
+        let delete = self.opened.operation(Operation::delete(path));
+        self.ask(delete.map(alone), |_, answer, _| accepted(answer).map(drop))
+    }
+
+    /// Reads the names of a znode's children, in no order.
+    pub fn list(&self, path: &str) -> Pending<Vec<String>> {
+        let read = self.read(path, false, RequestBody::GetChildren);
+        self.ask(read, |_, answer, _| children(answer))
+    }
+
+    /// Reads the names of a znode's children, and watches for created and deleted children.
+    pub fn list_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
+        let read = self.read(path, true, RequestBody::GetChildren);
+        self.ask(read, |_, answer, watch| {
+            Ok((children(answer)?, expect_watch(watch)?))
+        })
+    }
+
+    /// Reads the data and the metadata of a znode.
+    pub fn get(&self, path: &str) -> Pending<Node> {
+        let read = self.read(path, false, RequestBody::GetData);
+        self.ask(read, |_, answer, _| node(answer))
+    }
+
+    /// Reads a znode, and watches for a change of its data and for its deletion.
+    ///
+    /// If the znode does not exist, no watch is set.
+    pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+        let read = self.read(path, true, RequestBody::GetData);
+        self.ask(read, |_, answer, watch| {
+            let (data, stat) = node(answer)?;
+            Ok((data, stat, expect_watch(watch)?))
+        })
+    }
+
+    /// Reads the metadata of a znode, and watches for its creation, change and deletion.
+    ///
+    /// `None` means that the znode does not exist. The watch is set even then.
+    pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
+        let read = self.read(path, true, RequestBody::Exists);
+        self.ask(read, |_, answer, watch| {
+            let stat = match accepted(answer) {
+                Ok(ReplyBody::Stat(stat)) => Some(stat),
+                Ok(other) => return Err(unexpected(&other)),
+                Err(error) if error.is(Refusal::NoNode) => None,
+                Err(error) => return Err(error),
+            };
+            Ok((stat, expect_watch(watch)?))
+        })
+    }
+
+    /// Applies all of `operations` in one transaction, or none of them.
+    ///
+    /// A create whose metadata some servers do not send has [a stat](Stat::is_invalid) that says so.
+    pub fn transact(&self, operations: &[Operation]) -> Pending<Vec<Outcome>, TransactionError> {
+        if operations.is_empty() {
+            return self.known(Ok(Vec::new()));
+        }
+        let at_server = operations.iter().enumerate().map(|(index, operation)| {
+            let refused = |error| TransactionError {
+                operation: Some(index),
+                error,
+            };
+            self.opened.operation(operation.clone()).map_err(refused)
+        });
+        let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
+        self.ask(request, |chroot, answer, _| match accepted(answer)? {
+            ReplyBody::Multi(results) => match refused(&results) {
+                Some(refused) => Err(refused),
+                None => {
+                    let outcomes = results.into_iter().map(|it| outcome(chroot, it));
+                    Ok(outcomes.collect::<Result<_, _>>()?)
+                }
+            },
+            other => Err(unexpected(&other).into()),
+        })
+    }
+
+    /// Reads several znodes in one request, or in several if one would be too long.
+    ///
+    /// `None` means that the znode does not exist.
+    pub fn get_each(
+        &self,
+        paths: &[String],
+    ) -> impl Future<Output = Result<Vec<Option<Node>>, ServerError>> + Send + use<> {
+        let requests = self.opened.limit.reads(paths).into_iter();
+        let replies: Vec<_> = requests
+            .map(|paths| {
+                let reads = paths.iter().map(|path| {
+                    let path = self.opened.server_path(path, false)?;
+                    let watch = false;
+                    Ok(Operation::GetData(ReadRequest { path, watch }))
+                });
+                let request = reads.collect::<Result<_, _>>().map(RequestBody::MultiRead);
+                self.ask(request, |_, answer, _| match accepted(answer)? {
+                    ReplyBody::Multi(results) => results.into_iter().map(read_result).collect(),
+                    other => Err(unexpected(&other)),
+                })
+            })
+            .collect();
         async move {
-            let pending = pending.map_err(ServerError::Refused)?;
-            let (answer, watch) = pending.await.map_err(no_reply)?;
-            let watch = watch.map(|watch| {
-                let event = async move { event_of(watch.await, end(&states)) };
-                event.boxed()
-            });
-            Ok((answer, watch))
+            let mut nodes: Vec<Option<Node>> = Vec::new();
+            for reply in replies {
+                nodes.append(&mut reply.await?);
+            }
+            Ok(nodes)
+        }
+    }
+
+    /// Makes the server of this session catch up with the leader.
+    ///
+    /// The answer proves that the server had its leader after this call.
+    pub fn sync(&self, path: &str) -> Pending<Exchange> {
+        let path = self.opened.server_path(path, false);
+        let request = path.map(|path| RequestBody::Sync(PathRequest { path }));
+        self.ask(request, |_, answer, _| {
+            let exchange = Exchange::of(&answer);
+            accepted(answer).map(|_| exchange)
+        })
+    }
+
+    /// Commits a transaction that checks the root of the session's paths, and changes nothing.
+    ///
+    /// The answer proves that the leader of a quorum has accepted the connection. A server that has
+    /// lost its leader accepts a reconnect, and its leader does not hear of it. An isolated leader
+    /// accepts one, too. Only the leader of a quorum commits a write. So this leader has touched
+    /// the session, and it refuses requests of the session that are still under way over an earlier
+    /// connection. [`docs::lease`](crate::docs::lease) has the argument.
+    ///
+    /// The leader commits it even if the root does not exist, or if the session may not read it.
+    pub fn commit_noop(&self) -> Pending<Exchange> {
+        let root = self.opened.operation(Operation::check("/"));
+        let request = root.map(|root| RequestBody::Multi(vec![root]));
+        self.ask(request, |_, answer, _| {
+            let exchange = Exchange::of(&answer);
+            let refused = match accepted(answer) {
+                Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
+                Ok(other) => Some(unexpected(&other)),
+                Err(error) => Some(error),
+            };
+            let is_failure =
+                |error: &ServerError| !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth);
+            refused.filter(is_failure).map_or(Ok(exchange), Err)
+        })
+    }
+
+    fn read(
+        &self,
+        path: &str,
+        watch: bool,
+        request: fn(ReadRequest) -> RequestBody,
+    ) -> Result<RequestBody, ServerError> {
+        let path = self.opened.server_path(path, false)?;
+        Ok(request(ReadRequest { path, watch }))
+    }
+
+    fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {
+        match request {
+            Ok(request) => Pending {
+                sent: Sent::Request(self.opened.raw.send(request)),
+                chroot: self.opened.limit.chroot.clone(),
+                read,
+            },
+            Err(error) => self.known(Err(error)),
+        }
+    }
+
+    fn known<T, E>(&self, answer: Result<T, E>) -> Pending<T, E> {
+        Pending {
+            sent: Sent::Known(Box::new(Some(answer))),
+            chroot: self.opened.limit.chroot.clone(),
+            read: |_, _, _| unreachable!("nothing is sent"),
         }
     }
 }
 
-/// The result of one operation of a transaction.
-fn outcome(scope: &Scope, result: MultiResult) -> Result<Outcome, ServerError> {
-    Ok(match result {
-        MultiResult::Check => Outcome::Checked,
-        MultiResult::Delete => Outcome::Deleted,
-        MultiResult::SetData { stat } => Outcome::DataSet(stat),
-        MultiResult::Create2 { path, stat } => Outcome::Created(scope.created(path, stat)),
-        MultiResult::Create { path } => {
+impl fmt::Debug for ServerSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ServerSession({})", self.id())
+    }
+}
+
+impl<T, E: From<ServerError>> Future for Pending<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let Pending { sent, chroot, read } = &mut *self;
+        match sent {
+            Sent::Request(reply) => reply.poll_unpin(context).map(|answer| match answer {
+                Ok((answer, watch)) => read(chroot, answer, watch),
+                Err(error) => Err(no_reply(error).into()),
+            }),
+            Sent::Known(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+        }
+    }
+}
+
+impl<T, E> Unpin for Pending<T, E> {}
+
+impl<T, E> fmt::Debug for Pending<T, E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Pending")
+    }
+}
+
+/// The request of an operation that is in no transaction.
+fn alone(operation: Operation) -> RequestBody {
+    match operation {
+        Operation::Create(request) => RequestBody::Create(request),
+        Operation::Create2(request) => RequestBody::Create2(request),
+        Operation::CreateContainer(request) => RequestBody::CreateContainer(request),
+        Operation::CreateTtl(request) => RequestBody::CreateTtl(request),
+        Operation::Delete(request) => RequestBody::Delete(request),
+        Operation::SetData(request) => RequestBody::SetData(request),
+        Operation::Check(request) => RequestBody::Check(request),
+        Operation::GetData(request) => RequestBody::GetData(request),
+        Operation::GetChildren(request) => RequestBody::GetChildren(request),
+    }
+}
+
+/// The path below the chroot of a znode at this path at the server.
+fn below(chroot: &str, path: String) -> String {
+    match path.strip_prefix(chroot) {
+        Some(below) if !chroot.is_empty() => below.to_owned(),
+        _ => path,
+    }
+}
+
+/// The result of one operation of a transaction, as the session sees it.
+fn outcome(chroot: &str, result: Outcome) -> Result<Outcome, ServerError> {
+    let created = |path, stat| {
+        let path = below(chroot, path);
+        Ok(Outcome::Create2 { path, stat })
+    };
+    match result {
+        Outcome::Create2 { path, stat } => created(path, stat),
+        Outcome::Create { path } => {
             let unknown = Stat {
                 czxid: -1,
                 ..Stat::default()
             };
-            Outcome::Created(scope.created(path, unknown))
+            created(path, unknown)
         }
-        other => return Err(unexpected(&other)),
-    })
-}
-
-fn read(path: String) -> ReadRequest {
-    ReadRequest { path, watch: false }
-}
-
-fn end(states: &watch::Receiver<State>) -> Option<zookeeper_recipes_connection::End> {
-    match *states.borrow() {
-        State::Ended(end) => Some(end),
-        State::Connected { .. } | State::Disconnected { .. } => None,
+        Outcome::Check | Outcome::Delete | Outcome::SetData { .. } => Ok(result),
+        other => Err(unexpected(&other)),
     }
 }
 
 /// The error of a reply of another kind than its request.
 fn unexpected(found: &dyn fmt::Debug) -> ServerError {
     ServerError::outcome_unknown(format!("unexpected result in the reply: {found:?}"))
-}
-
-/// The body of a reply without an error code.
-async fn body(pending: Result<Pending, ServerError>) -> Result<ReplyBody, ServerError> {
-    accepted(pending?.await.map_err(no_reply)?)
 }
 
 fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
@@ -134,306 +469,66 @@ fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
     }
 }
 
-impl fmt::Debug for ZookeeperSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ZookeeperSession({})", self.id)
+/// The state of the connection of a session that was opened with this timeout.
+fn seen_with(state: ConnectionState, opened_with: Duration) -> ConnectionState {
+    match state {
+        ConnectionState::Connected { timeout, .. } | ConnectionState::Disconnected { timeout }
+            if timeout < opened_with =>
+        {
+            ConnectionState::Ended(SessionEnd::TimeoutShortened)
+        }
+        state => state,
     }
 }
 
-impl ServerSession for ZookeeperSession {
-    fn id(&self) -> SessionId {
-        self.id
-    }
-
-    fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    fn state(&self) -> ConnectionState {
-        connection_state(self.connection.state(), self.timeout)
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let (states, timeout) = (self.connection.states(), self.timeout);
-        stream::unfold(
-            (states, Seen::Nothing),
-            move |(mut states, seen)| async move {
-                let (state, seen) = next_state(&mut states, timeout, seen).await?;
-                Some((state, (states, seen)))
-            },
-        )
-        .boxed()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        match self.connection.state() {
-            State::Connected { connection, .. } => Some(connection),
-            State::Disconnected { .. } | State::Ended(_) => None,
-        }
-    }
-
-    fn opened_over(&self) -> Option<u64> {
-        self.connection.opened_over()
-    }
-
-    fn limit_requests(&self, bytes: usize) {
-        self.connection.limit_requests(bytes);
-        let _ = self.limit.set(self.scope.limit(bytes));
-    }
-
-    fn leave_server(&self) {
-        self.connection.leave_server();
-    }
-
-    fn orders_events(&self) -> bool {
-        true
-    }
-
-    fn own_identity(&self) -> Option<AuthId> {
-        self.own_identity.clone()
-    }
-
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        self.connection.begin_close();
-        None
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        let pending = self.ask_to_create(path, data, mode, acl);
-        async move {
-            match body(pending).await? {
-                ReplyBody::Create2 { path, stat } => Ok(self.scope.created(path, stat)),
-                other => Err(unexpected(&other)),
-            }
-        }
-        .boxed()
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        let path = self.scope.path_below_root(path, false, "delete");
-        let pending = path.map_err(ServerError::Refused).map(|path| {
-            let request = DeleteRequest { path, version: -1 };
-            self.connection.request(RequestBody::Delete(request))
-        });
-        async move { body(pending).await.map(drop) }.boxed()
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        let pending = self.ask(path, |path| RequestBody::GetChildren(read(path)));
-        async move { children(body(pending).await?) }.boxed()
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let reply = self.watch(WatchedRead::Children, path);
-        async move {
-            let (answer, watch) = reply.await?;
-            Ok((children(accepted(answer)?)?, expect_watch(watch)?))
-        }
-        .boxed()
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        let pending = self.ask(path, |path| RequestBody::GetData(read(path)));
-        async move { node(body(pending).await?) }.boxed()
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let reply = self.watch(WatchedRead::Data, path);
-        async move {
-            let (answer, watch) = reply.await?;
-            let (data, stat) = node(accepted(answer)?)?;
-            Ok((data, stat, expect_watch(watch)?))
-        }
-        .boxed()
-    }
-
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        let reply = self.watch(WatchedRead::Exists, path);
-        async move {
-            let (answer, watch) = reply.await?;
-            let stat = match accepted(answer) {
-                Ok(ReplyBody::Stat(stat)) => Some(stat),
-                Ok(other) => return Err(unexpected(&other)),
-                Err(error) if error.is(Refusal::NoNode) => None,
-                Err(error) => return Err(error),
-            };
-            Ok((stat, expect_watch(watch)?))
-        }
-        .boxed()
-    }
-
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let mut multi = Vec::new();
-        for (index, operation) in operations.iter().enumerate() {
-            match self.scope.operation(operation) {
-                Ok(operation) => multi.push(multi_operation(operation)),
-                Err(refusal) => {
-                    let operation = Some(index);
-                    let error = ServerError::Refused(refusal);
-                    return ready(Err(TransactionError { operation, error })).boxed();
-                }
-            }
-        }
-        if multi.is_empty() {
-            return ready(Ok(Vec::new())).boxed();
-        }
-        let pending = Ok(self.connection.request(RequestBody::Multi(multi)));
-        async move {
-            let whole = |error| TransactionError {
-                operation: None,
-                error,
-            };
-            let results = match body(pending).await.map_err(whole)? {
-                ReplyBody::Multi(results) => results,
-                other => return Err(whole(unexpected(&other))),
-            };
-            if let Some(refused) = refused(&results) {
-                return Err(refused);
-            }
-            let outcomes = results
-                .into_iter()
-                .map(|result| outcome(&self.scope, result));
-            outcomes.collect::<Result<_, _>>().map_err(whole)
-        }
-        .boxed()
-    }
-
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let requests = match self.limit.get() {
-            Some(limit) => limit.reads(paths),
-            None => vec![paths],
-        };
-        let mut replies = Vec::new();
-        for paths in requests.into_iter().filter(|paths| !paths.is_empty()) {
-            let reads = paths.iter().map(|path| self.scope.server_path(path, false));
-            let reads = reads.map(|path| Ok(MultiOperation::GetData(read(path?))));
-            match reads.collect() {
-                Ok(reads) => replies.push(self.connection.request(RequestBody::MultiRead(reads))),
-                Err(refusal) => return ready(Err(ServerError::Refused(refusal))).boxed(),
-            }
-        }
-        async move {
-            let mut nodes = Vec::new();
-            for reply in replies {
-                match body(Ok(reply)).await? {
-                    ReplyBody::Multi(results) => {
-                        for result in results {
-                            nodes.push(read_result(result)?);
-                        }
-                    }
-                    other => return Err(unexpected(&other)),
-                }
-            }
-            Ok(nodes)
-        }
-        .boxed()
-    }
-
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        let pending = self.ask(path, |path| RequestBody::Sync(PathRequest { path }));
-        async move {
-            let answer = pending?.await.map_err(no_reply)?;
-            let exchange = exchange(&answer);
-            accepted(answer).map(|_| exchange)
-        }
-        .boxed()
-    }
-
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        let root = self.scope.operation(&Operation::check("/"));
-        let pending = root.map_err(ServerError::Refused).map(|root| {
-            let check = RequestBody::Multi(vec![multi_operation(root)]);
-            self.connection.request(check)
-        });
-        async move {
-            let answer = pending?.await.map_err(no_reply)?;
-            let exchange = exchange(&answer);
-            let refused = match accepted(answer) {
-                Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
-                Ok(other) => Some(unexpected(&other)),
-                Err(error) => Some(error),
-            };
-            let is_failure =
-                |error: &ServerError| !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth);
-            refused.filter(is_failure).map_or(Ok(exchange), Err)
-        }
-        .boxed()
-    }
-}
-
-fn exchange(answer: &Answer) -> Exchange {
-    Exchange {
-        sent: answer.sent_at,
-        answered: answer.answered_at,
-        connection: Some(answer.connection),
-    }
-}
-
-/// What a stream of states has yielded last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Nothing,
-    Connected(u64),
-    Disconnected,
-    Ended,
-}
-
-/// The next state of the connection.
+/// The next state of the connection. `seen` is the last one.
 ///
 /// Two connections have a [`ConnectionState::Disconnected`] between them, even if nobody looked
 /// meanwhile.
 async fn next_state(
-    states: &mut watch::Receiver<State>,
-    timeout: Duration,
-    seen: Seen,
-) -> Option<(ConnectionState, Seen)> {
+    states: &mut watch::Receiver<ConnectionState>,
+    opened_with: Duration,
+    seen: Option<ConnectionState>,
+) -> Option<ConnectionState> {
+    use ConnectionState::{Connected, Disconnected, Ended};
     loop {
-        let state = *states.borrow_and_update();
-        let as_core_sees = connection_state(state, timeout);
-        let now = match (as_core_sees, state) {
-            (ConnectionState::Ended(_), _) => Seen::Ended,
-            (_, State::Connected { connection, .. }) => Seen::Connected(connection),
-            _ => Seen::Disconnected,
-        };
-        match (seen, now) {
-            (Seen::Ended, _) => return None,
-            (Seen::Connected(before), Seen::Connected(after)) if before != after => {
-                return Some((ConnectionState::Disconnected, Seen::Disconnected));
-            }
-            _ if seen != now => return Some((as_core_sees, now)),
-            _ => states.changed().await.ok()?,
+        let state = seen_with(*states.borrow_and_update(), opened_with);
+        match (seen, state) {
+            (Some(Ended(_)), _) => return None,
+            (
+                Some(Connected { connection, .. }),
+                Connected {
+                    connection: after,
+                    timeout,
+                    ..
+                },
+            ) if connection != after => return Some(Disconnected { timeout }),
+            (Some(Connected { .. }), Connected { .. })
+            | (Some(Disconnected { .. }), Disconnected { .. }) => states.changed().await.ok()?,
+            _ => return Some(state),
         }
     }
 }
 
 /// A znode of a read of several. `None` if it does not exist.
-fn read_result(result: MultiResult) -> Result<Option<Node>, ServerError> {
+fn read_result(result: Outcome) -> Result<Option<Node>, ServerError> {
     match result {
-        MultiResult::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
-        MultiResult::Error(ErrorCode::NoNode) => Ok(None),
-        MultiResult::Error(code) => Err(error_of_code(code)),
+        Outcome::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
+        Outcome::Error(ErrorCode::NoNode) => Ok(None),
+        Outcome::Error(code) => Err(error_of_code(code)),
         other => Err(unexpected(&other)),
     }
 }
 
-fn children(body: ReplyBody) -> Result<Vec<String>, ServerError> {
-    match body {
+fn children(answer: Answer) -> Result<Vec<String>, ServerError> {
+    match accepted(answer)? {
         ReplyBody::Children { children } => Ok(children),
         other => Err(unexpected(&other)),
     }
 }
 
-fn node(body: ReplyBody) -> Result<Node, ServerError> {
-    match body {
+fn node(answer: Answer) -> Result<Node, ServerError> {
+    match accepted(answer)? {
         ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat)),
         other => Err(unexpected(&other)),
     }
@@ -448,9 +543,9 @@ fn expect_watch(watch: Option<Watch>) -> Result<Watch, ServerError> {
 ///
 /// The server answers the operations before it with no error, and those behind it with a runtime
 /// inconsistency.
-fn refused(results: &[MultiResult]) -> Option<TransactionError> {
-    let code = |(index, result): (usize, &MultiResult)| match result {
-        MultiResult::Error(code) => Some((index, *code)),
+fn refused(results: &[Outcome]) -> Option<TransactionError> {
+    let code = |(index, result): (usize, &Outcome)| match result {
+        Outcome::Error(code) => Some((index, *code)),
         _ => None,
     };
     let is_cause =
@@ -462,10 +557,7 @@ fn refused(results: &[MultiResult]) -> Option<TransactionError> {
             operation: Some(index),
             error: error_of_code(code),
         },
-        None => TransactionError {
-            operation: None,
-            error: ServerError::outcome_unknown("a transaction failed without a cause"),
-        },
+        None => ServerError::outcome_unknown("a transaction failed without a cause").into(),
     })
 }
 

@@ -1,107 +1,15 @@
-//! Conversions between the values of the protocol and those of this crate.
+//! What the errors of the protocol and of the connection mean for a recipe.
 
-use std::time::Duration;
-
-use zookeeper_recipes_connection::{End, RequestError, State, WatchEvent};
-use zookeeper_recipes_protocol::{
-    CheckRequest, CreateRequest, DeleteRequest, ErrorCode, EventType, MultiOperation,
-    SetDataRequest,
-};
+use zookeeper_recipes_connection::RequestError;
+use zookeeper_recipes_protocol::ErrorCode;
 
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::{Acl, ConnectionState, CreateMode, Event, Operation};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-
-pub(crate) fn create_request(
-    path: String,
-    data: &[u8],
-    mode: CreateMode,
-    acl: &[Acl],
-) -> CreateRequest {
-    CreateRequest {
-        path,
-        data: Some(data.to_vec()),
-        acl: acl.to_vec(),
-        mode,
-    }
-}
-
-pub(crate) fn multi_operation(operation: Operation) -> MultiOperation {
-    let any = |version: Option<i32>| version.unwrap_or(-1);
-    match operation {
-        Operation::Check { path, version } => MultiOperation::Check(CheckRequest {
-            path,
-            version: any(version),
-        }),
-        Operation::Create {
-            path,
-            data,
-            mode,
-            acl,
-        } => {
-            let request = create_request(path, &data, mode, &acl);
-            match mode {
-                CreateMode::Container => MultiOperation::CreateContainer(request),
-                _ => MultiOperation::Create2(request),
-            }
-        }
-        Operation::SetData {
-            path,
-            data,
-            version,
-        } => MultiOperation::SetData(SetDataRequest {
-            path,
-            data: Some(data),
-            version: any(version),
-        }),
-        Operation::Delete { path, version } => MultiOperation::Delete(DeleteRequest {
-            path,
-            version: any(version),
-        }),
-    }
-}
-
-/// The event of a watch. `end` is the end of the session, if it is over.
-pub(crate) fn event_of(event: WatchEvent, end: Option<End>) -> Event {
-    match (event, end) {
-        (WatchEvent::Fired(EventType::NodeCreated), _) => Event::Created,
-        (WatchEvent::Fired(EventType::NodeDeleted), _) => Event::Deleted,
-        (WatchEvent::Fired(EventType::NodeDataChanged), _) => Event::DataChanged,
-        (WatchEvent::Fired(EventType::NodeChildrenChanged), _) => Event::ChildrenChanged,
-        (_, Some(end)) => Event::SessionEnded(session_end(end)),
-        _ => Event::Unwatched,
-    }
-}
-
-pub(crate) fn session_end(end: End) -> SessionEnd {
-    match end {
-        End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
-        End::Closed => SessionEnd::Closed,
-        End::Refused => SessionEnd::Refused,
-        End::SaslRequired => SessionEnd::SaslRequired,
-        _ => SessionEnd::Expired,
-    }
-}
-
-/// The state of the connection of a session that was opened with this timeout.
-pub(crate) fn connection_state(state: State, opened_with: Duration) -> ConnectionState {
-    match state {
-        // The lease counts with the longer timeout, and the server expires by the shorter.
-        State::Connected { timeout, .. } | State::Disconnected { timeout }
-            if timeout < opened_with =>
-        {
-            ConnectionState::Ended(SessionEnd::TimeoutShortened)
-        }
-        State::Connected { .. } => ConnectionState::Connected,
-        State::Disconnected { .. } => ConnectionState::Disconnected,
-        State::Ended(end) => ConnectionState::Ended(session_end(end)),
-    }
-}
 
 /// The error of a request without a reply.
 pub(crate) fn no_reply(error: RequestError) -> ServerError {
     match error {
-        RequestError::Ended(end) => ServerError::SessionOver(session_end(end)),
+        RequestError::Ended(end) => ServerError::SessionOver(end),
         RequestError::RequestTooLong { length, limit } => {
             let problem = format!(
                 "is longer than the {limit} bytes that the servers accept (jute.maxbuffer)"
@@ -146,7 +54,3 @@ pub fn error_of_code(code: ErrorCode) -> ServerError {
     };
     ServerError::Refused(refusal)
 }
-
-#[cfg(test)]
-#[path = "../../tests/unit/values.rs"]
-mod tests;

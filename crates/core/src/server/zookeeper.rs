@@ -3,28 +3,27 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
+use tokio::sync::watch;
 use zookeeper_recipes_connection::{
     Config, Connection, DisconnectReason, Host, Network, Obstacle, State, UnsupportedRequests,
-    tokio_is_paused,
+    WatchedRead, tokio_is_paused,
 };
-use zookeeper_recipes_protocol::FrameError;
+use zookeeper_recipes_protocol::{FrameError, RequestBody};
 
-use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
-use crate::server::ensemble::{AuthId, Connector, Ensemble, ServerSession, SessionId};
+use crate::server::ensemble::{
+    AuthId, Connector, Ensemble, EnsembleFacts, OpenedSession, RawReply, RawSession, SessionId,
+};
 use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
 use crate::server::listed_hosts::ListedHosts;
-use crate::server::options::{ConnectOptions, ConnectionOption};
-use crate::server::scope::Scope;
-use crate::server::session::ZookeeperSession;
-use crate::server::values::session_end;
+use crate::server::options::ConnectOptions;
 use crate::sync::{Mutex, lock};
 
 /// The longest reply that a session reads.
@@ -35,7 +34,7 @@ const LONGEST_REPLY: usize = 64 << 20;
 /// A real ensemble, which is reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
-    environment: Arc<dyn Environment>,
+    facts: EnsembleFacts,
 }
 
 impl ZookeeperEnsemble {
@@ -65,9 +64,18 @@ impl ZookeeperEnsemble {
         environment: Arc<dyn Environment>,
         connect_string: &str,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        Ok(ZookeeperEnsemble {
-            connect_string: ConnectString::new(connect_string)?,
+        let connect_string = ConnectString::new(connect_string)?;
+        let hosts = connect_string.hosts.iter();
+        let facts = EnsembleFacts {
+            address: connect_string.text.clone(),
+            servers: hosts.map(|host| host.to_string().to_lowercase()).collect(),
+            chroot: connect_string.chroot.clone(),
+            session_timeout: Some(environment.session_timeout()),
             environment,
+        };
+        Ok(ZookeeperEnsemble {
+            connect_string,
+            facts,
         })
     }
 }
@@ -80,7 +88,6 @@ struct ZookeeperConnector {
     /// Why no host could be reached when the last session was opened.
     obstacle: Mutex<Option<Unreachable>>,
     session_timeout: Duration,
-    auth: Vec<(String, Vec<u8>)>,
     options: ConnectOptions,
     /// A random user and password, which only the servers of the ensemble get.
     ///
@@ -94,7 +101,7 @@ struct ZookeeperConnector {
 
 impl ZookeeperConnector {
     /// Opens a session, with the library's own identity if the servers accept that.
-    async fn open_identified(&self) -> Result<ZookeeperSession, ServerError> {
+    async fn open_identified(&self) -> Result<OpenedSession, ServerError> {
         *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(identified).await {
@@ -109,9 +116,9 @@ impl ZookeeperConnector {
     }
 
     /// Opens a session, with or without the library's own identity.
-    async fn open(&self, identified: bool) -> Result<ZookeeperSession, ServerError> {
+    async fn open(&self, identified: bool) -> Result<OpenedSession, ServerError> {
         let [user, password] = &self.own_credentials;
-        let mut auth = self.auth.clone();
+        let mut auth = self.options.auth.clone();
         if identified {
             let credentials = format!("{user}:{password}").into_bytes();
             auth.push(("digest".to_owned(), credentials));
@@ -126,6 +133,7 @@ impl ZookeeperConnector {
         };
         let connection = self.hosts.open(|hosts| {
             let (connection, driver) = Connection::new(self.network.clone(), config(hosts));
+            connection.limit_requests(self.options.jute_maxbuffer);
             tokio::spawn(self.environment.task(driver.boxed()));
             connection
         });
@@ -134,17 +142,17 @@ impl ZookeeperConnector {
             connection: Some(connection),
         };
         let (session_id, timeout) = opening.session().await?;
-        let connection = opening.connection.take();
-        Ok(ZookeeperSession {
-            connection: connection.ok_or(CLOSED)?,
+        let connection = opening.connection.take().ok_or(CLOSED)?;
+        let chroot = self.hosts.connect_string().chroot;
+        Ok(OpenedSession {
+            opened_over: connection.opened_over(),
+            raw: connection,
             id: SessionId(session_id),
             timeout,
-            scope: Scope::new(
-                &self.hosts.connect_string().chroot,
-                self.options.is_anonymous(),
-            ),
-            limit: OnceLock::new(),
             own_identity: identified.then(|| AuthId::digest(user, password)),
+            is_anonymous: self.options.is_anonymous(),
+            limit: self.options.request_limit(&chroot),
+            left_open: None,
         })
     }
 
@@ -179,7 +187,7 @@ impl Opening<'_> {
                     timeout,
                     ..
                 } => return Ok((session_id, timeout)),
-                State::Ended(end) => return Err(ServerError::SessionOver(session_end(end))),
+                State::Ended(end) => return Err(ServerError::SessionOver(end)),
                 State::Disconnected { .. } => {}
             }
             if states.changed().await.is_err() {
@@ -320,32 +328,23 @@ impl fmt::Debug for ZookeeperEnsemble {
 }
 
 impl Ensemble for ZookeeperEnsemble {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
     fn connector(
         self: Arc<Self>,
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        let environment = self.environment.clone();
-        let mut session_timeout = environment.session_timeout();
-        let mut auth = Vec::new();
-        for option in options.of_connections() {
-            match option {
-                ConnectionOption::SessionTimeout(timeout) => session_timeout = timeout,
-                ConnectionOption::Auth {
-                    scheme,
-                    credentials,
-                } => auth.push((scheme.to_owned(), credentials.to_vec())),
-                // The network encrypts.
-                ConnectionOption::Tls => {}
-            }
-        }
+        let environment = self.facts.environment.clone();
+        let asked = options.session_timeout;
         options.check_hosts(&self.connect_string)?;
         Ok(Arc::new(ZookeeperConnector {
             hosts: ListedHosts::new(self.connect_string.clone()),
             network: environment.network(options)?,
             options: options.clone(),
             obstacle: Mutex::default(),
-            session_timeout,
-            auth,
+            session_timeout: asked.unwrap_or_else(|| environment.session_timeout()),
             own_credentials: [environment.random(), environment.random()]
                 .map(|number| format!("{number:032x}")),
             environment,
@@ -353,30 +352,33 @@ impl Ensemble for ZookeeperEnsemble {
             identity_refused: AtomicBool::new(false),
         }))
     }
+}
 
-    fn now(&self) -> Duration {
-        self.environment.now()
+impl RawSession for Connection {
+    fn send(&self, request: RequestBody) -> RawReply {
+        let (kind, read) = match &request {
+            RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
+            RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
+            RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
+            _ => return RawReply::OfConnection(self.request(request)),
+        };
+        let reply = self.watch(kind, &read.path);
+        RawReply::new(async move {
+            let (answer, watch) = reply.await?;
+            Ok((answer, watch.map(FutureExt::boxed)))
+        })
     }
 
-    fn identity(&self) -> Identity {
-        Identity::from_random_bits(self.environment.random())
+    fn states(&self) -> watch::Receiver<State> {
+        Connection::states(self)
     }
 
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        self.environment.task(work)
+    fn leave_server(&self) {
+        Connection::leave_server(self);
     }
 
-    fn address(&self) -> String {
-        self.connect_string.text.clone()
-    }
-
-    fn servers(&self) -> Vec<String> {
-        let hosts = self.connect_string.hosts.iter();
-        hosts.map(|host| host.to_string().to_lowercase()).collect()
-    }
-
-    fn chroot(&self) -> &str {
-        &self.connect_string.chroot
+    fn close(&self) {
+        self.begin_close();
     }
 }
 
@@ -390,12 +392,8 @@ impl fmt::Debug for ZookeeperConnector {
 }
 
 impl Connector for ZookeeperConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        async move { Ok(Arc::new(self.open_identified().await?) as _) }.boxed()
-    }
-
-    fn asked_timeout(&self) -> Option<Duration> {
-        Some(self.session_timeout)
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+        self.open_identified().boxed()
     }
 
     fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {

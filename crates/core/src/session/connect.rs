@@ -12,7 +12,7 @@ use crate::invalid_input::InvalidInput;
 use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
-use crate::server::ensemble::{Connector, Ensemble, ServerSession};
+use crate::server::ensemble::{Connector, Ensemble, OpenedSession, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 
@@ -66,6 +66,12 @@ impl Opener {
         })
     }
 
+    /// The session timeout that is asked for. `None` if the ensemble opens no session.
+    pub(crate) fn asked_timeout(&self) -> Option<Duration> {
+        let default = self.ensemble.facts().session_timeout?;
+        Some(self.options.session_timeout.unwrap_or(default))
+    }
+
     /// Waits for a random share of the next pause between two sessions ("full jitter").
     ///
     /// One cause can end the sessions of many processes at the same moment.
@@ -103,7 +109,6 @@ impl Opener {
             Ok(Err(Failure::Server(error))) => return Err(failed(error, None)),
             Err(_) => return Err(failed(seen, None)),
         };
-        server.limit_requests(options.jute_maxbuffer);
         let live = LiveSession::new(ensemble.clone(), server, config, origin, Handle::current());
         Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
     }
@@ -112,34 +117,29 @@ impl Opener {
     async fn connect(
         &self,
         seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>, LeaseConfig), Failure> {
-        let (origin, server) = self.ask(seen).await?;
-        let config = config(
-            self.connector.asked_timeout(),
-            self.options.tick,
-            server.timeout(),
-        )?;
-        Ok((origin, server, config))
+    ) -> Result<(SessionOrigin, Arc<ServerSession>, LeaseConfig), Failure> {
+        let (origin, opened) = self.ask(seen).await?;
+        let config = config(self.asked_timeout(), self.options.tick, opened.timeout)?;
+        Ok((origin, Arc::new(ServerSession::new(opened)), config))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
     async fn ask(
         &self,
         seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, Arc<dyn ServerSession>), ServerError> {
-        let (ensemble, connector) = (&self.ensemble, &self.connector);
+    ) -> Result<(SessionOrigin, OpenedSession), ServerError> {
         let mut backoff = Backoff::default();
         loop {
-            let origin = match connector.asked_timeout() {
-                Some(_) => SessionOrigin::Opened(ensemble.now()),
+            let origin = match self.asked_timeout() {
+                Some(_) => SessionOrigin::Opened(self.ensemble.now()),
                 None => SessionOrigin::Earlier,
             };
-            match connector.connect().await {
-                Ok(server) => return Ok((origin, server)),
+            match self.connector.connect().await {
+                Ok(opened) => return Ok((origin, opened)),
                 Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
                 // The session was lost before it was up. The next one may come up.
                 Err(over @ ServerError::SessionOver(end))
-                    if end.is_followed() && connector.asked_timeout().is_some() =>
+                    if end.is_followed() && self.asked_timeout().is_some() =>
                 {
                     *seen = over;
                 }
@@ -160,7 +160,7 @@ pub(crate) fn not_connected(
     seen: ServerError,
 ) -> Error {
     Error::Connect {
-        address: ensemble.address(),
+        address: ensemble.address().to_owned(),
         tried_for,
         cause: match seen {
             // A server has answered. The obstacle names the scheme of refused credentials.

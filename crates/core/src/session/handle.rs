@@ -173,7 +173,7 @@ impl Session {
         let open = opener.open(opener.options.connection_timeout).await;
         let open = open.map_err(|not_opened| not_opened.error)?;
         if let Ok(server) = open.live.server() {
-            let check = open.live.refuse_missing_chroot(&*server, "/");
+            let check = open.live.refuse_missing_chroot(&server, "/");
             // The first acquisition reports any other error.
             if let Ok(Err(missing @ Error::MissingChroot { .. })) =
                 timeout(opener.options.connection_timeout, check).await
@@ -187,7 +187,7 @@ impl Session {
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let opener = Arc::new(opener);
         let options = &opener.options;
-        let limit = RequestLimit::new(opener.ensemble.chroot(), options.jute_maxbuffer);
+        let limit = options.request_limit(opener.ensemble.chroot());
         let owner = owner::of_this_process(options.owner.as_deref());
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = SessionUse::begin();
@@ -456,7 +456,7 @@ impl Session {
     pub fn another(&self) -> Option<Session> {
         let options = self.shared.opener.options.clone();
         let opener = Opener::new(self.ensemble().clone(), options).ok()?;
-        opener.connector.asked_timeout()?;
+        opener.asked_timeout()?;
         let _inside = self.shared.runtime.enter();
         Some(Session::start(opener, None))
     }
@@ -482,7 +482,7 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::NoSession`] if no further ZooKeeper session will be opened.
-    pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
+    pub async fn server(&self, path: &NodePath) -> Result<Arc<ServerSession>, Error> {
         loop {
             // If the session has just ended, wait for the next session.
             if let Ok(server) = self.until_open(path.as_str()).await?.live.server() {

@@ -21,7 +21,7 @@ use crate::server::error::{ServerError, if_there};
 /// If this is dropped, the deletions of the rest are sent, and the znodes that may stay are reported.
 pub(crate) struct Leftovers {
     live: Arc<LiveSession>,
-    server: Arc<dyn ServerSession>,
+    server: Arc<ServerSession>,
     znodes: Vec<Kind>,
 }
 
@@ -30,7 +30,7 @@ type Lists<'a> = BTreeMap<&'a NodePath, Result<Vec<String>, ServerError>>;
 
 impl Leftovers {
     /// All znodes that the session may own.
-    pub(crate) fn of(open: &OpenSession, server: Arc<dyn ServerSession>) -> Leftovers {
+    pub(crate) fn of(open: &OpenSession, server: Arc<ServerSession>) -> Leftovers {
         Leftovers {
             live: open.live.clone(),
             server,
@@ -117,7 +117,7 @@ impl Drop for Leftovers {
 /// session that is closed here and stays open at the server is that of a client. The adapter commits
 /// a znode after each reconnect of the client.
 async fn delete(
-    server: &Arc<dyn ServerSession>,
+    server: &Arc<ServerSession>,
     kind: &Kind,
     lists: &Lists<'_>,
 ) -> Result<(), ServerError> {
@@ -131,7 +131,7 @@ async fn delete(
             let prefix = identity.prefix();
             let own = names.iter().filter(|name| name.starts_with(&prefix));
             let own = own.map(|name| format!("{directory}/{name}")).collect();
-            for node in owned(&**server, own).await? {
+            for node in owned(server, own).await? {
                 if_there(server.delete(&node.path).await)?;
             }
             Ok(())

@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::Status;
-use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
+use crate::server::ensemble::{ConnectionState, Exchange, Pending, ServerSession};
 use crate::server::error::ServerError;
-use crate::sync::{begun, or_pending, ready_now};
+use crate::sync::{or_pending, ready_now};
 
 /// The largest number of probes without an answer.
 const MAX_PROBES: usize = 4;
@@ -22,7 +21,7 @@ const MAX_PROBES: usize = 4;
 /// The `Prober` does not keep the `ServerSession` open.
 pub(crate) struct Prober {
     open: Arc<OpenSession>,
-    server: Weak<dyn ServerSession>,
+    server: Weak<ServerSession>,
     ticks: Interval,
     /// The first tick comes at once, and the second this long after it.
     phase: Option<Duration>,
@@ -30,18 +29,18 @@ pub(crate) struct Prober {
     due: Duration,
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
-    proof: Option<BoxFuture<'static, Result<Exchange, ServerError>>>,
+    proof: Option<Pending<Exchange>>,
     /// True after the first state. The first state is that of the opening, not of a reconnect.
     has_seen_a_state: bool,
 }
 
 struct Probe {
     asked_at: Duration,
-    answer: BoxFuture<'static, Result<Exchange, ServerError>>,
+    answer: Pending<Exchange>,
 }
 
 impl Prober {
-    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Prober {
+    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<ServerSession>) -> Prober {
         let live = &open.live;
         let mut ticks = tokio::time::interval(live.probe_interval);
         // After a runtime was blocked, the ticks of all its sessions are late. Each session then
@@ -62,7 +61,7 @@ impl Prober {
     /// Handles a new state of the connection.
     pub(crate) fn handle_state(&mut self, state: ConnectionState) {
         match state {
-            ConnectionState::Connected => {
+            ConnectionState::Connected { .. } => {
                 if std::mem::replace(&mut self.has_seen_a_state, true) {
                     self.open.live.reconnected();
                     events::reconnected();
@@ -76,7 +75,7 @@ impl Prober {
                     self.probe();
                 }
             }
-            ConnectionState::Disconnected => {
+            ConnectionState::Disconnected { .. } => {
                 self.has_seen_a_state = true;
                 self.open.live.set_status(Status::Suspended);
             }
@@ -153,23 +152,24 @@ impl Prober {
         let Some(server) = self.server.upgrade() else {
             return;
         };
-        self.open.live.adopt_connection(&*server);
-        if self.proof.is_none() && !self.open.live.is_proven(&*server) {
-            let server = server.clone();
-            self.proof = Some(async move { server.commit_noop().await }.boxed());
-        }
+        let live = &self.open.live;
+        live.adopt_connection(&server);
+        let needs_proof = self.proof.is_none() && !live.is_proven(&server);
         if self.probes.len() < MAX_PROBES {
-            let asked_at = self.open.live.now();
+            let asked_at = live.now();
             // It is sent even if earlier probes have no answer yet.
-            let answer = begun(async move { server.sync("/").await });
+            let answer = server.sync("/");
             self.probes.push_back(Probe { asked_at, answer });
+        }
+        if needs_proof {
+            self.proof = Some(server.commit_noop());
         }
     }
 
     /// Notes that an answer has come. Holds stay suspended until the session is proven.
     fn update_status(&self) {
         let server = self.server.upgrade();
-        if server.is_some_and(|server| self.open.live.is_proven(&*server)) {
+        if server.is_some_and(|server| self.open.live.is_proven(&server)) {
             self.open.live.set_status(Status::Connected);
         }
     }

@@ -189,7 +189,7 @@ impl Supervisor {
             }
             open.delete_lost(snapshot.epoch);
             if let Some(server) = server.upgrade() {
-                live.leave_late_server(&*server);
+                live.leave_late_server(&server);
             }
         };
         let ended_at = live.now();

@@ -218,7 +218,7 @@ async fn ensemble_is_the_same_by_each_list_of_its_hosts() {
         let all = AllOf::new(hosts.map(|host| at(host, "/lock"))).expect("two ensembles");
         let each = all
             .recipes()
-            .map(|recipe| recipe.session().ensemble().address());
+            .map(|recipe| recipe.session().ensemble().address().to_owned());
         each.collect::<Vec<_>>()
     });
     assert_eq!(order[0], order[1]);

@@ -1,20 +1,23 @@
 //! An ensemble whose sessions do what no real one does at a wish, or call a test at a moment.
 
 use std::fmt;
+use std::future::{pending, ready};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
-use futures_util::stream::BoxStream;
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
+use zookeeper_recipes_connection::{DisconnectReason, Network};
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
-    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Answer, ConnectionState, Connector, CreateMode, Ensemble, EnsembleFacts, Exchange,
+    OpenedSession, Operation, RawAnswer, RawReply, RawSession, RequestBody, RequestError,
+    SessionId, Stat,
 };
 use zookeeper_recipes_core::{
-    ConnectOptions, InvalidInput, Refusal, ServerError, Session, SessionEnd,
+    ConnectOptions, Environment, InvalidInput, ServerError, Session, SessionEnd,
 };
+use zookeeper_recipes_protocol::{CreateRequest, ErrorCode, Reply, ReplyBody};
 use zookeeper_recipes_simulation::Simulation;
 
 type Function = Box<dyn FnOnce() + Send>;
@@ -43,7 +46,7 @@ impl fmt::Debug for Call {
 }
 
 /// The client of a user. It is connected with the session, unless it is connected already.
-pub(crate) type UsersClient = Arc<Mutex<Option<Arc<dyn ServerSession>>>>;
+pub(crate) type UsersClient = Arc<Mutex<Option<OpenedSession>>>;
 
 /// How the sessions differ from those of the ensemble.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +59,7 @@ pub(crate) struct Alterations {
     pub(crate) before_sync: Call,
     /// True once the servers answer each list with the end of the session.
     pub(crate) is_over: Arc<AtomicBool>,
-    /// Called when the `ServerSession` is closed or dropped, before the server hears of it.
+    /// Called when the session is closed or dropped, before the server hears of it.
     pub(crate) at_end: Call,
     /// The session is of a client of the user, who keeps it open.
     pub(crate) stays_open: Option<UsersClient>,
@@ -88,50 +91,67 @@ pub(crate) async fn altered(
     process: &str,
     alterations: Alterations,
 ) -> Session {
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble(process),
-        alterations,
-    });
+    let ensemble = Altered::new(simulation.ensemble(process), alterations);
     let session = Session::open(ensemble, ConnectOptions::new()).await;
     session.expect("a session opens")
 }
 
-/// An ensemble with altered sessions.
+/// The ensemble, with altered sessions.
 #[derive(Debug)]
 pub(crate) struct Altered {
-    pub(crate) ensemble: Arc<dyn Ensemble>,
-    pub(crate) alterations: Alterations,
+    facts: EnsembleFacts,
+    ensemble: Arc<dyn Ensemble>,
+    alterations: Alterations,
 }
 
-impl Ensemble for Altered {
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        if self.alterations.stays_open.is_some() {
-            for option in options.of_connections() {
-                option.refuse("a client that its user has connected")?;
-            }
+impl Altered {
+    pub(crate) fn new(ensemble: Arc<dyn Ensemble>, alterations: Alterations) -> Arc<Altered> {
+        let mut facts = ensemble.facts().clone();
+        if alterations.stays_open.is_some() {
+            facts.session_timeout = None;
         }
-        Ok(Arc::new(AlteredConnector {
-            connector: self.ensemble.clone().connector(options)?,
-            alterations: self.alterations.clone(),
-        }))
+        if let Some(stands_still) = alterations.stands_still.clone() {
+            let environment = facts.environment;
+            facts.environment = Arc::new(StandingStill {
+                environment,
+                stands_still,
+            });
+        }
+        Arc::new(Altered {
+            facts,
+            ensemble,
+            alterations,
+        })
+    }
+}
+
+/// The environment of a process, whose tasks stand still at times.
+#[derive(Debug)]
+struct StandingStill {
+    environment: Arc<dyn Environment>,
+    stands_still: watch::Receiver<bool>,
+}
+
+impl Environment for StandingStill {
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        self.environment.network(options)
     }
 
     fn now(&self) -> Duration {
-        self.ensemble.now()
+        self.environment.now()
     }
 
-    fn address(&self) -> String {
-        self.ensemble.address()
+    fn session_timeout(&self) -> Duration {
+        self.environment.session_timeout()
+    }
+
+    fn random(&self) -> u128 {
+        self.environment.random()
     }
 
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        let mut work = self.ensemble.task(work);
-        let Some(mut stands_still) = self.alterations.stands_still.clone() else {
-            return work;
-        };
+        let mut work = self.environment.task(work);
+        let mut stands_still = self.stands_still.clone();
         let in_turns = async move {
             loop {
                 let _ = stands_still.wait_for(|it| !it).await;
@@ -146,6 +166,25 @@ impl Ensemble for Altered {
     }
 }
 
+impl Ensemble for Altered {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        if self.alterations.stays_open.is_some() {
+            options.refuse_all_but(&[], "a client that its user has connected")?;
+        }
+        Ok(Arc::new(AlteredConnector {
+            connector: self.ensemble.clone().connector(options)?,
+            alterations: self.alterations.clone(),
+        }))
+    }
+}
+
 #[derive(Debug)]
 struct AlteredConnector {
     connector: Arc<dyn Connector>,
@@ -153,7 +192,7 @@ struct AlteredConnector {
 }
 
 impl Connector for AlteredConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
         async {
             let openings = &self.alterations.loses_openings;
             let one_less = |left: u64| left.checked_sub(1);
@@ -163,223 +202,206 @@ impl Connector for AlteredConnector {
             }
             let client = self.alterations.stays_open.as_ref();
             let connected = client.and_then(|it| it.lock().expect("no panic").clone());
-            let server = match connected {
-                Some(server) => server,
+            let mut opened = match connected {
+                Some(opened) => opened,
                 None => self.connector.connect().await?,
             };
             if let Some(client) = client {
-                *client.lock().expect("no panic") = Some(server.clone());
+                *client.lock().expect("no panic") = Some(opened.clone());
             }
-            Ok(Arc::new(AlteredSession {
-                server,
-                alterations: self.alterations.clone(),
-                writes: Arc::default(),
-                is_closed: AtomicBool::new(false),
-            }) as Arc<dyn ServerSession>)
+            let (raw, id) = (opened.raw, opened.id);
+            let writes = Arc::<tokio::sync::Mutex<bool>>::default();
+            let altered = |is_left| {
+                Arc::new(AlteredSession {
+                    raw: raw.clone(),
+                    id,
+                    alterations: self.alterations.clone(),
+                    writes: writes.clone(),
+                    is_left,
+                    is_closed: AtomicBool::new(false),
+                }) as Arc<dyn RawSession>
+            };
+            opened.left_open = client.map(|_| altered(true));
+            opened.raw = altered(false);
+            Ok(opened)
         }
         .boxed()
-    }
-
-    fn asked_timeout(&self) -> Option<Duration> {
-        let asked = self.connector.asked_timeout();
-        asked.filter(|_| self.alterations.stays_open.is_none())
     }
 }
 
 #[derive(Debug)]
 struct AlteredSession {
-    server: Arc<dyn ServerSession>,
+    raw: Arc<dyn RawSession>,
+    id: SessionId,
     alterations: Alterations,
     /// True once a create was applied late. Locked by each write that others wait for.
     writes: Arc<tokio::sync::Mutex<bool>>,
+    /// True if this sends the deletions of a session of a user's client, once that is closed.
+    is_left: bool,
     /// True once the session of a user's client is closed on this side.
     is_closed: AtomicBool,
 }
 
 impl Drop for AlteredSession {
     fn drop(&mut self) {
-        self.alterations.at_end.make();
+        if !self.is_left {
+            self.alterations.at_end.make();
+        }
     }
 }
 
+fn fails(error: RequestError) -> RawReply {
+    RawReply::new(ready(Err(error)))
+}
+
+fn unknown() -> RequestError {
+    RequestError::Broken(DisconnectReason::Closed)
+}
+
+/// The answer to a request that no server gets.
+fn answered(reply: Reply) -> RawAnswer {
+    let answer = Answer {
+        reply,
+        sent_at: Duration::ZERO,
+        answered_at: Duration::ZERO,
+        connection: Exchange::UNKNOWN_CONNECTION,
+    };
+    Ok((answer, None))
+}
+
 impl AlteredSession {
+    /// Sends a create, in another way if that is an alteration.
+    fn create(&self, create: CreateRequest) -> RawReply {
+        self.alterations.before_create.make();
+        let request = RequestBody::Create2(create.clone());
+        if self.is_closed.load(Ordering::Relaxed) {
+            return fails(RequestError::Ended(SessionEnd::Closed));
+        }
+        let late = self.alterations.applies_late;
+        if let Some((_, late)) = late.filter(|(below, _)| create.path.starts_with(below)) {
+            return self.apply_late(late, request);
+        }
+        let Some(mode) = self.alterations.doubles_creates else {
+            return self.raw.send(request);
+        };
+        let first = RequestBody::Create2(CreateRequest { mode, ..create });
+        let (first, raw) = (self.raw.send(first), self.raw.clone());
+        RawReply::new(async move {
+            let (answer, watch) = first.await?;
+            if answer.reply.header.error != ErrorCode::Ok {
+                return Ok((answer, watch));
+            }
+            let (answer, watch) = raw.send(request).await?;
+            if answer.reply.header.error != ErrorCode::Ok {
+                return Ok((answer, watch));
+            }
+            Err(unknown())
+        })
+    }
+
     /// Applies the first create after this time, and the others after it.
-    fn apply_late<'a>(
-        &'a self,
-        late: Duration,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        let (server, path) = (self.server.clone(), path.to_owned());
-        let (data, acl) = (data.to_owned(), acl.to_owned());
-        let first = self.writes.clone().try_lock_owned();
+    fn apply_late(&self, late: Duration, request: RequestBody) -> RawReply {
+        let (raw, writes) = (self.raw.clone(), self.writes.clone());
+        let first = writes.clone().try_lock_owned();
         match first.ok().filter(|was_late| !**was_late) {
             Some(mut was_late) => {
                 *was_late = true;
                 tokio::spawn(async move {
                     tokio::time::sleep(late).await;
-                    let _ = server.create(&path, &data, mode, &acl).await;
+                    let _ = raw.send(request).await;
                     drop(was_late);
                 });
-                ready(Err(ServerError::outcome_unknown("it takes too long"))).boxed()
+                fails(unknown())
             }
-            None => async move {
-                let _before = self.writes.lock().await;
-                server.create(&path, &data, mode, &acl).await
-            }
-            .boxed(),
+            None => RawReply::new(async move {
+                let _before = writes.lock().await;
+                raw.send(request).await
+            }),
         }
+    }
+
+    fn list(&self, request: RequestBody) -> RawReply {
+        if self.alterations.is_over.load(Ordering::Relaxed) {
+            return fails(RequestError::Ended(SessionEnd::Expired));
+        }
+        match self.alterations.lists.lock().expect("no panic").clone() {
+            Some(children) => {
+                let reply = Reply::new(1, 1, ReplyBody::Children { children });
+                RawReply::new(ready(answered(reply)))
+            }
+            None => self.raw.send(request),
+        }
+    }
+
+    /// A read without the watch, if the watch is on a znode of the session.
+    fn read_blindly(&self, request: RequestBody) -> RawReply {
+        let (read, id) = (self.raw.send(request), self.id);
+        RawReply::new(async move {
+            let (answer, watch) = read.await?;
+            let is_own = |stat: &Stat| stat.ephemeral_owner == id.0;
+            let watch = match &answer.reply.body {
+                ReplyBody::Data { stat, .. } if is_own(stat) => Some(pending().boxed()),
+                _ => watch,
+            };
+            Ok((answer, watch))
+        })
     }
 }
 
-impl ServerSession for AlteredSession {
-    fn id(&self) -> SessionId {
-        self.server.id()
+impl RawSession for AlteredSession {
+    fn send(&self, request: RequestBody) -> RawReply {
+        match request {
+            RequestBody::Create2(create) => self.create(create),
+            RequestBody::CreateContainer(_) if self.alterations.refuses_containers => {
+                let refused = Reply::failed(1, 1, ErrorCode::Unimplemented);
+                RawReply::new(ready(answered(refused)))
+            }
+            RequestBody::Delete(_)
+                if self
+                    .alterations
+                    .stalls_a_deletion
+                    .swap(false, Ordering::Relaxed) =>
+            {
+                RawReply::new(pending())
+            }
+            RequestBody::GetChildren(ref read) if !read.watch => self.list(request),
+            RequestBody::GetData(ref read) if read.watch && self.alterations.is_blind => {
+                self.read_blindly(request)
+            }
+            RequestBody::Multi(ref operations)
+                if matches!(&operations[..], [Operation::Check(_)]) =>
+            {
+                let (raw, writes) = (self.raw.clone(), self.writes.clone());
+                RawReply::new(async move {
+                    let _before = writes.lock().await;
+                    raw.send(request).await
+                })
+            }
+            RequestBody::Multi(_) => {
+                self.alterations.before_transaction.make();
+                self.raw.send(request)
+            }
+            RequestBody::Sync(_) => {
+                self.alterations.before_sync.make();
+                self.raw.send(request)
+            }
+            request => self.raw.send(request),
+        }
     }
 
-    fn timeout(&self) -> Duration {
-        self.server.timeout()
-    }
-
-    fn state(&self) -> ConnectionState {
-        self.server.state()
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        self.server.states()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        self.server.connection()
-    }
-
-    fn opened_over(&self) -> Option<u64> {
-        self.server.opened_over()
-    }
-
-    fn limit_requests(&self, bytes: usize) {
-        self.server.limit_requests(bytes);
+    fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.raw.states()
     }
 
     fn orders_events(&self) -> bool {
         !self.alterations.has_no_order
     }
 
-    fn own_identity(&self) -> Option<AuthId> {
-        self.server.own_identity()
-    }
-
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
+    fn close(&self) {
         self.alterations.at_end.make();
-        if self.alterations.stays_open.is_none() {
-            return self.server.close();
+        match self.alterations.stays_open {
+            Some(_) => self.is_closed.store(true, Ordering::Relaxed),
+            None => self.raw.close(),
         }
-        self.is_closed.store(true, Ordering::Relaxed);
-        Some(Arc::new(AlteredSession {
-            server: self.server.clone(),
-            alterations: self.alterations.clone(),
-            writes: self.writes.clone(),
-            is_closed: AtomicBool::new(false),
-        }))
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        self.alterations.before_create.make();
-        if self.is_closed.load(Ordering::Relaxed) {
-            return ready(Err(ServerError::SessionOver(SessionEnd::Closed))).boxed();
-        }
-        if self.alterations.refuses_containers && mode == CreateMode::Container {
-            return ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed();
-        }
-        let late = self.alterations.applies_late;
-        if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
-            return self.apply_late(late, path, data, mode, acl);
-        }
-        let Some(before) = self.alterations.doubles_creates else {
-            return self.server.create(path, data, mode, acl);
-        };
-        let before = self.server.create(path, data, before, acl);
-        let (data, acl) = (data.to_vec(), acl.to_vec());
-        async move {
-            before.await?;
-            self.server.create(path, &data, mode, &acl).await?;
-            Err(ServerError::outcome_unknown("a test has the answer"))
-        }
-        .boxed()
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        let stalls = &self.alterations.stalls_a_deletion;
-        if stalls.swap(false, Ordering::Relaxed) {
-            return std::future::pending().boxed();
-        }
-        self.server.delete(path)
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        if self.alterations.is_over.load(Ordering::Relaxed) {
-            return ready(Err(ServerError::SessionOver(SessionEnd::Expired))).boxed();
-        }
-        if let Some(names) = self.alterations.lists.lock().expect("no panic").clone() {
-            return ready(Ok(names)).boxed();
-        }
-        self.server.list(path)
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        self.server.list_and_watch(path)
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.server.get(path)
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let read = self.server.get_and_watch(path);
-        async move {
-            let (data, stat, watch) = read.await?;
-            match self.alterations.is_blind && stat.ephemeral_owner == self.id().0 {
-                true => Ok((data, stat, std::future::pending().boxed())),
-                false => Ok((data, stat, watch)),
-            }
-        }
-        .boxed()
-    }
-
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        self.server.exists_and_watch(path)
-    }
-
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        self.alterations.before_transaction.make();
-        self.server.transact(operations)
-    }
-
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.server.get_each(paths)
-    }
-
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        self.alterations.before_sync.make();
-        self.server.sync(path)
-    }
-
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        async {
-            let _before = self.writes.lock().await;
-            self.server.commit_noop().await
-        }
-        .boxed()
     }
 }

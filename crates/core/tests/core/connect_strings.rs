@@ -8,7 +8,10 @@ fn read(connect_string: &str) -> Result<ZookeeperEnsemble, InvalidInput> {
 
 #[test]
 fn hosts_are_read_with_their_ports() {
-    let servers = |connect_string| read(connect_string).expect("it is well formed").servers();
+    let servers = |connect_string| {
+        let ensemble = read(connect_string).expect("it is well formed");
+        ensemble.facts().servers.clone()
+    };
     assert_eq!(servers("zk1"), ["zk1:2181"]);
     assert_eq!(
         servers("zk1:1, tcp://zk2:2 ,[::1]:3,[::1]/app"),
@@ -77,6 +80,6 @@ fn chroot_may_have_an_at_sign_if_the_text_before_it_cannot_be_credentials() {
         "[zk1]:2181,[::1]:1/app@home",
     ] {
         let ensemble = read(given).expect("it is well formed");
-        assert_eq!(ensemble.chroot(), "/app@home", "{given}");
+        assert_eq!(ensemble.facts().chroot, "/app@home", "{given}");
     }
 }

@@ -103,7 +103,7 @@ fn is_too_long<T>(outcome: Result<T, ServerError>) -> bool {
     matches!(outcome, Err(ServerError::Refused(Refusal::TooLong(_))))
 }
 
-async fn assert_each_is_refused(server: &dyn ServerSession, long: &str) {
+async fn assert_each_is_refused(server: &ServerSession, long: &str) {
     let everyone = everyone();
     let mode = CreateMode::Persistent;
     let data = vec![7; long.len()];
@@ -137,7 +137,7 @@ async fn no_request_that_is_too_long_is_sent() {
     let path = NodePath::new("/a").expect("a good path");
     let server = session.server(&path).await.expect("a session");
     let sent = simulation.counters().requests_of("one");
-    assert_each_is_refused(&*server, &format!("/{}", "x".repeat(1_100_000))).await;
+    assert_each_is_refused(&server, &format!("/{}", "x".repeat(1_100_000))).await;
     assert_eq!(simulation.counters().requests_of("one"), sent);
     // A read of many znodes is split.
     let paths: Vec<_> = (0..100)

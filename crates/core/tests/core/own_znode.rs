@@ -22,11 +22,8 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
     let writes = [
         hold.transaction().set_data(own, b"mine"),
         hold.transaction().delete(own),
-        hold.transaction().operation(Operation::SetData {
-            path: own.to_owned(),
-            data: Vec::new(),
-            version: Some(0),
-        }),
+        hold.transaction()
+            .operation(Operation::set_data(own, []).at_version(0)),
     ];
     for write in writes {
         let refused = write.commit().await.expect_err("it is its own");

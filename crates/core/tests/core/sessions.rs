@@ -15,11 +15,9 @@ use crate::altered_ensemble::Altered;
 use crate::support::{FIRST, alterations, ends, lock};
 
 async fn open(lost: u64) -> Result<Session, Error> {
-    let ensemble = Altered {
-        ensemble: Simulation::default().ensemble("one"),
-        alterations: alterations!(loses_openings: Arc::new(lost.into())),
-    };
-    Session::open(Arc::new(ensemble), ConnectOptions::new()).await
+    let alterations = alterations!(loses_openings: Arc::new(lost.into()));
+    let ensemble = Altered::new(Simulation::default().ensemble("one"), alterations);
+    Session::open(ensemble, ConnectOptions::new()).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::Ensemble;
+use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleFacts, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
@@ -22,10 +22,7 @@ const SOON: Duration = Duration::from_secs(5);
 fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>, Alterations) {
     make(simulation, "/lock");
     let alterations = alterations!(stays_open: Some(client));
-    let ensemble = Arc::new(Altered {
-        ensemble: simulation.ensemble("one"),
-        alterations: alterations.clone(),
-    });
+    let ensemble = Altered::new(simulation.ensemble("one"), alterations.clone());
     (ensemble, alterations)
 }
 
@@ -81,7 +78,8 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
     // The client's requests are answered in the order in which they were sent.
     let client = alterations.stays_open.expect("a user's client");
     let client = client.lock().expect("no panic").clone();
-    let later = client.expect("it is connected").sync("/").await;
+    let client = ServerSession::new(client.expect("it is connected"));
+    let later = client.sync("/").await;
     later.expect("its session is open");
     assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
 }
@@ -115,7 +113,8 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
 async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
     let simulation = Simulation::new(SimulationOptions::default());
     // It is connected in another runtime than that of the session.
-    let client = simulation.process("one").connect().await;
+    let connector = simulation.ensemble("one").connector(&ConnectOptions::new());
+    let client = connector.expect("no option is set").connect().await;
     let client = Arc::new(Mutex::new(Some(client.expect("it connects"))));
     let (ensemble, alterations) = users_ensemble(&simulation, client);
     let stalls = alterations.stalls_a_deletion.clone();
@@ -186,9 +185,10 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
 #[tokio::test(start_paused = true)]
 async fn ensemble_that_says_no_more_is_one_server_that_takes_no_options() {
     let simulation = Simulation::new(SimulationOptions::default());
+    let facts = EnsembleFacts::new("here");
+    assert_eq!(facts.servers, [facts.address]);
+    assert_eq!(facts.chroot, "/");
     let (ensemble, _) = users_ensemble(&simulation, UsersClient::default());
-    assert_eq!(ensemble.servers(), [ensemble.address()]);
-    assert_eq!(ensemble.chroot(), "/");
     let options = ConnectOptions::new().session_timeout(4 * SOON);
     let refused = Session::open(ensemble, options).await;
     let error = refused.expect_err("the option cannot be kept");

@@ -6,56 +6,59 @@ use super::*;
 use crate::hold::loss_watch::Watched;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::Scripted;
-use crate::server::ensemble::{Ensemble, Event, Watch};
+use crate::server::ensemble::{EventType, ServerSession, Watch, WatchEvent};
 use crate::server::options::DEFAULT_MAXBUFFER;
+use zookeeper_recipes_protocol::ErrorCode;
 
 #[tokio::test(start_paused = true)]
 async fn server_is_believed_that_refuses_a_write_to_others_alone() {
     let (_, script) = Scripted::open(Duration::ZERO);
     for (operation, refusal, enforced) in [
-        (0, Refusal::NoNode, None),
+        (0, ErrorCode::NoNode, None),
         // The server does not recognise the identity as the owner's.
-        (1, Refusal::NoAuth, Some(false)),
-        (3, Refusal::NoAuth, Some(true)),
+        (1, ErrorCode::NoAuth, Some(false)),
+        (3, ErrorCode::NoAuth, Some(true)),
         // The server checks no access control lists.
-        (4, Refusal::BadVersion, Some(false)),
+        (4, ErrorCode::BadVersion, Some(false)),
     ] {
         script.refuse(operation, refusal);
-        let identity = script.identity();
-        let answer = is_enforced(&*script, "/locks", &identity, &AuthId::anyone()).await;
+        let identity = Identity::from_random_bits(0);
+        let answer = is_enforced(&script.server(), "/locks", &identity, &AuthId::anyone()).await;
         assert_eq!(answer, enforced, "refused at {operation}");
     }
 }
 
 /// A server, and the watch of a waiter on its own znode.
-fn own_watch(watch: Watch) -> (Arc<Scripted>, OwnWatch) {
-    let (live, server) = Scripted::open(Duration::from_millis(1));
+fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
+    let (live, script) = Scripted::open(Duration::from_millis(1));
+    let server = script.server();
     let watched = Watched {
         znode: SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own"),
         server: server.clone(),
     };
     let mut own = OwnWatch::default();
-    own.note_request(&*server);
+    own.note_request(&server);
     own.set(LossWatch::new(watched, Some(watch)));
-    (server, own)
+    (script, server, own)
 }
 
 /// After a reconnect the server reports missed events in any order.
 #[tokio::test(start_paused = true)]
 async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
-    let (server, mut own) = own_watch(std::future::pending().boxed());
-    assert_eq!(own.certainty(&*server), Certainty::Certain);
-    server.reconnect();
-    assert_eq!(own.certainty(&*server), Certainty::Doubtful);
+    let (script, server, mut own) = own_watch(std::future::pending().boxed());
+    assert_eq!(own.certainty(&server), Certainty::Certain);
+    script.reconnect();
+    assert_eq!(own.certainty(&server), Certainty::Doubtful);
 }
 
 #[tokio::test(start_paused = true)]
 async fn own_znode_is_lost_once_its_watch_says_so() {
-    let (server, mut own) = own_watch(std::future::ready(Event::Deleted).boxed());
+    let (script, server, mut own) =
+        own_watch(std::future::ready(WatchEvent::Fired(EventType::NodeDeleted)).boxed());
     let lost = Certainty::Lost(ZnodeLoss::Deleted);
-    assert_eq!(own.certainty(&*server), lost);
-    server.reconnect();
-    assert_eq!(own.certainty(&*server), lost);
+    assert_eq!(own.certainty(&server), lost);
+    script.reconnect();
+    assert_eq!(own.certainty(&server), lost);
 }
 
 fn known_alone(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {

@@ -16,7 +16,7 @@ async fn deletions_without_an_answer_are_of_znodes_that_nobody_else_can_own() {
     let _listening = tracing::subscriber::set_default(log.clone());
     let left = |znodes| Leftovers {
         live: live.clone(),
-        server: script.clone(),
+        server: script.server(),
         znodes,
     };
     let numbered = || Kind::Numbered("/lock/me-0000000001".into());

@@ -83,7 +83,7 @@ async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing()
     script.reconnect();
     renew(&live, &script).await;
     assert_eq!(valid_until(&live), LEASE);
-    live.adopt_connection(&*script);
+    live.adopt_connection(&script.server());
     assert_eq!(valid_until(&live), LEASE);
 }
 
@@ -91,7 +91,7 @@ async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing()
 async fn write_proves_no_connection_but_its_own() {
     let (live, script) = Scripted::open(SECOND);
     script.reconnect();
-    live.adopt_connection(&*script);
+    live.adopt_connection(&script.server());
     script.reconnect();
     live.note_commit(script.exchange(live.now()));
     assert_eq!(live.begin_grant(), None);
@@ -103,7 +103,7 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     let (live, script) = Scripted::open(SECOND);
     let earlier = script.exchange(live.now());
     script.reconnect();
-    live.adopt_connection(&*script);
+    live.adopt_connection(&script.server());
     live.note_commit(earlier);
     assert_eq!(live.begin_grant(), None);
 }

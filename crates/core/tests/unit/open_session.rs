@@ -13,7 +13,8 @@ use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{FencingToken, HoldState};
 use crate::live::live_session::SessionUse;
 use crate::live::scripted::{LEASE, Scripted, recipe_info};
-use crate::server::ensemble::Event;
+use crate::server::ensemble::EventType::{self, NodeDataChanged, NodeDeleted};
+use crate::server::ensemble::WatchEvent;
 use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// The path of a contender that only its owner can write to.
@@ -43,16 +44,16 @@ async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
 /// A grant before the first lapse, after its loss watch has reported this event, and the paths of
 /// the deletions.
 async fn state_after(
-    event: Event,
+    event: EventType,
     (live, script): (Arc<LiveSession>, Arc<Scripted>),
 ) -> (HoldState, Vec<String>) {
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let (grant, owner) = granted(&open, 0);
     let watched = Watched {
-        server: script.clone(),
+        server: script.server(),
         znode: grant.znode.clone(),
     };
-    let watch = std::future::ready(event).boxed();
+    let watch = std::future::ready(WatchEvent::Fired(event)).boxed();
     let loss_watch = LossWatch::new(watched, Some(watch));
     grant.clone().follow(loss_watch).await;
     sleep(Duration::from_millis(1)).await;
@@ -64,7 +65,7 @@ async fn state_after(
 #[tokio::test(start_paused = true)]
 async fn znode_that_another_client_wrote_to_is_deleted() {
     let session = Scripted::open(Duration::ZERO);
-    let (state, deletions) = state_after(Event::DataChanged, session).await;
+    let (state, deletions) = state_after(NodeDataChanged, session).await;
     assert_eq!(state, HoldState::Lost(LossReason::Written));
     assert_eq!(deletions, [ZNODE]);
 }
@@ -73,7 +74,7 @@ async fn znode_that_another_client_wrote_to_is_deleted() {
 async fn loss_that_is_reported_after_a_lapse_of_the_lease_is_the_lapse() {
     let session = Scripted::open(Duration::ZERO);
     sleep(LEASE * 2).await;
-    let (state, _) = state_after(Event::DataChanged, session).await;
+    let (state, _) = state_after(NodeDataChanged, session).await;
     assert_eq!(state, HoldState::Lost(LossReason::LeaseElapsed));
 }
 
@@ -81,13 +82,13 @@ async fn loss_that_is_reported_after_a_lapse_of_the_lease_is_the_lapse() {
 async fn deletion_is_one_unless_the_session_is_known_to_be_over() {
     let session = Scripted::open(Duration::ZERO);
     let script = session.1.clone();
-    let (state, _) = state_after(Event::Deleted, session).await;
+    let (state, _) = state_after(NodeDeleted, session).await;
     assert_eq!(state, HoldState::Lost(LossReason::Deleted));
     assert!(script.deletions().is_empty(), "the znode has gone");
 
     let session = Scripted::open(Duration::ZERO);
     session.0.set_status(Status::Ended(SessionEnd::Expired));
-    let (state, _) = state_after(Event::Deleted, session).await;
+    let (state, _) = state_after(NodeDeleted, session).await;
     let expired = LossReason::Session(SessionEnd::Expired);
     assert_eq!(state, HoldState::Lost(expired));
 }

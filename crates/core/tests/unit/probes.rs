@@ -3,7 +3,7 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
+use crate::live::scripted::{DISCONNECTED, LEASE, Scripted, TIMEOUT, connected};
 use crate::server::options::DEFAULT_MAXBUFFER;
 
 async fn run(prober: &mut Prober, time: Duration) {
@@ -19,7 +19,7 @@ async fn run(prober: &mut Prober, time: Duration) {
 #[tokio::test(start_paused = true)]
 async fn probe_counts_from_its_sending() {
     let (live, script) = Scripted::open(Duration::from_millis(2_400));
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     run(&mut prober, TIMEOUT * 2).await;
     // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
@@ -32,7 +32,7 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
     // The time a server takes for some thousands of requests sent before the probe.
     for (queued, status) in [(2_400, Status::Connected), (3_600, Status::Suspended)] {
         let (live, script) = Scripted::open(Duration::from_millis(queued));
-        let server: Arc<dyn ServerSession> = script.clone();
+        let server = script.server();
         let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
         run(&mut prober, TIMEOUT / 4 - Duration::from_millis(200)).await;
         assert_eq!(live.snapshot().status, Status::Connected);
@@ -44,23 +44,23 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
 #[tokio::test(start_paused = true)]
 async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
     let (live, script) = Scripted::open(TIMEOUT);
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
-    prober.handle_state(ConnectionState::Connected);
+    prober.handle_state(connected(1));
     // No answer comes meanwhile, and as many probes are sent as may be.
     run(&mut prober, live.probe_interval * 11 / 2).await;
     assert!(!script.has_sent(live.now()));
-    prober.handle_state(ConnectionState::Connected);
+    prober.handle_state(connected(1));
     assert!(script.has_sent(live.now()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn reconnect_is_counted_and_the_first_state_is_none() {
     let (live, script) = Scripted::open(Duration::ZERO);
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     for reconnects in 0..3 {
-        prober.handle_state(ConnectionState::Connected);
+        prober.handle_state(connected(1));
         assert_eq!(live.snapshot().reconnects, reconnects);
     }
 }
@@ -68,12 +68,12 @@ async fn reconnect_is_counted_and_the_first_state_is_none() {
 #[tokio::test(start_paused = true)]
 async fn hold_is_in_doubt_until_the_session_is_proven() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     live.note_commit(script.exchange(live.now()));
-    prober.handle_state(ConnectionState::Disconnected);
+    prober.handle_state(DISCONNECTED);
     script.reconnect();
-    live.adopt_connection(&*server);
+    live.adopt_connection(&server);
     live.note_answer(script.exchange(live.now()));
     prober.update_status();
     assert_eq!(live.snapshot().status, Status::Suspended);
@@ -86,12 +86,12 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
 #[tokio::test(start_paused = true)]
 async fn answer_over_a_broken_connection_is_no_contact() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
     run(&mut prober, Duration::from_millis(50)).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     script.disconnect();
-    prober.handle_state(ConnectionState::Disconnected);
+    prober.handle_state(DISCONNECTED);
     run(&mut prober, live.probe_interval).await;
     assert_eq!(live.snapshot().status, Status::Suspended);
 }
@@ -101,16 +101,16 @@ async fn answer_over_a_broken_connection_is_no_contact() {
 async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     let answers_after = Duration::from_millis(100);
     let (live, script) = Scripted::open(answers_after);
-    let server: Arc<dyn ServerSession> = script.clone();
+    let server = script.server();
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
-    prober.handle_state(ConnectionState::Disconnected);
+    prober.handle_state(DISCONNECTED);
     script.reconnect();
-    prober.handle_state(ConnectionState::Connected);
+    prober.handle_state(connected(1));
     run(&mut prober, answers_after / 2).await;
     assert_eq!(script.proofs().len(), 1);
     tokio::time::sleep(answers_after).await;
     script.reconnect();
-    prober.handle_state(ConnectionState::Connected);
+    prober.handle_state(connected(1));
     run(&mut prober, answers_after * 3 / 2).await;
     assert_eq!(live.snapshot().status, Status::Connected);
 }

@@ -1,34 +1,48 @@
 //! What a session does not ask for.
 
-use super::*;
-use crate::server::ensemble::{AuthId, Permission};
+use std::time::Duration;
 
-/// No later session could show the identity that the library draws for itself.
-#[test]
-fn list_for_the_creator_needs_credentials_of_the_user() {
-    let creator = [Acl::new(Permission::ALL, AuthId::authed())];
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    for is_anonymous in [true, false] {
-        let scope = Scope::new("/", is_anonymous);
-        let checked = scope.check_acl(&creator);
-        match is_anonymous {
-            true => assert_eq!(checked, Err(Refusal::NoCredentials)),
-            false => assert_eq!(checked, Ok(())),
-        }
-        assert_eq!(scope.check_acl(&everyone), Ok(()));
-        assert_eq!(scope.check_acl(&[]), Err(Refusal::InvalidAcl));
+use super::*;
+use crate::live::scripted::Scripted;
+use crate::server::ensemble::{AuthId, Permission};
+use crate::server::options::ConnectOptions;
+
+/// A session below this chroot.
+fn opened(chroot: &str, is_anonymous: bool) -> OpenedSession {
+    let (_, script) = Scripted::open(Duration::ZERO);
+    OpenedSession {
+        is_anonymous,
+        limit: ConnectOptions::new().request_limit(chroot),
+        ..script.server().opened.clone()
     }
 }
 
-#[test]
-fn paths_are_below_the_chroot() {
+/// No later session could show the identity that the library draws for itself.
+#[tokio::test]
+async fn list_for_the_creator_needs_credentials_of_the_user() {
+    let creator = [Acl::new(Permission::ALL, AuthId::authed())];
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    for is_anonymous in [true, false] {
+        let session = opened("/", is_anonymous);
+        let refused = |acl| session.check_acl(acl).err();
+        let is = |acl, refusal| refused(acl).is_some_and(|error| error.is(refusal));
+        assert_eq!(is(&creator, Refusal::NoCredentials), is_anonymous);
+        assert_eq!(refused(&creator).is_some(), is_anonymous);
+        assert!(refused(&everyone).is_none());
+        assert!(is(&[], Refusal::InvalidAcl));
+    }
+}
+
+#[tokio::test]
+async fn paths_are_below_the_chroot() {
     for (chroot, root, child) in [("/", "/", "/a"), ("/app", "/app", "/app/a")] {
-        let scope = Scope::new(chroot, true);
-        assert_eq!(scope.server_path("/", false).as_deref(), Ok(root));
-        assert_eq!(scope.server_path("/a", false).as_deref(), Ok(child));
+        let session = opened(chroot, true);
+        let path = |path, sequential| session.server_path(path, sequential).ok();
+        assert_eq!(path("/", false).as_deref(), Some(root));
+        assert_eq!(path("/a", false).as_deref(), Some(child));
         // The server appends a number.
         let directory = format!("{child}/");
-        assert_eq!(scope.server_path("/a/", true).as_deref(), Ok(&*directory));
-        assert!(scope.server_path("/a/", false).is_err());
+        assert_eq!(path("/a/", true).as_deref(), Some(&*directory));
+        assert_eq!(path("/a/", false), None);
     }
 }

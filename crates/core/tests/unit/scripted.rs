@@ -1,27 +1,27 @@
 //! A session with a scripted server for unit tests, by tokio's clock.
 
-use std::fmt;
-use std::future::{pending, ready};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+use zookeeper_recipes_connection::Network;
+use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
 
-use crate::contender::Identity;
 use crate::events::RecipeInfo;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Acl, AuthId, ConnectionState, Connector, CreateMode, Created, Ensemble, Exchange, Node,
-    Operation, Outcome, Reply, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Answer, ConnectionState, Connector, Ensemble, EnsembleFacts, Exchange, OpenedSession, Outcome,
+    RawReply, RawSession, RequestBody, ServerSession, SessionId, Stat,
 };
-use crate::server::error::{Refusal, ServerError};
+use crate::server::environment::Environment;
 use crate::server::options::ConnectOptions;
 use crate::sync::lock;
 
@@ -43,64 +43,94 @@ pub(crate) fn recipe_info() -> Arc<RecipeInfo> {
 }
 
 /// A scripted ensemble and its session, which has the id 1.
+#[derive(Debug)]
 pub(crate) struct Scripted {
-    began: Instant,
+    clock: Arc<Clock>,
+    facts: EnsembleFacts,
     /// The time between a request and its answer.
     answers_after: Duration,
-    /// The number of the connection.
-    connection: AtomicU64,
-    /// When each sync was sent.
-    syncs: Mutex<Vec<Duration>>,
-    proofs: Mutex<Vec<Duration>>,
-    is_disconnected: AtomicBool,
+    state: watch::Sender<ConnectionState>,
+    /// The requests, and when they were sent.
+    sent: Mutex<Vec<(Duration, RequestBody)>>,
     /// True if the client is on another connection after each read that sets a watch.
     reconnects_at_reads: AtomicBool,
+    /// The operation of a transaction that is refused, and the reason.
+    refused: Mutex<Option<(usize, ErrorCode)>>,
+}
+
+/// The clock of a scripted ensemble.
+#[derive(Debug)]
+struct Clock {
+    began: Instant,
     /// How long the machine was asleep.
     asleep: Mutex<Duration>,
     /// The pauses before the next two readings of the clock.
     pause: Mutex<[Duration; 2]>,
-    /// The operation of a transaction that is refused, and the reason.
-    refused: Mutex<Option<(usize, Refusal)>>,
-    /// The paths of the deletions that were sent.
-    deletions: Mutex<Vec<String>>,
 }
 
-impl fmt::Debug for Scripted {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Scripted")
+pub(crate) const DISCONNECTED: ConnectionState = ConnectionState::Disconnected { timeout: TIMEOUT };
+
+/// The state of the session over the connection of this number.
+pub(crate) fn connected(connection: u64) -> ConnectionState {
+    ConnectionState::Connected {
+        session_id: 1,
+        timeout: TIMEOUT,
+        connection,
     }
 }
 
 impl Scripted {
     /// Opens a session now. Its server answers each request after `answers_after`.
     pub(crate) fn open(answers_after: Duration) -> (Arc<LiveSession>, Arc<Scripted>) {
-        let scripted = Arc::new(Scripted {
+        let clock = Arc::new(Clock {
             began: Instant::now(),
-            answers_after,
-            connection: AtomicU64::new(0),
-            syncs: Mutex::default(),
-            proofs: Mutex::default(),
-            is_disconnected: AtomicBool::new(false),
-            reconnects_at_reads: AtomicBool::new(false),
             asleep: Mutex::default(),
             pause: Mutex::default(),
-            refused: Mutex::default(),
-            deletions: Mutex::default(),
         });
-        let ensemble: Arc<dyn Ensemble> = scripted.clone();
-        let live = LiveSession::new(
-            ensemble,
-            scripted.clone(),
-            LeaseConfig::with_tick(TIMEOUT, TICK),
-            SessionOrigin::Opened(Duration::ZERO),
-            Handle::current(),
-        );
+        let scripted = Arc::new(Scripted {
+            facts: EnsembleFacts {
+                environment: clock.clone(),
+                ..EnsembleFacts::new("a script")
+            },
+            clock,
+            answers_after,
+            state: watch::Sender::new(connected(0)),
+            sent: Mutex::default(),
+            reconnects_at_reads: AtomicBool::new(false),
+            refused: Mutex::default(),
+        });
+        let config = LeaseConfig::with_tick(TIMEOUT, TICK);
+        let (origin, runtime) = (SessionOrigin::Opened(Duration::ZERO), Handle::current());
+        let server = scripted.server();
+        let live = LiveSession::new(scripted.clone(), server, config, origin, runtime);
         (Arc::new(live), scripted)
+    }
+
+    /// Its session.
+    pub(crate) fn server(self: &Arc<Self>) -> Arc<ServerSession> {
+        Arc::new(ServerSession::new(OpenedSession {
+            raw: self.clone(),
+            id: SessionId(1),
+            timeout: TIMEOUT,
+            opened_over: Some(0),
+            own_identity: None,
+            is_anonymous: true,
+            limit: ConnectOptions::new().request_limit("/"),
+            left_open: None,
+        }))
     }
 
     /// Puts the client on another connection.
     pub(crate) fn reconnect(&self) {
-        self.connection.fetch_add(1, Ordering::Relaxed);
+        let before = self.connection().unwrap_or_default();
+        self.state.send_replace(connected(before + 1));
+    }
+
+    fn connection(&self) -> Option<u64> {
+        match *self.state.borrow() {
+            ConnectionState::Connected { connection, .. } => Some(connection),
+            _ => None,
+        }
     }
 
     /// Answers each read that sets a watch, and puts the client on another connection then.
@@ -110,73 +140,89 @@ impl Scripted {
 
     /// Breaks the connection.
     pub(crate) fn disconnect(&self) {
-        self.is_disconnected.store(true, Ordering::Relaxed);
+        self.state.send_replace(DISCONNECTED);
     }
 
     /// Puts the machine to sleep, which the clock counts and a timer does not.
     pub(crate) fn sleep(&self, duration: Duration) {
-        *lock(&self.asleep) += duration;
+        *lock(&self.clock.asleep) += duration;
     }
 
     /// True if a `sync` was sent at this time.
     pub(crate) fn has_sent(&self, at: Duration) -> bool {
-        lock(&self.syncs).contains(&at)
+        let sent = lock(&self.sent);
+        let is_sync = |request: &RequestBody| matches!(request, RequestBody::Sync(_));
+        sent.iter().any(|(sent, it)| *sent == at && is_sync(it))
     }
 
     /// The paths of the deletions that were sent.
     pub(crate) fn deletions(&self) -> Vec<String> {
-        lock(&self.deletions).clone()
+        let sent = lock(&self.sent);
+        let deletions = sent.iter().filter_map(|(_, request)| match request {
+            RequestBody::Delete(delete) => Some(delete.path.clone()),
+            _ => None,
+        });
+        deletions.collect()
     }
 
     /// Pauses the process between its next two readings of the clock.
     pub(crate) fn pause_between_looks(&self, pause: Duration) {
-        *lock(&self.pause) = [Duration::ZERO, pause];
+        *lock(&self.clock.pause) = [Duration::ZERO, pause];
     }
 
     /// When each proof was sent.
     pub(crate) fn proofs(&self) -> Vec<Duration> {
-        lock(&self.proofs).clone()
+        let sent = lock(&self.sent);
+        let proofs = sent.iter().filter_map(|(at, request)| match request {
+            RequestBody::Multi(_) => Some(*at),
+            _ => None,
+        });
+        proofs.collect()
     }
 
     /// Refuses transactions at this operation.
-    pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
-        *lock(&self.refused) = Some((operation, refusal));
+    pub(crate) fn refuse(&self, operation: usize, code: ErrorCode) {
+        *lock(&self.refused) = Some((operation, code));
     }
 
     /// A request that was sent at `sent` is answered now, over the current connection.
     pub(crate) fn exchange(&self, sent: Duration) -> Exchange {
         Exchange {
             sent,
-            answered: self.began.elapsed(),
+            answered: self.clock.began.elapsed(),
             connection: self.connection(),
         }
     }
 
-    /// The metadata of a znode that was just created.
-    fn stat(&self) -> Stat {
-        Stat {
-            czxid: 1,
-            mzxid: 1,
-            pzxid: 1,
-            ephemeral_owner: 1,
-            ..Stat::default()
-        }
-    }
-
-    fn answer<T: Send + 'static>(&self, answer: T) -> Reply<'static, T> {
-        // The time counts from the request, not from the first poll of the reply.
-        let answered = sleep(self.answers_after);
-        async move {
-            answered.await;
-            Ok(answer)
-        }
-        .boxed()
+    /// The results of a transaction of so many operations.
+    fn results(&self, operations: usize) -> Vec<Outcome> {
+        let Some((refused, code)) = *lock(&self.refused) else {
+            return vec![Outcome::Check; operations];
+        };
+        let result = |index| match index {
+            _ if index < refused => ErrorCode::Ok,
+            _ if index == refused => code,
+            _ => ErrorCode::RuntimeInconsistency,
+        };
+        (0..operations)
+            .map(|index| Outcome::Error(result(index)))
+            .collect()
     }
 }
 
 impl Ensemble for Scripted {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
     fn connector(self: Arc<Self>, _: &ConnectOptions) -> Result<Arc<dyn Connector>, InvalidInput> {
         unreachable!("its one session is open")
+    }
+}
+
+impl Environment for Clock {
+    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        unreachable!("it opens no connection")
     }
 
     fn now(&self) -> Duration {
@@ -186,139 +232,72 @@ impl Ensemble for Scripted {
         self.began.elapsed() + *lock(&self.asleep) + before
     }
 
-    /// The share of each time that is drawn with it is the whole time.
-    fn identity(&self) -> Identity {
-        Identity::from_random_bits(u128::MAX)
-    }
-
-    fn address(&self) -> String {
-        "a script".to_owned()
-    }
-}
-
-impl ServerSession for Scripted {
-    fn id(&self) -> SessionId {
-        SessionId(1)
-    }
-
-    fn timeout(&self) -> Duration {
+    fn session_timeout(&self) -> Duration {
         TIMEOUT
     }
 
-    fn state(&self) -> ConnectionState {
-        match self.is_disconnected.load(Ordering::Relaxed) {
-            true => ConnectionState::Disconnected,
-            false => ConnectionState::Connected,
-        }
+    /// The share of each time that is drawn with it is the whole time.
+    fn random(&self) -> u128 {
+        u128::MAX
     }
 
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        stream::pending().boxed()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        let is_connected = !self.is_disconnected.load(Ordering::Relaxed);
-        is_connected.then(|| self.connection.load(Ordering::Relaxed))
-    }
-
-    fn opened_over(&self) -> Option<u64> {
-        self.connection()
-    }
-
-    fn limit_requests(&self, _: usize) {}
-
-    fn orders_events(&self) -> bool {
-        true
-    }
-
-    fn own_identity(&self) -> Option<AuthId> {
-        None
-    }
-
-    fn close(&self) -> Option<Arc<dyn ServerSession>> {
-        None
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        _: &[u8],
-        _: CreateMode,
-        _: &[Acl],
-    ) -> Reply<'a, Created> {
-        let (path, stat) = (path.to_owned(), self.stat());
-        self.answer(Created { path, stat })
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        lock(&self.deletions).push(path.to_owned());
-        self.answer(())
-    }
-
-    fn list<'a>(&'a self, _: &'a str) -> Reply<'a, Vec<String>> {
-        self.answer(Vec::new())
-    }
-
-    fn list_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        self.answer((Vec::new(), pending().boxed()))
-    }
-
-    fn get<'a>(&'a self, _: &'a str) -> Reply<'a, Node> {
-        pending().boxed()
-    }
-
-    fn get_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        async {
-            if !self.reconnects_at_reads.load(Ordering::Relaxed) {
-                return pending().await;
-            }
-            self.reconnect();
-            Ok((Vec::new(), self.stat(), pending().boxed()))
-        }
-        .boxed()
-    }
-
-    fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        pending().boxed()
-    }
-
-    fn transact<'a>(
-        &'a self,
-        _: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let outcomes = match lock(&self.refused).clone() {
-            Some((operation, refusal)) => Err(TransactionError {
-                operation: Some(operation),
-                error: ServerError::Refused(refusal),
-            }),
-            None => Ok(Vec::new()),
-        };
-        ready(outcomes).boxed()
-    }
-
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.answer(paths.iter().map(|_| None).collect())
-    }
-
-    fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {
-        lock(&self.syncs).push(self.began.elapsed());
-        self.exchanged()
-    }
-
-    fn commit_noop(&self) -> Reply<'_, Exchange> {
-        lock(&self.proofs).push(self.began.elapsed());
-        self.exchanged()
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        work
     }
 }
 
-impl Scripted {
-    fn exchanged(&self) -> Reply<'_, Exchange> {
-        let (asked, answer) = (self.exchange(self.began.elapsed()), self.answer(()));
-        async move {
-            answer.await?;
-            let answered = self.began.elapsed();
-            Ok(Exchange { answered, ..asked })
-        }
-        .boxed()
+impl RawSession for Scripted {
+    fn send(&self, request: RequestBody) -> RawReply {
+        let (began, sent_at) = (self.clock.began, self.clock.began.elapsed());
+        let connection = self.connection();
+        lock(&self.sent).push((sent_at, request.clone()));
+        let stat = Stat {
+            czxid: 1,
+            mzxid: 1,
+            pzxid: 1,
+            ephemeral_owner: 1,
+            ..Stat::default()
+        };
+        let body = match request {
+            RequestBody::Create2(create) => {
+                let path = create.path;
+                ReplyBody::Create2 { path, stat }
+            }
+            RequestBody::Delete(_) => ReplyBody::Empty,
+            RequestBody::GetChildren(_) => {
+                let children = Vec::new();
+                ReplyBody::Children { children }
+            }
+            RequestBody::GetData(read)
+                if read.watch && self.reconnects_at_reads.load(Ordering::Relaxed) =>
+            {
+                self.reconnect();
+                ReplyBody::Data { data: None, stat }
+            }
+            RequestBody::MultiRead(reads) => {
+                ReplyBody::Multi(vec![Outcome::Error(ErrorCode::NoNode); reads.len()])
+            }
+            RequestBody::Multi(operations) => ReplyBody::Multi(self.results(operations.len())),
+            RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
+            _ => return RawReply::new(pending()),
+        };
+        // The time counts from the request, not from the first poll of the reply.
+        let answered = sleep(self.answers_after);
+        RawReply::new(async move {
+            answered.await;
+            let answer = Answer {
+                reply: Reply::new(1, 1, body),
+                sent_at,
+                answered_at: began.elapsed(),
+                connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
+            };
+            Ok((answer, Some(pending().boxed())))
+        })
     }
+
+    fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.state.subscribe()
+    }
+
+    fn close(&self) {}
 }

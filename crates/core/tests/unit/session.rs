@@ -6,26 +6,25 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn two_connections_have_a_break_between_them() {
     let timeout = Duration::from_secs(10);
-    let state = |connection| State::Connected {
+    let state = |connection| ConnectionState::Connected {
         session_id: 1,
         timeout,
         connection,
     };
     let (sender, mut states) = watch::channel(state(1));
-    let mut seen = Seen::Nothing;
+    let mut seen = None;
     let mut yielded = Vec::new();
     for connection in [1, 2, 2] {
         sender.send_replace(state(connection));
         let next = next_state(&mut states, timeout, seen);
         let next = tokio::time::timeout(timeout, next).await.expect("a state");
-        let (next, now) = next.expect("it is not over");
-        yielded.push(next);
-        seen = now;
+        seen = next;
+        yielded.extend(next);
     }
     let expected = [
-        ConnectionState::Connected,
-        ConnectionState::Disconnected,
-        ConnectionState::Connected,
+        state(1),
+        ConnectionState::Disconnected { timeout },
+        state(2),
     ];
     assert_eq!(yielded, expected);
 }
@@ -34,10 +33,30 @@ async fn two_connections_have_a_break_between_them() {
 #[test]
 fn znode_whose_create_is_answered_with_its_path_alone_has_no_known_czxid() {
     let path = "/app/locks".to_owned();
-    let scope = Scope::new("/app", true);
-    let created = outcome(&scope, MultiResult::Create { path }).expect("a result");
-    let Outcome::Created(created) = created else {
-        panic!("{created:?}");
+    let Ok(Outcome::Create2 { path, stat }) = outcome("/app", Outcome::Create { path }) else {
+        panic!("it is another result");
     };
-    assert_eq!((&*created.path, created.stat.czxid), ("/locks", -1));
+    assert_eq!((&*path, stat.czxid), ("/locks", -1));
+}
+
+#[test]
+fn timeout_that_was_shortened_ends_the_session_also_without_a_connection() {
+    let opened_with = Duration::from_secs(10);
+    let disconnected = |seconds| ConnectionState::Disconnected {
+        timeout: Duration::from_secs(seconds),
+    };
+    let shortened = ConnectionState::Ended(SessionEnd::TimeoutShortened);
+    assert_eq!(seen_with(disconnected(4), opened_with), shortened);
+    let kept = disconnected(10);
+    assert_eq!(seen_with(kept, opened_with), kept);
+}
+
+/// A server refuses a container that is asked for by the operation of any other znode.
+#[test]
+fn container_of_a_transaction_has_an_operation_of_its_own() {
+    let operation = |mode| Operation::create("/a", [], mode, []);
+    let container = operation(CreateMode::Container);
+    assert!(matches!(container, Operation::CreateContainer(_)));
+    let persistent = operation(CreateMode::Persistent);
+    assert!(matches!(persistent, Operation::Create2(_)));
 }

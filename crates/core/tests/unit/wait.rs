@@ -30,8 +30,8 @@ impl Rule for Unasked {
 /// The number of the connection is read before the watches are asked for.
 #[tokio::test]
 async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_set() {
-    let (live, server) = Scripted::open(Duration::from_millis(1));
-    server.reconnect_at_reads();
+    let (live, script) = Scripted::open(Duration::from_millis(1));
+    script.reconnect_at_reads();
     let session = Session::connect_in_background("zk.invalid", ConnectOptions::new());
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
@@ -48,5 +48,6 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     };
     let set = enqueued.set_watches(&on).await;
     assert!(matches!(set, Ok(None)));
-    assert_eq!(enqueued.own_watch.certainty(&*server), Certainty::Doubtful);
+    let certainty = enqueued.own_watch.certainty(&script.server());
+    assert_eq!(certainty, Certainty::Doubtful);
 }

@@ -58,14 +58,10 @@ impl JobZnode {
         mut version: i32,
     ) -> Result<Option<Stat>, Error> {
         loop {
-            let set = Operation::SetData {
-                path: self.path.to_string(),
-                data: record.text().into_bytes(),
-                version: Some(version),
-            };
+            let set = Operation::set_data(self.path.as_str(), record.text()).at_version(version);
             match hold.transaction().operation(set).commit().await {
                 Ok(outcomes) => {
-                    if let Some(Outcome::DataSet(stat)) = outcomes.last() {
+                    if let Some(Outcome::SetData { stat }) = outcomes.last() {
                         return Ok(Some(*stat));
                     }
                 }

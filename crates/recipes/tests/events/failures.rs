@@ -6,8 +6,7 @@ use tokio::time::{sleep, timeout};
 use tracing::Level;
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
-    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LossReason, Permission, Session,
-    SessionEnd,
+    Acl, AuthId, ConnectOptions, Error, Hold, LossReason, Permission, Session, SessionEnd,
 };
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions,

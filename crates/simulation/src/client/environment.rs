@@ -77,13 +77,9 @@ impl Network for SimulatedEnvironment {
 
 impl Environment for SimulatedEnvironment {
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
-        for option in options.of_connections() {
-            match option {
-                // The connection of the library, which is simulated as it is, uses both.
-                ConnectionOption::SessionTimeout(_) | ConnectionOption::Auth { .. } => {}
-                ConnectionOption::Tls => option.refuse("a simulated ensemble")?,
-            }
-        }
+        // The connection of the library, which is simulated as it is, uses both.
+        let used = [ConnectionOption::SessionTimeout, ConnectionOption::Auth];
+        options.refuse_all_but(&used, "a simulated ensemble")?;
         Ok(Arc::new(self.clone()))
     }
 

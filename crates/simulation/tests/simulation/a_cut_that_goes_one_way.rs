@@ -12,7 +12,7 @@ use zookeeper_recipes_simulation::Way;
 async fn lets_a_process_hear_what_it_cannot_answer() {
     let simulation = servers(1, 1);
     let session = connect(&simulation, "a").await;
-    create_ephemeral(&*session, "/a").await;
+    create_ephemeral(&session, "/a").await;
     let watch = session.get_and_watch("/a").await.unwrap().2;
     simulation.process("a").partition_one_way(Way::Up, TICK);
     let began = Instant::now();
@@ -44,12 +44,12 @@ async fn lets_a_follower_hear_its_leader_and_keep_no_session() {
     let other = connect_alone_to(&simulation, "b", 2).await;
     let faults = simulation.faults();
     faults.cut_off_one_way(1, Way::Up, GIVEN_UP * 3);
-    create_ephemeral(&*other, "/b").await;
+    create_ephemeral(&other, "/b").await;
     sleep(milliseconds(20)).await;
     assert_eq!(session.list("/").await.unwrap(), ["b", "zookeeper"]);
     assert!(!comes(milliseconds(100), beside.sync("/")).await);
     sleep(TIMEOUT + TICK).await;
-    assert!(when_ended(&simulation, &*session).is_some());
+    assert!(when_ended(&simulation, &session).is_some());
 }
 
 #[tokio::test(start_paused = true)]

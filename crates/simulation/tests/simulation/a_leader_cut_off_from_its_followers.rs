@@ -5,7 +5,7 @@ use crate::support::{
     milliseconds, servers, when_ended,
 };
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, ServerSession};
+use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
 #[tokio::test(start_paused = true)]
@@ -14,7 +14,7 @@ async fn answers_its_own_clients_and_commits_nothing() {
         let simulation = servers(1, count);
         let session = connect_alone_to(&simulation, "a", 0).await;
         let elsewhere = connect_alone_to(&simulation, "b", 1).await;
-        create_ephemeral(&*session, "/a").await;
+        create_ephemeral(&session, "/a").await;
         simulation.faults().isolate_leader(GIVEN_UP * 3);
         sleep(TICK).await;
         assert!(comes(milliseconds(20), session.sync("/")).await);
@@ -39,7 +39,7 @@ async fn confirms_a_session_that_comes_back() {
     simulation.faults().inject(fault);
     assert!(session.list("/").await.is_err());
     sleep(milliseconds(50)).await;
-    assert_eq!(session.state(), ConnectionState::Connected);
+    assert!(session.connection().is_some());
     assert_eq!(simulation.administrator().server_of(session.id()), Some(0));
     assert!(comes(milliseconds(20), session.sync("/")).await);
 }
@@ -64,11 +64,9 @@ async fn takes_no_request_of_a_session_from_where_it_was_before() {
     }
 }
 
-async fn move_to(simulation: &Simulation, session: &dyn ServerSession, server: usize) {
+async fn move_to(simulation: &Simulation, session: &ServerSession, server: usize) {
     let administrator = simulation.administrator();
-    while administrator.server_of(session.id()) != Some(server)
-        || session.state() != ConnectionState::Connected
-    {
+    while administrator.server_of(session.id()) != Some(server) || session.connection().is_none() {
         simulation.process("a").disconnect();
         sleep(milliseconds(20)).await;
     }
@@ -83,12 +81,12 @@ async fn takes_no_late_request_of_a_session_that_has_gone_and_come_back() {
         let late = Fault::new(FaultKind::RequestLate(TICK)).on(RequestKind::Create);
         faults.inject(late);
         let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
-        move_to(&simulation, &*session, 1).await;
+        move_to(&simulation, &session, 1).await;
         session.sync("/").await.unwrap();
         faults.isolate_leader(GIVEN_UP - TICK);
         // What was sent to the leader comes while the session is elsewhere.
         sleep(TICK).await;
-        move_to(&simulation, &*session, 0).await;
+        move_to(&simulation, &session, 0).await;
         assert!(created.await.is_err());
         sleep(GIVEN_UP).await;
         session.sync("/").await.unwrap();
@@ -100,7 +98,7 @@ async fn takes_no_late_request_of_a_session_that_has_gone_and_come_back() {
 async fn expires_no_session_though_its_clients_take_it_for_expired() {
     let simulation = servers(3, 3);
     let session = connect_alone_to(&simulation, "a", 0).await;
-    create_ephemeral(&*session, "/a").await;
+    create_ephemeral(&session, "/a").await;
     simulation.faults().isolate_leader(GIVEN_UP - TICK);
     simulation.process("a").sleep(TIMEOUT + TICK);
     sleep(TIMEOUT + TICK - milliseconds(10)).await;
@@ -129,7 +127,7 @@ async fn is_deposed_and_steps_down_in_time() {
         let latest = GIVEN_UP + TICK + milliseconds(15);
         assert!(cut.elapsed() <= latest, "{:?}", cut.elapsed());
         // It finds one of the others, and its session lives.
-        create_ephemeral(&*session, "/a").await;
+        create_ephemeral(&session, "/a").await;
         assert_ne!(simulation.administrator().server_of(session.id()), Some(0));
     }
 }
@@ -140,7 +138,7 @@ async fn keeps_a_session_that_the_new_leader_expires_after_its_whole_timeout() {
     for seed in 0..20 {
         let simulation = servers(seed, 3);
         let session = connect_alone_to(&simulation, "a", 0).await;
-        create_ephemeral(&*session, "/a").await;
+        create_ephemeral(&session, "/a").await;
         simulation.faults().isolate_leader(GIVEN_UP * 3);
         while simulation.administrator().leader() == 0 {
             sleep(milliseconds(10)).await;
@@ -150,7 +148,7 @@ async fn keeps_a_session_that_the_new_leader_expires_after_its_whole_timeout() {
         overlapped |= answered;
         simulation.process("a").sleep(TIMEOUT * 2);
         sleep(TIMEOUT * 2).await;
-        let ended = when_ended(&simulation, &*session).unwrap();
+        let ended = when_ended(&simulation, &session).unwrap();
         assert!(ended >= elected + TIMEOUT, "{:?}", ended - elected);
     }
     assert!(overlapped, "no leader was deposed before it knew");
@@ -191,7 +189,7 @@ async fn loses_what_it_has_proposed_and_follows() {
             1 => lost += 1,
             _ => kept += 1,
         }
-        create_ephemeral(&*observer, "/b").await;
+        create_ephemeral(&observer, "/b").await;
         // All three agree again, the old leader as well.
         for server in 0..3 {
             let session = connect_alone_to(&simulation, "c", server).await;
@@ -210,7 +208,7 @@ async fn by_the_request_that_it_has_answered_last() {
     let fault = Fault::new(FaultKind::CutOff(GIVEN_UP * 2)).on(RequestKind::Sync);
     simulation.faults().inject(fault.nth(2));
     session.sync("/").await.unwrap();
-    create_ephemeral(&*session, "/a").await;
+    create_ephemeral(&session, "/a").await;
     session.sync("/").await.unwrap();
     session.sync("/").await.unwrap();
     let created = session.create("/b", b"", CreateMode::Ephemeral, &everyone());

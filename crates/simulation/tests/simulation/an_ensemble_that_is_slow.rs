@@ -18,7 +18,7 @@ async fn commits_nothing_while_it_stalls_and_then_all() {
         began.elapsed() < milliseconds(100),
         "nothing is slow before"
     );
-    create_ephemeral(&*session, "/a").await;
+    create_ephemeral(&session, "/a").await;
     assert!(began.elapsed() >= TICK);
     assert!(began.elapsed() < TICK + milliseconds(100));
 }
@@ -30,7 +30,7 @@ async fn answers_late_what_a_paused_server_was_asked() {
         let session = connect_alone_to(&simulation, "a", 1).await;
         simulation.faults().pause_server(paused, TICK);
         let began = Instant::now();
-        create_ephemeral(&*session, "/a").await;
+        create_ephemeral(&session, "/a").await;
         let list = session.list("/").await.unwrap();
         assert_eq!(list, ["a", "zookeeper"]);
         let late = began.elapsed() >= TICK;
@@ -47,7 +47,7 @@ async fn may_expire_sessions_before_a_leader_hears_what_has_come_meanwhile() {
         let session = connect_alone_to(&simulation, "a", 1).await;
         simulation.faults().pause_server(0, TIMEOUT + TICK);
         sleep(TIMEOUT + TICK * 2).await;
-        expired += usize::from(when_ended(&simulation, &*session).is_some());
+        expired += usize::from(when_ended(&simulation, &session).is_some());
     }
     assert!((1..8).contains(&expired), "{expired} of 8");
 }

@@ -50,7 +50,7 @@ fn conversation() -> [(RequestKind, usize, usize); 3] {
 }
 
 /// Has the conversation, and returns which of its requests got no reply.
-async fn converse(session: &dyn ServerSession) -> Vec<RequestKind> {
+async fn converse(session: &ServerSession) -> Vec<RequestKind> {
     let mode = CreateMode::Persistent;
     let created = session.create(PATH, b"data", mode, &everyone()).await;
     let found = session.get(PATH).await;
@@ -70,7 +70,7 @@ async fn converse_with(kind: RequestKind, fault: FaultKind) -> (Vec<RequestKind>
     let simulation = one_server(7);
     let session = connect(&simulation, "a").await;
     simulation.faults().inject(Fault::new(fault).on(kind));
-    let unknown = converse(&*session).await;
+    let unknown = converse(&session).await;
     assert_eq!(simulation.faults().waiting(), 0);
     tokio::time::sleep(seconds(1)).await; // what has arrived is committed
     let history = simulation.history();

@@ -69,9 +69,9 @@ async fn are_exceeded_where_it_takes_too_long() {
 async fn are_exceeded_by_too_many_changes() {
     let simulation = limited(|limits| limits.changes = 2);
     let session = connect(&simulation, "a").await;
-    create_ephemeral(&*session, "/a").await;
+    create_ephemeral(&session, "/a").await;
     assert!(simulation.exceeds_its_limits().now_or_never().is_none());
-    create_ephemeral(&*session, "/b").await;
+    create_ephemeral(&session, "/b").await;
     let text = simulation.exceeds_its_limits().await;
     assert_eq!(text, "3 changes were committed");
 }

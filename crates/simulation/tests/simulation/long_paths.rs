@@ -28,7 +28,7 @@ async fn each_request_of_a_process_far_away_takes_a_round_trip_more() {
 
     let (_, changed) = session.list_and_watch("/").await.unwrap();
     let began = Instant::now();
-    create(&*near, "/a", CreateMode::Persistent).await;
+    create(&near, "/a", CreateMode::Persistent).await;
     changed.await;
     assert!((way..way * 2).contains(&began.elapsed()));
 

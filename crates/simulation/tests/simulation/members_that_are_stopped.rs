@@ -1,7 +1,7 @@
 //! Members that are stopped and started again, and members that lag.
 
 use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, ServerSession};
+use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_simulation::Simulation;
 
 use crate::support::{
@@ -9,8 +9,8 @@ use crate::support::{
     three_servers,
 };
 
-async fn connected_again(session: &dyn ServerSession) {
-    while session.state() != ConnectionState::Connected {
+async fn connected_again(session: &ServerSession) {
+    while session.connection().is_none() {
         sleep(milliseconds(10)).await;
     }
 }
@@ -26,8 +26,8 @@ async fn sessions_of_a_stopped_member_go_on_elsewhere() {
         let session = connect_alone_to(&simulation, "a", 1).await;
         simulation.faults().stop_member(1);
         sleep(milliseconds(20)).await;
-        connected_again(&*session).await;
-        create(&*session, "/a", CreateMode::Ephemeral).await;
+        connected_again(&session).await;
+        create(&session, "/a", CreateMode::Ephemeral).await;
         let administrator = simulation.administrator();
         assert_ne!(administrator.server_of(session.id()), Some(1));
     }
@@ -40,7 +40,7 @@ async fn member_that_has_missed_much_catches_up_before_it_serves() {
         let faults = simulation.faults();
         let session = connect_to(&simulation, "a", 0).await;
         faults.stop_member(2);
-        create(&*session, "/a", CreateMode::Persistent).await;
+        create(&session, "/a", CreateMode::Persistent).await;
         sleep(seconds(1)).await;
         faults.stop_member(1);
         faults.start_member(2);
@@ -57,7 +57,7 @@ async fn member_that_has_missed_something_does_not_lead() {
         let faults = simulation.faults();
         let session = connect_to(&simulation, "a", 0).await;
         faults.stop_member(2);
-        create(&*session, "/a", CreateMode::Persistent).await;
+        create(&session, "/a", CreateMode::Persistent).await;
         faults.stop_member(1);
         faults.stop_member(0);
         faults.start_member(2);
@@ -74,7 +74,7 @@ async fn member_that_has_missed_something_does_not_lead() {
 async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
     let simulation = three_servers(3);
     let session = connect_to(&simulation, "a", 0).await;
-    create(&*session, "/a", CreateMode::Ephemeral).await;
+    create(&session, "/a", CreateMode::Ephemeral).await;
     simulation.faults().stop_member(1);
     simulation.faults().stop_member(2);
     sleep(milliseconds(20)).await;

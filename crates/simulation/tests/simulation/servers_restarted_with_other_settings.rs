@@ -38,7 +38,7 @@ async fn count_in_other_ticks() {
         simulation.process("a").sleep(TIMEOUT * 2);
         let began = simulation.now();
         sleep(TIMEOUT * 2).await;
-        let after = when_ended(&simulation, &*session).unwrap() - began;
+        let after = when_ended(&simulation, &session).unwrap() - began;
         let latest = latest + tick / 2 + milliseconds(20);
         assert!(after > TIMEOUT - milliseconds(20), "{after:?}");
         assert!(after <= latest, "tick {tick:?}: {after:?}");

@@ -42,11 +42,11 @@ pub(crate) fn three_servers(seed: u64) -> Simulation {
     })
 }
 
-pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<dyn ServerSession> {
+pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<ServerSession> {
     simulation.process(process).connect().await.unwrap()
 }
 
-pub(crate) async fn create(session: &dyn ServerSession, path: &str, mode: CreateMode) -> String {
+pub(crate) async fn create(session: &ServerSession, path: &str, mode: CreateMode) -> String {
     session
         .create(path, b"", mode, &everyone())
         .await
@@ -70,7 +70,7 @@ pub(crate) async fn connect_to(
     simulation: &Simulation,
     process: &str,
     server: usize,
-) -> Arc<dyn ServerSession> {
+) -> Arc<ServerSession> {
     loop {
         let session = connect(simulation, process).await;
         if simulation.administrator().server_of(session.id()) == Some(server) {
@@ -92,14 +92,14 @@ pub(crate) async fn connect_alone_to(
     simulation: &Simulation,
     process: &str,
     server: usize,
-) -> Arc<dyn ServerSession> {
+) -> Arc<ServerSession> {
     let session = connect_to(simulation, process, server).await;
     // The sessions before it are being closed.
     sleep(milliseconds(20)).await;
     session
 }
 
-pub(crate) async fn create_ephemeral(session: &dyn ServerSession, path: &str) {
+pub(crate) async fn create_ephemeral(session: &ServerSession, path: &str) {
     session
         .create(path, b"", CreateMode::Ephemeral, &everyone())
         .await
@@ -111,7 +111,7 @@ pub(crate) async fn comes<F: Future>(within: Duration, future: F) -> bool {
     tokio::time::timeout(within, future).await.is_ok()
 }
 
-pub(crate) fn when_ended(simulation: &Simulation, session: &dyn ServerSession) -> Option<Duration> {
+pub(crate) fn when_ended(simulation: &Simulation, session: &ServerSession) -> Option<Duration> {
     let history = simulation.history();
     let ended = history.iter().find(|committed| {
         matches!(committed.change, Change::SessionEnded { session: ended, .. } if ended == session.id())

@@ -3,7 +3,7 @@
 
 use crate::support::{connect, create, three_servers};
 use futures_util::FutureExt;
-use zookeeper_recipes_core::ensemble::{CreateMode, Event};
+use zookeeper_recipes_core::ensemble::{CreateMode, EventType, WatchEvent};
 
 #[tokio::test(start_paused = true)]
 async fn fire_before_a_read_that_sees_the_change() {
@@ -11,13 +11,16 @@ async fn fire_before_a_read_that_sees_the_change() {
         let simulation = three_servers(seed);
         let session = connect(&simulation, "a").await;
         let other = connect(&simulation, "b").await;
-        create(&*session, "/n", CreateMode::Persistent).await;
+        create(&session, "/n", CreateMode::Persistent).await;
         let (_, _, mut watch) = session.get_and_watch("/n").await.unwrap();
         let deletion = other.delete("/n");
         while session.get("/n").await.is_ok() {
             assert_eq!((&mut watch).now_or_never(), None);
         }
-        assert_eq!(watch.now_or_never(), Some(Event::Deleted));
+        assert_eq!(
+            watch.now_or_never(),
+            Some(WatchEvent::Fired(EventType::NodeDeleted))
+        );
         deletion.await.unwrap();
     }
 }

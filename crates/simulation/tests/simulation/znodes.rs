@@ -12,7 +12,7 @@ use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 async fn in_sequence_stay_at_the_last_number_one_by_one() {
     let simulation = one_server(4);
     let session = connect(&simulation, "a").await;
-    create(&*session, "/q", CreateMode::Persistent).await;
+    create(&session, "/q", CreateMode::Persistent).await;
     simulation
         .administrator()
         .set_create_counter("/q", i32::MAX - 1)
@@ -21,7 +21,7 @@ async fn in_sequence_stay_at_the_last_number_one_by_one() {
     for name in ["a-", "b-", "c-"] {
         names.push(
             create(
-                &*session,
+                &session,
                 &format!("/q/{name}"),
                 CreateMode::EphemeralSequential,
             )
@@ -46,7 +46,7 @@ async fn in_sequence_wrap_past_the_last_number_while_creates_are_outstanding() {
         ..Default::default()
     });
     let session = connect(&simulation, "a").await;
-    create(&*session, "/q", CreateMode::Persistent).await;
+    create(&session, "/q", CreateMode::Persistent).await;
     simulation
         .administrator()
         .set_create_counter("/q", i32::MAX)
@@ -57,7 +57,7 @@ async fn in_sequence_wrap_past_the_last_number_while_creates_are_outstanding() {
     let second = session.create("/q/b-", b"", mode, &acl);
     assert_eq!(first.await.unwrap().path, "/q/a-2147483647");
     assert_eq!(second.await.unwrap().path, "/q/b--2147483648");
-    assert_eq!(create(&*session, "/q/c-", mode).await, "/q/c-2147483647");
+    assert_eq!(create(&session, "/q/c-", mode).await, "/q/c-2147483647");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn in_sequence_keep_a_count_that_was_set_when_a_follower_leads_and_is_depo
         assert_ne!(simulation.administrator().leader(), 1);
         let mode = CreateMode::PersistentSequential;
         let later = connect(&simulation, "b").await;
-        assert_eq!(create(&*later, "/q/n-", mode).await, "/q/n-2147483647");
+        assert_eq!(create(&later, "/q/n-", mode).await, "/q/n-2147483647");
     }
 }
 
@@ -94,9 +94,9 @@ async fn in_sequence_keep_a_count_that_was_set_when_a_follower_leads_and_is_depo
 async fn in_containers_leave_them_to_be_reaped() {
     let simulation = one_server(5);
     let session = connect(&simulation, "a").await;
-    create(&*session, "/used", CreateMode::Container).await;
-    create(&*session, "/unused", CreateMode::Container).await;
-    create(&*session, "/used/child", CreateMode::Persistent).await;
+    create(&session, "/used", CreateMode::Container).await;
+    create(&session, "/unused", CreateMode::Container).await;
+    create(&session, "/used/child", CreateMode::Persistent).await;
     assert!(simulation.administrator().reap_containers().is_empty());
     session.delete("/used/child").await.unwrap();
     assert_eq!(simulation.administrator().reap_containers(), ["/used"]);
@@ -105,8 +105,8 @@ async fn in_containers_leave_them_to_be_reaped() {
         ["unused", "zookeeper"]
     );
 
-    create(&*session, "/used", CreateMode::Container).await;
-    create(&*session, "/used/child", CreateMode::Persistent).await;
+    create(&session, "/used", CreateMode::Container).await;
+    create(&session, "/used/child", CreateMode::Persistent).await;
     session.delete("/used/child").await.unwrap();
     tokio::time::sleep(seconds(61)).await;
     assert_eq!(refusal(session.get("/used").await), Refusal::NoNode);
@@ -122,7 +122,7 @@ async fn are_seen_relative_to_a_chroot() {
     let process = simulation.process("a").with_chroot("/app");
     assert_eq!(process.ensemble().chroot(), "/app");
     let session = process.connect().await.unwrap();
-    assert_eq!(create(&*session, "/n", CreateMode::Persistent).await, "/n");
+    assert_eq!(create(&session, "/n", CreateMode::Persistent).await, "/n");
     assert_eq!(session.list("/").await.unwrap(), ["n"]);
     assert_eq!(simulation.administrator().children("/app"), ["n"]);
 }

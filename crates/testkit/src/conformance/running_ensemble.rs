@@ -46,11 +46,12 @@ impl RunningEnsemble {
         let ensemble = ensemble.map_err(|_| Error::ConnectString {
             value: connect_string.to_owned(),
         })?;
-        let servers = ensemble.servers();
+        let facts = ensemble.facts();
+        let servers = facts.servers.clone();
         let proxies = try_join_all(servers.iter().map(Proxy::start)).await;
         let mut running = RunningEnsemble {
             proxies: proxies.map_err(Error::Proxy)?,
-            chroot: ensemble.chroot().trim_end_matches('/').to_owned(),
+            chroot: facts.chroot.trim_end_matches('/').to_owned(),
             servers,
             directory,
             expires_sessions: false,

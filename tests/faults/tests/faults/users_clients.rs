@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{Connector, Event, ServerSession, Watch};
+use zookeeper_recipes_core::ensemble::{
+    ConnectionState, Ensemble, EventType, ServerSession, Watch, WatchEvent,
+};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, ServerError, Session, SessionEnd,
 };
@@ -39,6 +41,14 @@ async fn client(server: &impl Address, timeout: Duration) -> Client {
         .expect("it connects")
 }
 
+/// The one session of a client, without recipes.
+async fn server_session(client: Client) -> ServerSession {
+    let ensemble = Arc::new(ClientEnsemble::new(client));
+    let connector = ensemble.connector(&ConnectOptions::new());
+    let opened = connector.expect("no option is set").connect().await;
+    ServerSession::new(opened.expect("it is open"))
+}
+
 async fn session_over(client: Client) -> Session {
     let ensemble = Arc::new(ClientEnsemble::new(client));
     let options = ConnectOptions::new().tick(TICK);
@@ -50,22 +60,20 @@ async fn closed_session_sends_nothing_but_the_deletions_of_the_one_who_closed_it
     server: TestServer,
 ) {
     let client = client(&server, LONG).await;
-    let ensemble = ClientEnsemble::new(client.clone());
-    let session = ensemble.connect().await.expect("it is open");
-    let create = async |session: &dyn ServerSession, path| {
+    let session = server_session(client.clone()).await;
+    let create = async |session: &ServerSession, path| {
         let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
         let created = session.create(path, b"", CreateMode::Ephemeral, &everyone);
         created.await.map(drop)
     };
-    create(&*session, "/left").await.expect("it is new");
+    create(&session, "/left").await.expect("it is new");
     let kept = session.close().expect("the client keeps it open");
-    let late = create(&*session, "/late").await;
+    let late = create(&session, "/late").await;
     let closed = ServerError::SessionOver(SessionEnd::Closed);
     assert_eq!(
         late.map_err(|error| error.to_string()),
         Err(closed.to_string())
     );
-    assert!(session.close().is_none(), "it is closed already");
     kept.delete("/left").await.expect("it exists");
     let administrator = administrator(&server).await;
     for path in ["/left", "/late"] {
@@ -144,8 +152,7 @@ async fn guards(administrator: &Client) -> usize {
 /// An administrator deletes the guard.
 async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
     let client = client(&server, LONG).await;
-    let ensemble = ClientEnsemble::new(client.clone());
-    let session = ensemble.connect().await.expect("it is open");
+    let session = server_session(client.clone()).await;
     let administrator = administrator(&server).await;
     create(&administrator, "/kept").await;
     let names = children(&administrator, "/").await;
@@ -197,11 +204,10 @@ fn long(name: &str) -> String {
 }
 
 /// A session through a proxy, with as many watches as the client can set again.
-async fn session_that_is_full(proxy: &Proxy) -> (Arc<dyn ServerSession>, Vec<Watch>) {
+async fn session_that_is_full(proxy: &Proxy) -> (ServerSession, Vec<Watch>) {
     let connector = Client::connector().with_session_timeout(SHORT);
     let client = connector.connect(&proxy.connect_string()).await;
-    let ensemble = ClientEnsemble::new(client.expect("it connects"));
-    let session = ensemble.connect().await.expect("it is open");
+    let session = server_session(client.expect("it connects")).await;
     let mut watches = Vec::new();
     while session.orders_events() {
         let path = format!("/{}{}", "absent".repeat(100), watches.len());
@@ -238,16 +244,16 @@ async fn watch_beyond_the_limit_of_the_client_resolves_by_reads(server: TestServ
     let gone = administrator.delete(&deleted_path, None).await;
     gone.expect("it is there");
     let event = in_time("the change", changed).await.expect("no panic");
-    assert_eq!(event, Event::DataChanged);
+    assert_eq!(event, WatchEvent::Fired(EventType::NodeDataChanged));
     let event = in_time("the deletion", deleted).await.expect("no panic");
-    assert_eq!(event, Event::Deleted);
+    assert_eq!(event, WatchEvent::Fired(EventType::NodeDeleted));
     // What is watched of others has to be read again.
     let absent = session.exists_and_watch(&deleted_path).await;
     let (_, absent) = absent.expect("an answer");
-    assert_eq!(in_time("a pause", absent).await, Event::Unwatched);
+    assert_eq!(in_time("a pause", absent).await, WatchEvent::Unwatched);
     let children = session.list_and_watch(&changed_path).await;
     let (_, children) = children.expect("it is there");
-    assert_eq!(in_time("a pause", children).await, Event::Unwatched);
+    assert_eq!(in_time("a pause", children).await, WatchEvent::Unwatched);
     drop(watches);
 }
 
@@ -262,6 +268,8 @@ async fn watch_beyond_the_limit_of_the_client_ends_with_its_session(server: Test
     let (_, _, watch) = session.get_and_watch(&path).await.expect("it is there");
     proxy.cut();
     let event = in_time("the end", watch).await;
-    assert_eq!(event, Event::SessionEnded(SessionEnd::Expired));
+    assert_eq!(event, WatchEvent::Unwatched);
+    let expired = ConnectionState::Ended(SessionEnd::Expired);
+    assert_eq!(session.state(), expired);
     drop(watches);
 }

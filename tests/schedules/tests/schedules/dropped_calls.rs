@@ -86,7 +86,7 @@ fn requests() -> Vec<(String, Call)> {
     }
 }
 
-async fn server(session: Session) -> Arc<dyn ServerSession> {
+async fn server(session: Session) -> Arc<ServerSession> {
     let path = NodePath::new("/any").expect("a good path");
     session.server(&path).await.expect("a session is open")
 }
