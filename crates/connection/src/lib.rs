@@ -46,6 +46,7 @@ pub use driver::tcp::Tcp;
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
 pub use error::{DisconnectReason, End, RequestError};
+pub use session::digest_md5::{DigestMd5, SaslStep};
 pub use session::host::{Host, Obstacle};
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::request_limit::check_length;

@@ -15,6 +15,7 @@ mod options;
 mod pooled_lock;
 pub mod raw;
 mod recipe;
+mod sasl;
 mod server;
 mod simulated;
 mod test_server;
@@ -30,6 +31,7 @@ pub use recipe::{
     Downgrade, ELECTION, LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_A_NAME, LOCK_OF_A_POOL,
     LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, candidate, downgrade, resize,
 };
+pub use sasl::requiring_sasl;
 pub use server::{
     Address, LATE, LONG, QUIET, SHORT, TICK, administrator, assert_directory_empty,
     assert_no_watch_left, assert_nothing_left, assert_nothing_left_in, children, create, exists,

@@ -1,16 +1,17 @@
 //! A client that hides nothing: one connection, with each request, reply and event on it.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use zookeeper_recipes_connection::{DisconnectReason, Stream};
+use zookeeper_recipes_connection::{DigestMd5, DisconnectReason, SaslStep, Stream};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, AuthRequest, ConnectRequest, ConnectResponse, CreateMode, CreateRequest,
     DeleteRequest, ErrorCode, FrameDecoder, OpCode, PASSWORD_LENGTH, PathRequest, Permission,
-    ReadRequest, Reply, ReplyBody, ReplyHeader, Request, RequestBody, SetDataRequest, Stat,
-    WatcherEvent, xid,
+    ReadRequest, Reply, ReplyBody, ReplyHeader, Request, RequestBody, SaslRequest, SetDataRequest,
+    Stat, WatcherEvent, xid,
 };
 
 /// The longest wait for a reply. Longer than an election lasts.
@@ -208,12 +209,34 @@ impl Client {
         scheme: &str,
         credentials: &str,
     ) -> Result<(), Trouble> {
+        if scheme == DigestMd5::SCHEME {
+            return self.exchange(credentials).await;
+        }
         let request = AuthRequest {
             kind: 0,
             scheme: scheme.to_owned(),
             auth: Some(credentials.as_bytes().to_vec()),
         };
         self.done(RequestBody::Auth(request)).await.map(drop)
+    }
+
+    /// Shows the user and the password by SASL.
+    async fn exchange(&mut self, credentials: &str) -> Result<(), Trouble> {
+        let seed = RandomState::new().build_hasher().finish();
+        let mut exchange = DigestMd5::new(credentials.as_bytes(), seed);
+        let mut token = Some(exchange.begin());
+        loop {
+            let request = RequestBody::Sasl(SaslRequest { token });
+            let answer = self.found(request, |reply| match reply {
+                ReplyBody::Sasl(response) => response.token,
+                _ => None,
+            });
+            match exchange.next(&answer.await?) {
+                Some(SaslStep::Respond(next)) => token = Some(next),
+                Some(SaslStep::Done) => return Ok(()),
+                None => return Err(Trouble::Refused(OpCode::Sasl, ErrorCode::AuthFailed)),
+            }
+        }
     }
 
     /// Creates a znode. Returns its path and its metadata.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use zookeeper_recipes_connection::DigestMd5;
 
 use super::client::{Client, LeftSession, Trouble};
 use crate::connecting::Connection;
@@ -33,7 +34,9 @@ impl<'a> Site<'a> {
         root: String,
         containers_within: Duration,
     ) -> Result<Site<'a>, Failure> {
-        let credentials = connection.credentials()?;
+        let mut credentials = connection.credentials()?;
+        // A server that requires SASL refuses all others before it.
+        credentials.sort_by_key(|(scheme, _)| scheme != DigestMd5::SCHEME);
         Ok(Site {
             servers,
             credentials,

@@ -1,6 +1,8 @@
 //! `doctor --thorough`: each promise kept, and each seen to be broken once.
 
 use std::collections::HashSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,11 +13,11 @@ use zookeeper_recipes_protocol::{
     ConnectResponse, FRAME_HEADER, MultiOperation, OpCode, Reply, ReplyBody, Request, RequestBody,
 };
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, Opcode, SimulationOptions};
-use zookeeper_recipes_suite::{TICK, eventually, server_with};
+use zookeeper_recipes_suite::{TICK, eventually, requiring_sasl, server_with};
 use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation, Proxy};
 
-use crate::support::{ended, run, send, start};
+use crate::support::{ended, files, run, send, start};
 
 /// The znode of the checks.
 const ROOT: &str = "/zkr-doctor-thorough";
@@ -43,8 +45,13 @@ struct Verdicts(Vec<Value>);
 impl Verdicts {
     /// Runs the doctor at these servers, which has to end with this code.
     async fn at(connect: &str, code: i32) -> Verdicts {
+        Verdicts::with(connect, code, "").await
+    }
+
+    /// As [`Verdicts::at`], with further options.
+    async fn with(connect: &str, code: i32, options: &str) -> Verdicts {
         let arguments = "doctor --thorough --json --containers-within 5s --tick 500ms";
-        let ended = run(connect, &arguments).await;
+        let ended = run(connect, &*format!("{arguments} {options}")).await;
         ended.quiet(code);
         let object = ended.json();
         Verdicts(object["verdicts"].as_array().expect("a list").clone())
@@ -139,6 +146,20 @@ async fn each_promise_is_kept_by_apaches_server() {
     verdicts.saw("request-createTTL", "do not know it");
     verdicts.saw("request-unknown", "do not know it");
     verdicts.saw("request-addWatch", "the servers know it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_promise_is_kept_by_a_server_that_requires_sasl() {
+    let stage = files();
+    let options = requiring_sasl(stage.path(), "bob", "secret").tick_time(TICK);
+    let interval = Duration::from_millis(200);
+    let server = server_with(options.container_check_interval(interval)).await;
+    let credentials = stage.path().join("credentials");
+    std::fs::write(&credentials, "digest:me:too\nsasl:bob:secret\n").expect("it is written");
+    std::fs::set_permissions(&credentials, Permissions::from_mode(0o600)).expect("it is ours");
+    let option = format!("--credentials-file {}", credentials.display());
+    let verdicts = Verdicts::with(&server.connect_string(), 0, &option).await;
+    verdicts.are(&[], &[]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

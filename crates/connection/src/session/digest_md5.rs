@@ -4,6 +4,7 @@
 //! proves by a digest of its own that it knows the password, too. The password is never sent.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use fastrand::Rng;
 
@@ -12,8 +13,10 @@ const URI: &str = "zookeeper/zk-sasl-md5";
 /// Each exchange has a nonce of its own, which is used once.
 const NONCE_COUNT: &str = "00000001";
 
-/// The client's side of an exchange.
-pub(crate) struct DigestMd5 {
+/// The client's side of an exchange of SASL by DIGEST-MD5, without I/O.
+///
+/// A session has one of its own: see [`Config::auth`](crate::Config::auth).
+pub struct DigestMd5 {
     user: String,
     password: String,
     random: Rng,
@@ -23,7 +26,7 @@ pub(crate) struct DigestMd5 {
 
 /// What follows from a token of the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum SaslStep {
     /// The client sends this token.
     Respond(Vec<u8>),
     /// Both sides know the password.
@@ -32,10 +35,11 @@ pub(crate) enum Step {
 
 impl DigestMd5 {
     /// The scheme of its credentials. Servers know no `auth` request of this scheme.
-    pub(crate) const SCHEME: &str = "sasl";
+    pub const SCHEME: &str = "sasl";
 
-    /// `credentials` are a user and a password, with a colon between them.
-    pub(crate) fn new(credentials: &[u8], seed: u64) -> DigestMd5 {
+    /// `credentials` are a user and a password, with a colon between them. The client's nonces are
+    /// drawn from `seed`.
+    pub fn new(credentials: &[u8], seed: u64) -> DigestMd5 {
         let credentials = String::from_utf8_lossy(credentials);
         let (user, password) = credentials.split_once(':').unwrap_or((&credentials, ""));
         DigestMd5 {
@@ -47,17 +51,17 @@ impl DigestMd5 {
     }
 
     /// Begins an exchange, and returns its first token.
-    pub(crate) fn begin(&mut self) -> Vec<u8> {
+    pub fn begin(&mut self) -> Vec<u8> {
         self.proof = None;
         Vec::new()
     }
 
     /// The next step after a token of the server. `None` if the server does not speak this mechanism,
     /// or does not know the password.
-    pub(crate) fn next(&mut self, token: &[u8]) -> Option<Step> {
+    pub fn next(&mut self, token: &[u8]) -> Option<SaslStep> {
         let fields = fields(token)?;
         if let Some(proof) = self.proof.take() {
-            return (fields.get("rspauth")? == &proof).then_some(Step::Done);
+            return (fields.get("rspauth")? == &proof).then_some(SaslStep::Done);
         }
         let mut protections = fields.get("qop").map_or("auth", |it| it).split(',');
         let is_known = fields.get("algorithm")?.eq_ignore_ascii_case("md5-sess")
@@ -84,7 +88,14 @@ impl DigestMd5 {
             quoted(URI),
             keys.digest("AUTHENTICATE")
         );
-        Some(Step::Respond(response.into_bytes()))
+        Some(SaslStep::Respond(response.into_bytes()))
+    }
+}
+
+/// Leaves the password out.
+impl fmt::Debug for DigestMd5 {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("DigestMd5").finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use zookeeper_recipes_protocol::{OpCode, Reply, ReplyBody, RequestBody, SaslRequest};
 
 use crate::error::DisconnectReason;
-use crate::session::digest_md5::{DigestMd5, Step};
+use crate::session::digest_md5::{DigestMd5, SaslStep};
 use crate::session::machine::{Machine, Phase};
 
 impl<R, W> Machine<R, W> {
@@ -40,8 +40,8 @@ impl<R, W> Machine<R, W> {
         };
         let sasl = self.sasl.as_mut().zip(token);
         match sasl.and_then(|(sasl, token)| sasl.next(&token)) {
-            Some(Step::Respond(token)) => self.send_token(token),
-            Some(Step::Done) => self.restore(now),
+            Some(SaslStep::Respond(token)) => self.send_token(token),
+            Some(SaslStep::Done) => self.restore(now),
             None => return self.credentials_refused(DigestMd5::SCHEME.to_owned()),
         }
         Ok(())

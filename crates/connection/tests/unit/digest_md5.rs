@@ -31,7 +31,7 @@ fn digests_are_those_of_the_standard() {
 fn response_has_the_fields_that_servers_read() {
     let mut bob = bob();
     assert!(bob.begin().is_empty());
-    let Some(Step::Respond(response)) = bob.next(CHALLENGE.as_bytes()) else {
+    let Some(SaslStep::Respond(response)) = bob.next(CHALLENGE.as_bytes()) else {
         panic!("no response");
     };
     let response = fields(&response).expect("fields");
@@ -56,7 +56,7 @@ fn response_has_the_fields_that_servers_read() {
     };
     assert_eq!(response["response"], keys.digest("AUTHENTICATE"));
     let proof = format!("rspauth={}", keys.digest(""));
-    assert_eq!(bob.next(proof.as_bytes()), Some(Step::Done));
+    assert_eq!(bob.next(proof.as_bytes()), Some(SaslStep::Done));
     assert_eq!(bob.next(proof.as_bytes()), None, "each proof counts once");
 }
 
@@ -84,7 +84,7 @@ fn exchange_ends_at_a_server_that_asks_for_something_else_or_does_not_know_the_p
 #[test]
 fn several_protections_and_realms_may_be_offered() {
     let challenge = r#"realm="a",realm="b",qop="auth-conf, auth",nonce="n",algorithm=md5-sess"#;
-    let Some(Step::Respond(response)) = bob().next(challenge.as_bytes()) else {
+    let Some(SaslStep::Respond(response)) = bob().next(challenge.as_bytes()) else {
         panic!("no response");
     };
     assert_eq!(fields(&response).expect("fields")["realm"], "a");
@@ -105,7 +105,7 @@ proptest! {
         let mut bob = bob();
         for token in tokens {
             let next = bob.next(token.as_bytes());
-            prop_assert!(next != Some(Step::Done));
+            prop_assert!(next != Some(SaslStep::Done));
         }
     }
 

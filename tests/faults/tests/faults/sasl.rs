@@ -1,14 +1,9 @@
 //! Sessions that show who they are by SASL. Apache's server alone has it.
 
-use std::fs;
-
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
-use zookeeper_recipes_suite::{LONG, TICK, in_time, proxy, server_with};
-use zookeeper_recipes_testkit::ServerOptions;
-
-const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+use zookeeper_recipes_suite::{LONG, TICK, in_time, proxy, requiring_sasl, server_with};
 
 /// The user, and a password with what has to be quoted.
 const BOB: &str = "bob:a \"secret\" of bób's";
@@ -16,20 +11,8 @@ const BOB: &str = "bob:a \"secret\" of bób's";
 #[tokio::test(flavor = "multi_thread")]
 async fn session_shows_its_user_by_sasl_and_a_wrong_password_is_refused_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
-    let users = directory.path().join("jaas.conf");
-    let login = "org.apache.zookeeper.server.auth.DigestLoginModule required";
     let (user, password) = BOB.split_once(':').expect("both");
-    let password = password.replace('"', "\\\"");
-    let text = format!("Server {{ {login} user_{user}=\"{password}\"; }};");
-    fs::write(&users, text).expect("it is written");
-    let options = ServerOptions::new()
-        .tick_time(TICK)
-        .configuration("authProvider.1", PROVIDER)
-        .system_property(
-            "java.security.auth.login.config",
-            users.display().to_string(),
-        )
-        .system_property("zookeeper.sessionRequireClientSASLAuth", "true");
+    let options = requiring_sasl(directory.path(), user, password).tick_time(TICK);
     let server = server_with(options).await;
     let proxy = proxy(&server).await;
     let address = proxy.connect_string();
