@@ -163,7 +163,7 @@ impl Simulation {
 
     /// The time since the simulation began.
     ///
-    /// [`Ensemble::now`] returns it in every process, unless their clocks
+    /// The clock of the [`Ensemble`] returns it in every process, unless their clocks
     /// [drift](SimulationOptions::clock_drift).
     pub fn now(&self) -> Duration {
         self.shared.now()

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, CreateMode, Operation, Permission, ServerSession, WatchEvent,
 };
-use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Refusal, ServerError};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
@@ -46,7 +46,10 @@ fn refusal<T>(result: Result<T, ServerError>) -> Option<Refusal> {
 #[tokio::test(start_paused = true)]
 async fn what_is_too_large_closes_the_connection() {
     let simulation = servers(2, 1);
-    let session = connect(&simulation, "a").await;
+    // The session does not know the limit of the servers.
+    let options = ConnectOptions::new().jute_maxbuffer(4_000_000);
+    let connector = simulation.ensemble("a").connector(&options).unwrap();
+    let session = ServerSession::new(connector.connect().await.unwrap());
     let (small, large) = (vec![0; 1_048_000], vec![0; 1_048_575]);
     let mode = CreateMode::Persistent;
     let created = session.create("/a", &small, mode, &everyone()).await;
