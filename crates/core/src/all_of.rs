@@ -27,7 +27,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
 /// it. Only recipes with the same whole path are compared by the
-/// [servers](crate::ensemble::Ensemble::servers) of their ensembles. Sessions of one ensemble may
+/// [servers](crate::ensemble::EnsembleFacts::servers) of their ensembles. Sessions of one ensemble may
 /// have different chroots, and connect strings with the hosts in any order.
 ///
 /// A process knows an ensemble only by the hosts of its connect string, and another process may name
