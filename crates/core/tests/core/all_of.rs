@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     AllOf, ConnectOptions, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
 };
-use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation};
 use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
 
 use crate::support::{FIRST, assert_fails, delete, make, open, simulation};
@@ -15,7 +15,7 @@ const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
 /// A simulation, and the sessions of two processes.
 async fn simulated() -> (Simulation, Session, Session) {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let ours = simulated_session(&simulation, "ours").await;
     let theirs = simulated_session(&simulation, "theirs").await;
     (simulation, ours, theirs)

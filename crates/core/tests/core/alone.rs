@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
 use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete, simulation};
@@ -68,7 +68,7 @@ async fn must_wait(queue: &Queue) {
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (queue, meter) = queue(&simulation, "one").await;
     settle(&queue, &meter).await;
     let kinds = [RequestKind::Create, RequestKind::Delete, RequestKind::List];
@@ -84,7 +84,7 @@ async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing()
 /// Two recipes of one session share what the session knows of the directory.
 #[tokio::test(start_paused = true)]
 async fn who_is_alone_by_one_rule_waits_by_another() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (one, _) = session(&simulation, "one").await;
     let (two, _) = session(&simulation, "two").await;
     let queue = |session, label, counted| {
@@ -108,7 +108,7 @@ async fn who_is_alone_by_one_rule_waits_by_another() {
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_after_another_has_come_waits_for_it() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (queue_one, meter) = queue(&simulation, "one").await;
     let (queue_two, _) = queue(&simulation, "two").await;
     settle(&queue_one, &meter).await;
@@ -121,7 +121,7 @@ async fn who_comes_back_after_another_has_come_waits_for_it() {
 /// One that is not the first holds beside another, and knows nothing of being alone.
 #[tokio::test(start_paused = true)]
 async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (queue_one, _) = queue(&simulation, "one").await;
     let (queue_two, _) = queue(&simulation, "two").await;
     let two_at_a_time = ByPlace {
@@ -142,7 +142,7 @@ async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
     for pause in (0..500).step_by(10) {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (queue, meter) = queue(&simulation, "one").await;
         settle(&queue, &meter).await;
         // After these turns, a few transactions of others in between say nothing of the directory.
@@ -172,7 +172,7 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
 #[tokio::test(start_paused = true)]
 async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_one() {
     for more in 0..20 {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let administrator = simulation.administrator();
         let (queue_one, meter) = queue(&simulation, "one").await;
         let (queue_two, _) = queue(&simulation, "two").await;

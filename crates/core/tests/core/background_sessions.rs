@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd, SessionState};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
 use crate::support::{assert_fails, lock};
 
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let process = simulation.process("p");
     process.partition(Duration::from_secs(30));
     let session = Session::open_in_background(process.ensemble(), ConnectOptions::new());
@@ -29,7 +29,7 @@ async fn session_opened_in_the_background_is_there_once_a_server_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn session_closed_before_it_is_open_is_over() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let process = simulation.process("p");
     process.partition(Duration::from_secs(30));
     let session = Session::open_in_background(process.ensemble(), ConnectOptions::new());
@@ -43,7 +43,7 @@ async fn session_closed_before_it_is_open_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_for_ever() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     // This is longer than half of any timeout that these servers grant.
     let options = ConnectOptions::new().tick(Duration::from_secs(3_600));
     let session = Session::open_in_background(simulation.ensemble("p"), options);
@@ -63,7 +63,7 @@ async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_fo
 
 #[tokio::test(start_paused = true)]
 async fn durations_of_any_length_are_refused_or_work() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     for long in [
         Duration::MAX,
         Duration::MAX / 2,
@@ -89,7 +89,7 @@ async fn durations_of_any_length_are_refused_or_work() {
 
 #[tokio::test(start_paused = true)]
 async fn try_fails_at_once_while_no_session_is_open_and_after_the_timeout_if_no_server_answers() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "p").await;
     let queue = lock(&session, "/lock");
     let timeout = session.timeout().expect("it is open");

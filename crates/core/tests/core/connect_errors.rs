@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, Ended, Error, LossReason, NodePath, Refusal, ServerError, Session, SessionEnd,
     SessionState,
 };
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions, Way};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, Way};
 
 use crate::support::{lock, simulation};
 
@@ -217,7 +217,7 @@ async fn refused_credentials_are_the_cause_beside_hosts_that_are_not_reached() {
 #[tokio::test(start_paused = true)]
 async fn credentials_that_are_refused_for_a_moment_end_the_session_unless_they_are_retried() {
     for retries in [false, true] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let faults = simulation.faults();
         let options = ConnectOptions::new().auth("digest", "me:secret");
         let options = options.retry_refused_credentials(retries);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, RuleHints, Session, Verdict,
 };
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
 use crate::support::{assert_fails, delete, simulation};
 
@@ -138,7 +138,7 @@ async fn going_while_a_waiter_reads_contenders_of_one_number_is_no_turn_by_older
 async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is()
 -> Result<(), Error> {
     for read in 1..=6 {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let administrator = simulation.administrator();
         let _held = seats(&simulation, "holder").await?.acquire().await?;
         let waiter = seats(&simulation, "waiter").await?;
@@ -163,7 +163,7 @@ async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is(
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(), Error> {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let held = seats(&simulation, "holder").await?.acquire().await?;
     let waiter = seats(&simulation, "waiter").await?;
     let lists = || simulation.counters().requests(RequestKind::List);
@@ -181,7 +181,7 @@ async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(
 /// It has been the only one for some time, and lists the contenders no more.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn contender_that_comes_back_alone_holds_by_the_data_of_now() -> Result<(), Error> {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let queue = seats(&simulation, "one").await?;
     let lists = || simulation.counters().requests(RequestKind::List);
     for _ in 0..10 {
@@ -200,7 +200,7 @@ async fn contender_that_comes_back_alone_holds_by_the_data_of_now() -> Result<()
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn try_without_a_directory_asks_the_rule_before_it_creates_one() -> Result<(), Error> {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let rule = AsManyAsRecorded { without: None };
     let tried = queue(&simulation, "first", rule).await?.try_acquire().await;
     assert_fails!(tried, Error::InvalidInput);

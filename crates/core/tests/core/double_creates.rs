@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{CreateMode, Queue};
-use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation};
 
 use crate::altered_ensemble::{Alterations, UsersClient, altered};
 use crate::support::{alterations, delete, lock, lock_of, make};
@@ -35,7 +35,7 @@ fn created(simulation: &Simulation) -> Vec<String> {
 /// The contender takes the first of its two znodes, and leaves neither behind.
 #[tokio::test(start_paused = true)]
 async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let queue = queue_behind(&simulation, CreateMode::EphemeralSequential).await;
     let hold = timeout(TIME, queue.acquire()).await;
     let hold = hold.expect("in time").expect("it is free");
@@ -52,7 +52,7 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
 /// At the end of the count all znodes of one identity have the same name.
 #[tokio::test(start_paused = true)]
 async fn contender_whose_name_is_there_already_holds_by_its_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     make(&simulation, "/lock");
     let set = administrator.set_create_counter("/lock", i32::MAX);
@@ -68,7 +68,7 @@ async fn contender_whose_name_is_there_already_holds_by_its_znode() {
 /// As in two copies of a virtual machine, whose processes draw the same identities.
 #[tokio::test(start_paused = true)]
 async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
     let waiting = tokio::spawn(async move { queue.acquire().await });
     sleep(TIME).await;
@@ -98,7 +98,7 @@ async fn begin(simulation: &Simulation, mut attempt: Pin<&mut impl Future>) {
 #[tokio::test(start_paused = true)]
 async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
     for closes in [false, true] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         make(&simulation, "/lock");
         let alterations = Alterations {
             doubles_creates: Some(CreateMode::PersistentSequential),

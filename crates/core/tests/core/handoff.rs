@@ -222,7 +222,7 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_znode_is_written_to_learns_it() {
     for waited in [Duration::ZERO, Duration::from_secs(1)] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let administrator = simulation.administrator();
         let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
         let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
@@ -274,7 +274,7 @@ async fn hold_that_is_lost_by_a_write_bars_nobody() {
 #[tokio::test(start_paused = true)]
 async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
     for watched_for in [Duration::ZERO, SESSION_TIMEOUT] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         sleep(watched_for).await;
@@ -302,7 +302,7 @@ async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
 /// Anybody can write to a contender of another library.
 #[tokio::test(start_paused = true)]
 async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
     drop(waiter.acquire().await.expect("nobody is before it"));
@@ -322,7 +322,7 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
 /// Its place is another's by now.
 #[tokio::test(start_paused = true)]
 async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
     let options = QueueOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
@@ -340,7 +340,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
     // Each waits on the holder, also if other contenders are between the two.
     let behind_the_holder = ByPlace {
@@ -364,7 +364,7 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
     let never_first = ByPlace {
@@ -384,7 +384,7 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
 /// Others hold still when one of them has said that it releases.
 #[tokio::test(start_paused = true)]
 async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
     let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
     let waiter = Queue::new(waiter.session(), PATH, FIRST).expect("a good path");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
 use crate::altered_ensemble::{Alterations, altered};
 use crate::support::{alterations, lock, make};
@@ -27,7 +27,7 @@ async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
 #[tokio::test(start_paused = true)]
 async fn contender_whose_create_is_applied_late_holds_by_it() {
     for queues in [true, false] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let recipe = recipe(&simulation, queues).await;
         let hold = timeout(TIME, recipe.acquire()).await;
         let hold = hold.expect("nobody is before it").expect("it is free");
@@ -42,7 +42,7 @@ async fn create_that_is_applied_after_its_attempt_leaves_no_znode() {
     let deadlines = [1, 10, 100].map(Duration::from_millis);
     let both = |deadline| [(true, deadline), (false, deadline)];
     for (queues, deadline) in deadlines.into_iter().flat_map(both) {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let recipe = recipe(&simulation, queues).await;
         let early = recipe.acquire_timeout(deadline).await;
         assert!(early.expect_err("no write is applied").is_timeout());
@@ -55,7 +55,7 @@ async fn create_that_is_applied_after_its_attempt_leaves_no_znode() {
 /// and the second create has no answer yet.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let alterations = Alterations::default();
     let lists = alterations.lists.clone();
     let session = altered(&simulation, "one", alterations).await;

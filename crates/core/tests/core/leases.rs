@@ -222,7 +222,7 @@ async fn silence_that_is_longer_than_the_tolerated_one_ends_a_hold() {
 
 /// The transactions of a session that opens, and nothing else. Each is a proof.
 async fn proofs_of_an_opening(fault: Option<FaultKind>) -> u64 {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     if let Some(kind) = fault {
         let fault = Fault::new(kind).on(RequestKind::Authenticate);
         simulation.faults().inject(fault);

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{
     QueueOptions, Recipe, Refusal, ServerError, Session,
 };
 use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
 use crate::support::{FIRST_ALONE, assert_fails, everyone, make, open, simulation};
@@ -60,7 +60,7 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
         (long(1), 1, many_entries(40_000)),
         (long(1), 1_000_000, many_entries(1_000)),
     ] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (session, hold) = session_that_holds(&simulation).await;
         for recipe in recipes(&session, &path, &vec![7; data], &acl) {
             let acquired = async { recipe?.acquire().await };
@@ -132,7 +132,7 @@ async fn assert_each_is_refused(server: &ServerSession, long: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn no_request_that_is_too_long_is_sent() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (session, hold) = session_that_holds(&simulation).await;
     let path = NodePath::new("/a").expect("a good path");
     let server = session.server(&path).await.expect("a session");
@@ -156,7 +156,7 @@ async fn no_request_that_is_too_long_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn guarded_write_that_is_too_long_is_refused_and_the_hold_stays() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (_session, hold) = session_that_holds(&simulation).await;
     let mut deletes = hold.transaction();
     for _ in 0..70 {
@@ -196,7 +196,7 @@ async fn limit_of_the_servers_is_an_option() {
 /// Each answer to the list is longer than the client reads, on every connection.
 #[tokio::test(start_paused = true)]
 async fn list_that_is_too_long_is_one_clear_error_and_the_session_continues() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     make(&simulation, "/queue");
     let long = "x".repeat(32_000);
     for number in 0..2_100 {

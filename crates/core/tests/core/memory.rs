@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::lock;
@@ -13,7 +13,7 @@ const MAX: usize = 4_096;
 
 #[tokio::test(start_paused = true)]
 async fn future_of_an_attempt_has_at_most_four_kibibytes() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "waiter").await;
     let queue = lock(&session, "/locks/a");
     let single = SingleNodeLock::new(&session, "/locks/b").expect("a good path");

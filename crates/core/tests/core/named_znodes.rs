@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use zookeeper_recipes_core::{Directories, Error, NamedZnode, Stat};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::{SINGLE, begin_single, everyone};
@@ -35,7 +35,7 @@ async fn drop_create(znode: &NamedZnode, simulation: &Simulation) {
 /// If the look ended the attempt, the next attempt would wait for its own znode to go.
 #[tokio::test(start_paused = true)]
 async fn create_without_an_answer_is_found_though_the_looks_are_throttled() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let znode = begin_single(&session).await;
     let faults = simulation.faults();
@@ -51,7 +51,7 @@ async fn create_without_an_answer_is_found_though_the_looks_are_throttled() {
 
 #[tokio::test(start_paused = true)]
 async fn create_after_a_dropped_create_finds_its_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let znode = begin_single(&session).await;
     drop_create(&znode, &simulation).await;
@@ -61,7 +61,7 @@ async fn create_after_a_dropped_create_finds_its_znode() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let znode = begin_single(&session).await;
     drop_create(&znode, &simulation).await;
@@ -76,7 +76,7 @@ async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
 /// The next create is its own, too.
 #[tokio::test(start_paused = true)]
 async fn create_that_was_lost_is_created_again_and_is_no_other_holders() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let znode = begin_single(&session).await;
     let faults = simulation.faults();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, Operation, Queue};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::{FIRST_ALONE, lock, lock_of};
@@ -11,7 +11,7 @@ use crate::support::{FIRST_ALONE, lock, lock_of};
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]
 async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "holder").await;
     let queue = lock(&session, "/queue");
     let hold = queue.acquire().await.expect("it is free");

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Queue, QueueEntry, QueueOptions, Recipe, Session,
 };
 use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::{FIRST, delete, lock, make, open};
@@ -44,7 +44,7 @@ fn owner(service: &str, session: &Session) -> Option<String> {
 
 #[tokio::test(start_paused = true)]
 async fn list_says_who_holds_and_who_waits_since_when() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let billing = session(&simulation, "billing").await;
     let ledger = session(&simulation, "ledger").await;
     let queue = lock(&billing, PATH);
@@ -82,7 +82,7 @@ async fn list_says_who_holds_and_who_waits_since_when() {
 
 #[tokio::test(start_paused = true)]
 async fn data_that_is_set_replaces_the_owner() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation, "billing").await;
     for (data, owner) in [
         (&b"node-7"[..], Some("node-7")),
@@ -104,7 +104,7 @@ async fn data_that_is_set_replaces_the_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn lock_of_one_znode_names_its_owner_without_the_identity() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation, "billing").await;
     let named = SingleNodeOptions::new().data("node-7");
     for (options, expected) in [
@@ -130,7 +130,7 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_chroot_is_no_empty_queue() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
         Arc::new(lock(&session, PATH)),
@@ -153,7 +153,7 @@ async fn missing_chroot_is_no_empty_queue() {
 /// The directory of the queue is missing. The session ends before it has read its chroot.
 #[tokio::test(start_paused = true)]
 async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     let session = below_a_chroot(&simulation).await;
     let queue = lock(&session, PATH);
@@ -171,7 +171,7 @@ async fn list_of_a_session_that_ends_meanwhile_is_no_empty_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn owner_that_cannot_be_printed_is_refused_before_anything_is_sent() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let long = "a".repeat(201);
     for owner in ["", "two\nlines", "\u{7}", long.as_str()] {
         let options = ConnectOptions::new().owner(owner);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes_core::{Queue, QueueOptions, Session, WaitStrategy};
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::FIRST;
@@ -18,7 +18,7 @@ fn queue(session: &Session) -> Queue {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_on_the_directory_asks_for_nothing_while_nothing_changes() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let holder = queue(&simulated_session(&simulation, "two").await);
     let _hold = holder.acquire().await.expect("nobody is before it");
     let waiter = queue(&simulated_session(&simulation, "one").await);

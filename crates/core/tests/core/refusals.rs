@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::log::Log;
 use zookeeper_recipes_suite::simulated_session;
 
@@ -19,7 +19,7 @@ use crate::support::{FIRST, assert_fails, lock, lock_of, open};
 
 #[tokio::test(start_paused = true)]
 async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
     let administrator = simulation.administrator();
     let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
@@ -46,7 +46,7 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
 /// The parent's access control list permits to create a child. That of the child does not exist.
 #[tokio::test(start_paused = true)]
 async fn znode_without_permission_is_named_and_not_the_one_to_create() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
     let administrator = simulation.administrator();
     let mode = CreateMode::Persistent;
@@ -77,7 +77,7 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
 
 #[tokio::test(start_paused = true)]
 async fn root_is_named_if_it_does_not_permit_to_create() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let reads = [Acl::new(Permission::READ, AuthId::anyone())];
     let administrator = simulation.administrator();
     administrator.set_acl("/", &reads).expect("it exists");
@@ -117,7 +117,7 @@ async fn hold(simulation: &Simulation) -> (Session, Hold) {
 
 #[tokio::test(start_paused = true)]
 async fn guarded_write_without_permission_names_the_znode_that_does_not_grant_it() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     create(&simulation, "/open", Permission::ALL);
     create(&simulation, "/closed", Permission::READ);
     create(&simulation, "/closed/child", Permission::ALL);
@@ -150,7 +150,7 @@ async fn guarded_write_without_permission_names_the_znode_that_does_not_grant_it
 async fn replacement_without_permission_names_the_directory() {
     let (create, delete) = (Permission::CREATE, Permission::DELETE);
     for (needed, other) in [(create, delete), (delete, create)] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (_session, hold) = hold(&simulation).await;
         let granted = [Acl::new(Permission::READ | other, AuthId::anyone())];
         let administrator = simulation.administrator();
@@ -165,7 +165,7 @@ async fn replacement_without_permission_names_the_directory() {
 
 #[tokio::test(start_paused = true)]
 async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let acl = [Acl::new(Permission::ALL, AuthId::authed())];
     let options = QueueOptions::new().acl(acl);
@@ -198,7 +198,7 @@ fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
 /// The session may create below the chroot, and not read it.
 #[tokio::test(start_paused = true)]
 async fn chroot_that_may_not_be_read_is_not_missing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     create(&simulation, "/app", Permission::CREATE);
     let process = simulation.process("one").with_chroot("/app");
     let session = open(process.ensemble(), Default::default()).await;
@@ -213,7 +213,7 @@ async fn chroot_that_may_not_be_read_is_not_missing() {
 /// A waiter that took its predecessor for missing would look too early.
 #[tokio::test(start_paused = true)]
 async fn look_that_the_server_throttles_does_not_say_that_a_znode_is_missing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let path = NodePath::new("/locks").expect("a good path");
     let server = session.server(&path).await.expect("it is open");

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, LossReason, Queue, Rule, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{Call, altered};
@@ -30,7 +30,7 @@ async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
 #[tokio::test(start_paused = true)]
 async fn a_replacement_is_found_done_however_many_answers_are_lost() {
     for lost in [RequestKind::Sync, RequestKind::GetEach] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let queue = lock_of(&simulation, "a", "/queue").await;
         let hold = queue.acquire().await.expect("free");
         let faults = simulation.faults();
@@ -176,10 +176,7 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
 /// The thread of the write is delayed before the sending, while the owner replaces the znode.
 #[tokio::test(start_paused = true)]
 async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
-    let (simulation, call) = (
-        Simulation::new(SimulationOptions::default()),
-        Call::default(),
-    );
+    let (simulation, call) = (Simulation::default(), Call::default());
     make(&simulation, "/data");
     let session = altered(
         &simulation,

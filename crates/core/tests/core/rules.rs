@@ -37,7 +37,7 @@ impl Rule for Uncounting {
 
 #[tokio::test(start_paused = true)]
 async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
-    let simulation = Simulation::new(Default::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "a").await;
     for label in ["a/b-", "/", "../lock-", "lo\0ck-", "lock\u{85}-"] {
         let refused = Queue::new(&session, "/locks/a", labelled(label));
@@ -52,7 +52,7 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
 
 /// Asserts that an attempt by this rule ends with an error at once.
 async fn assert_refused(rule: impl Rule + 'static) {
-    let simulation = Simulation::new(Default::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "a").await;
     let queue = Queue::new(&session, "/locks/a", rule).expect("a good path");
     let refused = tokio::time::timeout(Duration::from_secs(60), queue.acquire()).await;
@@ -92,7 +92,7 @@ async fn rule_that_steps_back_with_none_behind_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
-    let simulation = Simulation::new(Default::default());
+    let simulation = Simulation::default();
     let queue = lock_of(&simulation, "a", "/locks/a").await;
     let other = queue.by(labelled("a/b-"));
     let acquired = other.acquire().await.map(drop);

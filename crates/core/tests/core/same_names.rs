@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation};
 
 use crate::support::{delete, lock_of, make};
 
@@ -14,7 +14,7 @@ const PATH: &str = "/queue";
 #[tokio::test(start_paused = true)]
 async fn waiter_waits_for_no_later_znode_of_the_same_name() {
     for reconnects in [true, false] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let administrator = simulation.administrator();
         make(&simulation, PATH);
         let counted = administrator.set_create_counter(PATH, i32::MAX);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use zookeeper_recipes_core::{Error, ErrorKind, Session, SessionEnd, SessionState};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
 use crate::altered_ensemble::{Alterations, altered};
@@ -16,7 +16,7 @@ use crate::support::lock;
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     assert!(session.is_connected(), "{}", session.state());
     simulation.process("one").partition(Duration::from_secs(60));
@@ -53,7 +53,7 @@ impl Wake for AtWake {
 /// Another thread finds the session over while the session's own task is at work.
 #[tokio::test(start_paused = true)]
 async fn suspended_session_that_is_found_over_is_not_connected_again() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let alterations = Alterations::default();
     let (before_sync, is_over) = (alterations.before_sync.clone(), alterations.is_over.clone());
     let session = altered(&simulation, "one", alterations).await;
@@ -81,7 +81,7 @@ async fn suspended_session_that_is_found_over_is_not_connected_again() {
 
 #[tokio::test(start_paused = true)]
 async fn states_say_in_words_if_a_server_answers() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let id = session.id().expect("it is open");
     assert_eq!(

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 use zookeeper_recipes_suite::simulated_session;
 
@@ -38,7 +38,7 @@ async fn held_at(waiting: tokio::task::JoinHandle<Result<Hold, Error>>) -> (Hold
 
 #[tokio::test(start_paused = true)]
 async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let hangs = limited(&simulated_session(&simulation, "one").await)
         .acquire()
         .await;
@@ -82,7 +82,7 @@ async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn each_hold_of_a_process_has_its_own_time() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let local = queue(
         &session,
@@ -108,7 +108,7 @@ async fn each_hold_of_a_process_has_its_own_time() {
 
 #[tokio::test(start_paused = true)]
 async fn time_limit_of_zero_is_refused_at_once() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let options = QueueOptions::new().max_hold(Duration::ZERO);
     let refused = Queue::with_options(&session, "/locks/a", FIRST, options);
@@ -118,7 +118,7 @@ async fn time_limit_of_zero_is_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn time_limit_of_any_length_is_no_limit() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let endless = queue(&session, QueueOptions::new().max_hold(Duration::MAX));
     let hold = endless.acquire().await.expect("nobody is before it");

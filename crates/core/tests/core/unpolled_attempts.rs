@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::{UsersClient, altered};
@@ -62,7 +62,7 @@ async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, 
 /// Its create finds the znode of another holder, and the attempt is not polled.
 #[tokio::test(start_paused = true)]
 async fn close_spares_the_single_znode_of_another_holder() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (closing, mine, others) = two_single_nodes(&simulation).await;
     let hold = others.acquire().await.expect("free again");
     let mut attempt = mine.acquire().boxed();
@@ -76,7 +76,7 @@ async fn close_spares_the_single_znode_of_another_holder() {
 /// The view of a hold that was released says which znode it was.
 #[tokio::test(start_paused = true)]
 async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (closing, mine, others) = two_single_nodes(&simulation).await;
     let released = mine.acquire().await.expect("free again");
     let view = released.view();
@@ -95,7 +95,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
 #[tokio::test(start_paused = true)]
 async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand() {
     for (is_noticed, is_released) in [(true, false), (true, true), (false, false)] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (closing, mine, others) = two_single_nodes(&simulation).await;
         let hold = mine.acquire().await.expect("free again");
         let view = hold.view();
@@ -125,7 +125,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
 
 #[tokio::test(start_paused = true)]
 async fn single_znode_is_not_created_after_its_session_is_closed() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let closing = users_session(&simulation).await;
     let znode = begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
@@ -138,7 +138,7 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
 /// Its create succeeds, and nobody looks at the answer.
 #[tokio::test(start_paused = true)]
 async fn close_deletes_a_single_znode_of_its_own() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (closing, mine, others) = two_single_nodes(&simulation).await;
     let mut attempt = mine.acquire().boxed();
     assert!((&mut attempt).now_or_never().is_none(), "it is under way");
@@ -154,7 +154,7 @@ async fn close_deletes_a_single_znode_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let queue = |path| Queue::new(&session, path, FIRST_ALONE).expect("a good path");
     let (one, other) = (queue("/locks/a"), queue("/locks/b"));

@@ -5,9 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal, Session};
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::altered;
@@ -40,7 +38,7 @@ async fn containers_that_each_end_the_session_are_given_up_by_all_its_recipes() 
 
 #[tokio::test(start_paused = true)]
 async fn containers_are_created_on_though_one_break_met_many_of_them() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "p").await;
     let paths = ["/a", "/b", "/c", "/d", "/e"];
     // The contenders of all meet no directory, then five containers are asked for.
@@ -59,7 +57,7 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
 /// A server before 3.5.3 refuses them, and keeps the connection.
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_containers_gets_persistent_directories() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let alterations = alterations!(refuses_containers: true);
     works(&altered(&simulation, "p", alterations).await, "/locks/a").await;
     let administrator = simulation.administrator();
@@ -83,7 +81,7 @@ async fn server_that_does_not_know_creates_is_an_error_that_says_so() {
 #[tokio::test(start_paused = true)]
 async fn containers_are_created_again_after_a_while() {
     const MINUTE: Duration = Duration::from_secs(60);
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "p").await;
     // The contender of a new path meets no directory. Then a container is asked for, with the
     // contender behind it.
@@ -128,7 +126,7 @@ async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_wait
 #[tokio::test(start_paused = true)]
 async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     const LOST: usize = 10;
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let queue = lock_of(&simulation, "p", "/queue").await;
     let faults = simulation.faults();
     for nth in 1..=LOST as u64 {
@@ -150,7 +148,7 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
 
 #[tokio::test(start_paused = true)]
 async fn server_that_has_refused_a_create_knows_creates() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     let reads = [Acl::new(Permission::READ, AuthId::anyone())];
     let made = administrator.create_with_acl("/lock", b"", CreateMode::Persistent, &reads);

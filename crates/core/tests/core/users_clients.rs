@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleFacts, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation};
 
 use crate::altered_ensemble::{Alterations, Altered, UsersClient};
 use crate::support::{alterations, assert_fails, lock, lock_of, make, open};
@@ -62,7 +62,7 @@ async fn close(queue: &Queue) {
 
 #[tokio::test]
 async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_session_closes() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (queue, alterations) = users_queue(&simulation).await;
     let (still, stands_still) = oneshot::channel();
     let (go_on, goes_on) = mpsc::channel();
@@ -86,7 +86,7 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
 
 #[tokio::test]
 async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (queue, alterations) = users_queue(&simulation).await;
     let holder = lock_of(&simulation, "other", "/lock").await;
     let held = holder.acquire().await.expect("it is free");
@@ -111,7 +111,7 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
 
 #[tokio::test]
 async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     // It is connected in another runtime than that of the session.
     let connector = simulation.ensemble("one").connector(&ConnectOptions::new());
     let client = connector.expect("no option is set").connect().await;
@@ -154,7 +154,7 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
 /// Nobody knows when a server last answered. So one answer confirms no lease.
 #[tokio::test(start_paused = true)]
 async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (earlier, _) = users_ensemble(&simulation, UsersClient::default());
     let ensembles: [Arc<dyn Ensemble>; 2] = [simulation.ensemble("new"), earlier];
     for (is_earlier, queues) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -184,7 +184,7 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
 /// Each of these can be implemented. By default an ensemble is one server.
 #[tokio::test(start_paused = true)]
 async fn ensemble_that_says_no_more_is_one_server_that_takes_no_options() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let facts = EnsembleFacts::new("here");
     assert_eq!(facts.servers, [facts.address]);
     assert_eq!(facts.chroot, "/");

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
     Acl, AuthId, CreateMode, Error, Hold, Identity, Permission, Queue, Refusal,
 };
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered_ensemble::altered;
@@ -24,7 +24,7 @@ const PATH: &str = "/queue";
 const SECOND: Duration = Duration::from_secs(1);
 
 fn simulation() -> Simulation {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     make(&simulation, PATH);
     simulation
 }
