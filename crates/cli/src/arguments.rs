@@ -21,10 +21,6 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Reads the command line of this process.
-    ///
-    /// # Errors
-    ///
-    /// If it is not understood, or has an option that its verb would ignore.
     pub(crate) fn of_this_process() -> Result<Arguments, Error> {
         let mut zkr = Arguments::command();
         let matches = zkr.try_get_matches_from_mut(std::env::args_os())?;

@@ -18,7 +18,6 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// A restart of a server and an election are often longer.
 pub(crate) const SHORT_SILENCE: Duration = Duration::from_secs(3);
 
-/// How to connect.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
@@ -181,7 +180,6 @@ impl Connection {
         self.ca.as_deref()
     }
 
-    /// The schemes and the credentials.
     pub(crate) fn credentials(&self) -> Result<Vec<(String, String)>, Failure> {
         credentials::read(self.credentials_file.as_deref())
     }

@@ -27,7 +27,6 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// The last number that a server gives to a sequential znode.
 const LAST_NUMBER: i32 = i32::MAX;
 
-/// What a check found.
 #[derive(Debug)]
 pub(crate) struct Finding {
     grade: Grade,
@@ -68,7 +67,6 @@ impl Finding {
         }
     }
 
-    /// The finding for programs.
     pub(crate) fn json(&self) -> Value {
         let grade = match self.grade {
             Grade::Good => "ok",
@@ -251,7 +249,6 @@ fn identity(connection: &Connection) -> Result<Finding, Failure> {
     )))
 }
 
-/// What each server says of itself.
 async fn servers(servers: &Servers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for place in 0..servers.number() {

@@ -27,7 +27,6 @@ Exit codes:
 /// Why `zkr` ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Everything was done.
     Done,
     /// The arguments, the connect string, the chroot or the path are wrong.
     Usage,

@@ -21,7 +21,6 @@ impl Failure {
         Failure { exit, message }
     }
 
-    /// A failure of the arguments.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, message)
     }

@@ -52,11 +52,6 @@ impl fmt::Display for Server {
 }
 
 impl Servers {
-    /// The servers of a session.
-    ///
-    /// # Errors
-    ///
-    /// If the files of TLS cannot be used any more.
     pub(crate) async fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
         let named = session.ensemble().servers();
         let hosts: Vec<Host> = named.iter().filter_map(|named| host(named)).collect();
@@ -84,7 +79,6 @@ impl Servers {
             .unwrap_or_default()
     }
 
-    /// Connects to the server at this place.
     pub(crate) async fn connect(&self, place: usize) -> Result<Box<dyn Stream>, DisconnectReason> {
         let server = self.list.get(place);
         let server = server.ok_or(DisconnectReason::NotConnected(Duration::ZERO))?;
@@ -168,7 +162,6 @@ pub(crate) struct Room {
     pub(crate) busiest: Option<(String, usize)>,
 }
 
-/// The ephemeral znodes of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ephemerals {
     pub(crate) session: SessionId,

@@ -121,7 +121,6 @@ fn not_drawn(error: io::Error) -> Failure {
     Failure::internal("cannot draw on the terminal", error)
 }
 
-/// True if this key ends the program.
 pub(crate) fn ends_it(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {

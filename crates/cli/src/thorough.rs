@@ -47,10 +47,6 @@ pub(crate) fn runs_in(directory: &str) -> String {
 ///
 /// `directory` exists, and its path includes the chroot. `runs` creates the ephemeral znode
 /// [`runs_in`] the directory. An empty container is awaited for `containers_within`.
-///
-/// # Errors
-///
-/// If the znode exists, or cannot be created or removed, or if a signal ends the checks.
 pub(crate) async fn try_promises(
     servers: &Servers,
     connection: &Connection,

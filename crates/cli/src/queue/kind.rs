@@ -8,7 +8,6 @@ use zookeeper_recipes_lock::FirstInQueue;
 use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
 use zookeeper_recipes_semaphore::WithinPermits;
 
-/// The recipe of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecipeKind {
     Lock,
@@ -17,7 +16,6 @@ pub(crate) enum RecipeKind {
     Election,
     /// The leases of Curator's semaphore, whose number of permits no znode records.
     Leases,
-    /// There is no contender.
     Unknown,
 }
 
@@ -34,7 +32,6 @@ impl fmt::Display for RecipeKind {
     }
 }
 
-/// What a contender wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     /// The lock of one that holds alone: of a lock, or of a writer as kazoo writes it.
@@ -74,7 +71,6 @@ pub(crate) fn is_contender(name: &str) -> bool {
     contender(name).is_some()
 }
 
-/// The recipe of these contenders.
 pub(super) fn recipe(contenders: &[Contender]) -> RecipeKind {
     let wishes = || {
         contenders

@@ -7,12 +7,10 @@ use zookeeper_recipes_core::{SessionId, Stat};
 
 use crate::plain_text::shown;
 
-/// A contender that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// The number of contenders before this one.
     pub(crate) place: usize,
-    /// The name of its znode.
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) state: State,
@@ -26,7 +24,6 @@ pub(crate) struct Row {
     pub(crate) address: Option<String>,
 }
 
-/// Whether a contender holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Holds,

@@ -37,7 +37,6 @@ pub(super) fn lines(record: &JobRecord, holder: Option<i64>) -> Vec<String> {
         .collect()
 }
 
-/// The record for programs.
 pub(super) fn json_of(record: &JobRecord) -> Value {
     let slot = |slot: &SlotRecord| {
         json!({

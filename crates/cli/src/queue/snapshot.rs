@@ -171,7 +171,6 @@ impl Snapshot {
         Ok(rows.collect())
     }
 
-    /// The queue for programs.
     pub(crate) fn json(&self, rows: &[Row]) -> Value {
         json!({
             "path": self.path.as_str(),

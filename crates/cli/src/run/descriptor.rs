@@ -11,7 +11,6 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Sends a descriptor, with one byte.
 pub(super) fn send(to: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
     let descriptors: [BorrowedFd<'_>; 1] = [descriptor.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -41,7 +41,6 @@ const LOOKS_EVERY: Duration = Duration::from_millis(200);
 /// How often the guard looks whether processes that it has killed have ended.
 const LOOKS_FOR_THE_END_EVERY: Duration = Duration::from_millis(1);
 
-/// The guard of one command.
 struct Guard {
     zkr: UnixStream,
     parent: Option<Pid>,
@@ -55,14 +54,12 @@ struct Guard {
     switch: Switch,
 }
 
-/// What the guard learns.
 enum News {
     Ordered(Order),
     /// The socket has ended: `zkr` has died.
     Deserted,
     /// The command's process has become the command, or has failed to.
     Became(bool),
-    /// The command was stopped, or has ended.
     Command(Report),
 }
 

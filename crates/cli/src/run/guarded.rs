@@ -20,7 +20,6 @@ use super::descriptor;
 use super::itself::itself;
 use super::message::{Order, Report, line, message};
 
-/// A guard process, and its command.
 pub(super) struct Guarded {
     guard: Child,
     orders: OwnedWriteHalf,

@@ -25,7 +25,6 @@ impl HostsFile {
         })
     }
 
-    /// The connect string in the file.
     pub(super) fn read(&self) -> Result<String, Failure> {
         read(&self.path)
     }

@@ -21,7 +21,6 @@ use crate::four_letter::Servers;
 /// The pause after a failed campaign.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A candidate and its command.
 pub(crate) struct Leading<'a> {
     pub(crate) connection: &'a Connection,
     /// A file of the servers in place of `connection`'s, read again at each SIGHUP.
@@ -34,7 +33,6 @@ pub(crate) struct Leading<'a> {
     pub(crate) retry_credentials: bool,
     /// True if a loss ends the program.
     pub(crate) once: bool,
-    /// The longest campaign.
     pub(crate) timeout: Option<Duration>,
     pub(crate) task: &'a TaskArguments,
 }
@@ -175,11 +173,6 @@ impl Leading<'_> {
 }
 
 /// Releases the leadership, and says so if that fails.
-///
-/// # Errors
-///
-/// If the server refuses to delete the znode: the candidate would wait for itself. The znode is
-/// deleted with the session.
 async fn resign(leadership: Leadership) -> Result<(), Error> {
     match leadership.release().await {
         Err(error @ Error::Refused { .. }) => return Err(error),

@@ -16,7 +16,6 @@ pub(super) enum Order {
     Signal(i32),
 }
 
-/// What the guard reports to `zkr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) enum Report {
     /// The process group of the command is there, and waits for [`Order::Begin`].
@@ -33,7 +32,6 @@ pub(super) enum Report {
     NotStarted(i32),
 }
 
-/// The line of a message.
 pub(super) fn line(message: &impl Serialize) -> String {
     // Only a map whose keys are no text would fail.
     serde_json::to_string(message).unwrap_or_default() + "\n"

@@ -43,11 +43,9 @@ fn passed_on() -> SigSet {
     set
 }
 
-/// The signals that `zkr` receives.
 #[derive(Debug)]
 pub(crate) struct Signals {
     streams: Vec<(Signal, Stream)>,
-    /// Signals that come again.
     kept: VecDeque<Signal>,
 }
 

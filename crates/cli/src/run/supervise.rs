@@ -20,7 +20,6 @@ use crate::failure::Failure;
 /// A process group that nobody could continue is not stopped. This is long enough to see that.
 const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How the command ended.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// By itself, or by a signal that was not the guard's.
@@ -39,10 +38,6 @@ pub(super) enum Ending {
 /// If `start` fails, or a signal comes before, the command does not begin.
 ///
 /// The call stops the command as well when `asked` resolves, as if `--grace` were left of the hold.
-///
-/// # Errors
-///
-/// If the guard has died after the command has begun.
 pub(super) async fn supervise(
     hold: &HoldView,
     start: impl Future<Output = Result<(), Failure>>,
@@ -76,14 +71,12 @@ pub(super) async fn supervise(
     running.until_ended(start, asked, task, path, signals).await
 }
 
-/// How far the command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Its process is being prepared.
     Prepares,
     /// Its process is ready, and waits for the order to begin.
     Ready,
-    /// It was ordered to begin.
     Begun,
     /// Its process is being killed before it begins.
     Refused,
@@ -187,7 +180,6 @@ impl Running<'_> {
         self.guarded.order(Order::Begin);
     }
 
-    /// Lets the command begin.
     fn begin(&mut self) {
         let terminal = self.terminal.as_ref();
         if terminal.is_some_and(Terminal::is_wanted_at_once) {

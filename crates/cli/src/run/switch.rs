@@ -24,9 +24,7 @@ enum Phase {
 /// What must be done to the command now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blow {
-    /// Ask it to stop.
     Stop,
-    /// Kill it.
     Kill,
 }
 

@@ -23,7 +23,6 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal, if there is one.
     pub(super) fn of_this_process() -> Option<Terminal> {
         let terminal = OpenOptions::new()
             .read(true)

@@ -107,7 +107,6 @@ impl UnderHold<'_> {
     }
 }
 
-/// The signals from now on.
 pub(super) fn heard() -> Result<Signals, Failure> {
     Signals::new().map_err(|error| Failure::internal("cannot receive signals", error))
 }

@@ -107,7 +107,6 @@ impl WaitArguments {
         self.timeout.filter(|timeout| !timeout.is_zero())
     }
 
-    /// The owner that the user has chosen.
     pub(super) fn owner(&self) -> Option<String> {
         self.owner.clone()
     }

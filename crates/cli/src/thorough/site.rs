@@ -51,7 +51,6 @@ impl<'a> Site<'a> {
         self.servers.name(place % self.servers.number().max(1))
     }
 
-    /// Opens a session at this host.
     pub(super) async fn open(&self, place: usize) -> Result<Client, Trouble> {
         self.greet(place, &LeftSession::none(TIMEOUT)).await
     }

@@ -22,7 +22,6 @@ pub(super) type Kept = Result<String, Flaw>;
 /// Why a promise is not kept, or not known to be.
 #[derive(Debug)]
 pub(super) enum Flaw {
-    /// The promise is broken.
     Broken(String),
     /// The promise is broken, and the recipes have a substitute.
     Substituted(String),
@@ -30,7 +29,6 @@ pub(super) enum Flaw {
     Untried(String),
 }
 
-/// A flaw that breaks the promise.
 pub(super) fn broken<T>(seen: impl Into<String>) -> Result<T, Flaw> {
     Err(Flaw::Broken(seen.into()))
 }
@@ -44,7 +42,6 @@ impl From<Trouble> for Flaw {
     }
 }
 
-/// The verdict about a promise.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     promise: &'static Promise,
@@ -65,7 +62,6 @@ impl Verdict {
         }
     }
 
-    /// The verdict for programs.
     pub(crate) fn json(&self) -> Value {
         let (verdict, text) = match &self.outcome {
             Ok(seen) => ("kept", seen),

@@ -289,7 +289,6 @@ fn line(partition: &PartitionStatus) -> String {
     line
 }
 
-/// The state as JSON.
 pub(crate) fn json_of(status: &AssignmentStatus) -> Value {
     let partition = |it: &PartitionStatus| {
         let owner = it.owner.as_ref().map(|owner| {

@@ -145,7 +145,6 @@ fn is_digest(text: &str) -> bool {
     })
 }
 
-/// The failure of a server that does not start.
 fn failure(error: &StartError) -> Failure {
     let exit = match error {
         StartError::PortInUse { .. } => Exit::PortInUse,

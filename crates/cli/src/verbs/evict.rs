@@ -95,7 +95,6 @@ impl Evict {
         })
     }
 
-    /// True if the user means this contender.
     fn means(&self, row: &Row) -> bool {
         let Some(node) = &self.node else { return true };
         let service = row.owner.rsplit_once('@').map(|(service, _)| service);

@@ -95,7 +95,6 @@ impl Once {
             .await
     }
 
-    /// The exit code if this run has taken the slot.
     async fn taken(&self, job: &OncePerSlot, run: SlotRecord) -> Exit {
         if self.wait.is_verbose() {
             let text = slot_text(&run, holds(job, &run).await);

@@ -37,7 +37,6 @@ pub(crate) struct Watch {
     json: bool,
 }
 
-/// What is watched.
 enum Watched {
     Queue,
     Assignment(watch::Receiver<AssignmentStatus>),
@@ -46,9 +45,7 @@ enum Watched {
 /// The lines for people. Some have ages.
 type Lines = Box<dyn Fn() -> Vec<String>>;
 
-/// What is watched, as it is now.
 struct Shown<'w> {
-    /// The line for programs.
     json: String,
     lines: Lines,
     /// Resolves at the next change. False if there is none any more.

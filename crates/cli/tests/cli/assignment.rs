@@ -3,14 +3,13 @@
 use std::convert::Infallible;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::oneshot;
 use zookeeper_recipes_assignment::{Assignment, Partition, Partitions};
 use zookeeper_recipes_core::Session;
-use zookeeper_recipes_suite::{eventually, in_time};
+use zookeeper_recipes_suite::eventually;
 
 use crate::pty::Terminal;
-use crate::support::{Stage, ended};
+use crate::support::{Printed, Stage, ended};
 
 const PATH: &str = "/queues";
 
@@ -90,18 +89,17 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
     let shown = stage.run(&["assignment", PATH]).await;
     let head = "/queues: 4 partitions, 2 workers; 0 without an owner, 0 to move\n";
     shown.begins(head);
-    shown.shows("\n0: ");
+    shown.shows(["\n0: "]);
 
     let drained = stage.run(&["assignment", PATH, "--drain", "a"]).await;
-    drained.shows("drained");
+    drained.shows(["drained"]);
     until(&stage, [("a", 0), ("b", 4)]).await;
     stage.run(&["assignment", PATH, "--undrain", "a"]).await;
     until(&stage, [("a", 2), ("b", 2)]).await;
 
     for worker in ["a", "b"] {
-        stage
-            .run(&["assignment", PATH, "--move", "3", "--to", worker])
-            .await;
+        let moves = ["assignment", PATH, "--move", "3", "--to", worker];
+        stage.run(moves).await;
         eventually("moved", async || {
             let shown = stage.run(&["assignment", PATH]).await.stdout;
             shown.contains(&format!("\n3: {worker}, "))
@@ -112,12 +110,12 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
     let unpinned = stage.run(&["assignment", PATH, "--unpin", "3"]).await;
     assert!(!unpinned.stdout.contains("pinned"), "{unpinned:?}");
     let frozen = stage.run(&["assignment", PATH, "--freeze"]).await;
-    assert!(frozen.stdout.contains("; frozen\n"), "{frozen:?}");
+    frozen.shows(["; frozen\n"]);
     let thawed = stage.run(&["assignment", PATH, "--thaw"]).await;
     assert!(!thawed.stdout.contains("frozen"), "{thawed:?}");
 
     let absent = stage.run(&["assignment", PATH, "--drain", "c"]).await;
-    absent.shows("c   0 of 4, drained, gone\n");
+    absent.shows(["c   0 of 4, drained, gone\n"]);
     let absent = stage.run(&["assignment", PATH, "--undrain", "c"]).await;
     assert!(!absent.stdout.contains("drained"), "{absent:?}");
 
@@ -127,10 +125,8 @@ async fn assignment_is_shown_and_workers_are_drained_pinned_and_frozen() {
         &["--move", "3"],
         &["--freeze", "--thaw"],
     ] {
-        stage
-            .run([&["assignment", PATH], mistake].concat())
-            .await
-            .failed_with(64);
+        let mistake = [&["assignment", PATH], mistake].concat();
+        stage.run(mistake).await.failed_with(64);
     }
 }
 
@@ -143,30 +139,23 @@ async fn watch_draws_a_bar_for_each_worker_and_prints_each_change_for_programs()
     let zkr = env!("CARGO_BIN_EXE_zkr");
     let (mut terminal, watch) = Terminal::start(&[zkr, "watch", PATH], &stage.connect);
     let bar = |length: usize| "#".repeat(length);
-    terminal
-        .shows("/queues: 4 partitions, 1 workers; 0 without")
-        .await;
+    let head = "/queues: 4 partitions, 1 workers; 0 without";
+    terminal.shows(head).await;
     terminal.shows(&format!("a  {} 4 of 4", bar(40))).await;
     let mut lines = stage.start(["watch", PATH, "--json"]);
-    let mut lines = BufReader::new(lines.stdout.take().expect("a pipe")).lines();
-    let mut until = async |what: &str, is_so: fn(&Value) -> bool| loop {
-        let line = in_time(what, lines.next_line()).await;
-        let line = line.expect("it is read").expect("it watches");
-        if is_so(&serde_json::from_str(&line).expect("JSON")) {
-            return;
-        }
-    };
-    until("all owned", |it| it["workers"][0]["owned"] == 4).await;
+    let mut lines = Printed::by(&mut lines);
+    let mut until = async |is_so: fn(&Value) -> bool| while !is_so(&lines.next_json().await) {};
+    until(|it| it["workers"][0]["owned"] == 4).await;
 
     let _b = start(&stage, "b").await;
     terminal.shows(&format!("b  {} 2 of 4", bar(20))).await;
-    until("moved", |it| it["workers"][1]["owned"] == 2).await;
+    until(|it| it["workers"][1]["owned"] == 2).await;
     stage.run(&["assignment", PATH, "--freeze"]).await;
     terminal.shows("; frozen").await;
     stage.run(&["assignment", PATH, "--thaw"]).await;
     stage.run(&["assignment", PATH, "--drain", "a"]).await;
     terminal.shows("a   0 of 4, drained").await;
-    until("drained", |it| it["workers"][0]["drained"] == true).await;
+    until(|it| it["workers"][0]["drained"] == true).await;
     terminal.types("q");
     assert_eq!(ended(watch).await.code, Some(0));
 }

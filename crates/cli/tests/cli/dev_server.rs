@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use zookeeper_recipes_protocol::{
     AuthId, AuthRequest, CreateMode, CreateRequest, CreateTtlRequest, ErrorCode, Permission,
     RequestBody,
 };
+use zookeeper_recipes_suite::PATIENCE;
 use zookeeper_recipes_suite::raw::{Raw, anyone, at, entry};
-use zookeeper_recipes_suite::{PATIENCE, in_time};
 
-use crate::support::{Arguments, Stage, run, start};
+use crate::support::{Arguments, Printed, Stage, run, start};
 
 /// A server that `zkr` serves, on a free port.
 struct Served {
@@ -23,9 +22,7 @@ impl Served {
     async fn start(options: impl Arguments) -> Served {
         let arguments = [&["dev-server", "--port", "0"], &options.list()[..]].concat();
         let mut server = start("127.0.0.1:1", arguments);
-        let lines = BufReader::new(server.stdout.take().expect("a pipe"));
-        let line = in_time("it starts", lines.lines().next_line()).await;
-        let line = line.expect("it is read").expect("it serves");
+        let line = Printed::by(&mut server).next().await;
         let connect = line.strip_prefix("ZooKeeper serves at ").expect("where");
         Served {
             connect: connect.to_owned(),
@@ -157,8 +154,8 @@ async fn server_for_development_names_what_is_wrong() {
         ),
         ("--port 5000 --admin-port 5000", 64, "--admin-port"),
     ] {
-        let ended = stage.run(format!("dev-server {arguments}")).await;
-        ended.refused(code, named);
+        let server = format!("dev-server {arguments}");
+        stage.run(server).await.refused(code, [named]);
     }
     for (data, named) in [
         (r#"{"/a/../b": null}"#, "/a/../b"),
@@ -166,7 +163,7 @@ async fn server_for_development_names_what_is_wrong() {
     ] {
         std::fs::write(file, data).expect("it is written");
         let ended = stage.run(("dev-server --port 0 --data", [file])).await;
-        ended.refused(64, named);
+        ended.refused(64, [named]);
     }
 }
 

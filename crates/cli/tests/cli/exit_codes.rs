@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use zookeeper_recipes_suite::server_with;
 use zookeeper_recipes_testkit::ServerOptions;
 
-use crate::support::{Stage, ended, run, zkr};
+use crate::support::{Arguments, Stage, ended, run, zkr};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_the_command_is_passed_on() {
@@ -142,7 +142,7 @@ async fn candidate_that_does_not_lead_in_time_ends() {
     stage.queue("/leader", 1).await;
     let second = "lead /leader --id a --timeout 500ms -- true";
     let second = stage.run(&second).await;
-    assert_eq!(second.code, Some(80), "{second:?}");
+    second.coded(80);
     let lines: Vec<&str> = second.stderr.lines().collect();
     let [warning, failure] = lines[..] else {
         panic!("{second:?}")
@@ -161,8 +161,8 @@ async fn candidate_that_does_not_lead_in_time_ends() {
 async fn lock_is_kept_at_least_as_long_as_wanted() {
     let stage = Stage::new();
     let began = std::time::Instant::now();
-    let ended = stage.run("lock /lock --at-least 1s -- true").await;
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let kept = "lock /lock --at-least 1s -- true";
+    stage.run(kept).await.coded(0);
     assert!(began.elapsed().as_millis() >= 1000, "{:?}", began.elapsed());
 }
 
@@ -174,15 +174,8 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
     std::fs::copy(env!("CARGO_BIN_EXE_zkr"), program).expect("it is copied");
     let holder = stage.holder("/lock").await;
     let waiter = tokio::process::Command::new(program)
-        .args([
-            "--connect",
-            &stage.connect,
-            "lock",
-            "/lock",
-            "--",
-            "echo",
-            "runs",
-        ])
+        .args("lock /lock -- echo runs".list())
+        .env("ZOOKEEPER_CONNECT", &stage.connect)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -190,8 +183,7 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
     stage.queue("/lock", 2).await;
     std::fs::remove_file(program).expect("it is removed");
     drop(holder);
-    let waiter = ended(waiter).await;
-    waiter.printed("runs\n");
+    ended(waiter).await.printed("runs\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,8 +194,7 @@ async fn server_that_requires_sasl_is_named_at_once() {
         .configuration("authProvider.1", PROVIDER)
         .system_property(format!("zookeeper.{REQUIRED}"), "true");
     let server = server_with(options).await;
-    let arguments: [&[&str]; 2] = [&["lock", "/lock", "--", "true"], &["who", "/lock"]];
-    for arguments in arguments {
+    for arguments in ["lock /lock -- true", "who /lock"] {
         let ended = run(&server.connect_string(), arguments).await;
         let line = ended.failed_with(77);
         assert!(line.contains(REQUIRED), "{line}");
@@ -216,12 +207,12 @@ async fn completions_and_pages_name_the_verbs() {
     let stage = Stage::new();
     for shell in ["bash", "fish", "zsh"] {
         let script = stage.run(&["completions", shell]).await;
-        assert!(script.stdout.contains("semaphore") && script.stdout.contains("doctor"));
+        script.shows(["semaphore", "doctor"]);
     }
     let page = stage.run(&["man"]).await;
-    page.shows("zkr\\-lock");
+    page.shows(["zkr\\-lock"]);
     let directory = stage.file("");
     let pages = stage.run(("man --to", [directory])).await;
-    assert_eq!(pages.code, Some(0), "{pages:?}");
+    pages.coded(0);
     assert!(Path::new(stage.file("zkr-lock.1")).is_file());
 }

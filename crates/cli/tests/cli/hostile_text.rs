@@ -29,15 +29,12 @@ async fn data_of_a_contender_reaches_no_terminal() {
     let path = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-latch-";
     let created = client.create(path, HOSTILE.as_bytes(), &options).await;
     created.expect("a candidate");
-    for arguments in [
-        &["who", "/leader"][..],
-        &["who", "/leader", "--json"],
-        &["leader", "/leader"],
-        &["leader", "/leader", "--json"],
-    ] {
-        let shown = stage.run(arguments).await;
-        assert_eq!(shown.code, Some(0), "{shown:?}");
-        nothing_is_obeyed(&format!("{arguments:?}"), &shown.stdout);
+    for verb in ["who", "leader"] {
+        for options in ["", "--json"] {
+            let shown = stage.run(format!("{verb} /leader {options}")).await;
+            shown.coded(0);
+            nothing_is_obeyed(verb, &shown.stdout);
+        }
     }
     let object = stage.run("leader /leader --json").await.json();
     assert_eq!(object["id"], HOSTILE, "a program reads what was written");
@@ -46,11 +43,11 @@ async fn data_of_a_contender_reaches_no_terminal() {
         queued.expect("a candidate");
     }
     let who = stage.run("who /leader").await;
-    who.shows("  (2 bytes)  ");
-    who.shows(&format!("  {}  ", "x".repeat(60)));
+    who.shows(["  (2 bytes)  "]);
+    who.shows([&format!("  {}  ", "x".repeat(60))]);
     let node = stage.contenders("/leader").remove(0);
     let evicted = stage.run(&["evict", "/leader", &node, "--yes"]).await;
-    assert_eq!(evicted.code, Some(0), "{evicted:?}");
+    evicted.coded(0);
     nothing_is_obeyed("evict", &evicted.stdout);
     let unknown = stage.run(("evict /leader", [HOSTILE, "--yes"])).await;
     nothing_is_obeyed("a failure", unknown.failed_with(64));
@@ -74,8 +71,8 @@ async fn words_of_a_server_reach_no_terminal() {
     });
     let connect = format!("{},{address}", stage.connect);
     let doctor = run(&connect, &["doctor"]).await;
-    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    doctor.coded(0);
     let line = format!("{address}: version ");
-    doctor.shows(&line);
+    doctor.shows([&line]);
     nothing_is_obeyed("doctor", &doctor.stdout);
 }

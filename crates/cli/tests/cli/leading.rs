@@ -7,12 +7,13 @@ use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::{LONG, eventually, in_time, session};
 
-use crate::support::{Stage, ended, files, line_in, read, run, runs, send, start, zkr};
+use crate::support::{
+    Arguments, Stage, ended, files, line_in, read, run, runs, send, start, start_in,
+};
 
 /// Writes the process id and the token, and continues.
 const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
 
-/// The session of the leader, as `zkr leader` shows it.
 async fn leaders_session(stage: &Stage) -> SessionId {
     let leader = stage.run("leader /leader --json").await.json();
     let session = leader["session"].as_str().expect("somebody leads");
@@ -60,11 +61,7 @@ async fn candidate_that_leads_once_ends_after_a_loss_and_the_next_one_leads() {
     stage.queue("/leader", 2).await;
     let session = leaders_session(&stage).await;
     stage.server.administrator().expire(session);
-    let leader = ended(leader).await;
-    assert!(
-        leader.failed_with(81).contains("the command was stopped"),
-        "{leader:?}"
-    );
+    ended(leader).await.refused(81, ["the command was stopped"]);
     assert!(!runs(first.split(' ').next().expect("an id")));
     assert_eq!(ended(next).await.code, Some(5));
 }
@@ -94,7 +91,7 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
 
     let again = stage.run("leader /leader --transfer-to between").await;
     again.begins("between leads: ");
-    again.shows("until its session has expired");
+    again.shows(["until its session has expired"]);
     let chosen = ended(chosen).await;
     let refused = chosen.failed_with(81);
     assert!(
@@ -117,7 +114,7 @@ async fn candidate_on_standby_stops_its_command_for_another() {
     assert!(!runs(term.split(' ').next().expect("an id")));
     stage.queue("/leader", 2).await;
     let shown = stage.run("who /leader").await;
-    shown.shows("standby");
+    shown.shows(["standby"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,7 +127,7 @@ async fn transfer_from_a_leader_that_does_not_listen_is_one_line() {
     stage.queue("/leader", 2).await;
     let transfer = "leader /leader --transfer-to next --timeout 200ms";
     let shown = stage.run(&transfer).await;
-    shown.refused(80, "next does not lead after 200ms");
+    shown.refused(80, ["next does not lead after 200ms"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,8 +147,7 @@ async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it()
     let transfer = stage.start("leader /leader --transfer-to next");
     eventually("it is asked to stop", async || read(file).contains("asked")).await;
     send(Signal::TERM, &first);
-    let first = ended(first).await;
-    assert_eq!(first.code, Some(143), "{first:?}");
+    ended(first).await.coded(143);
     assert!(ended(transfer).await.stdout.starts_with("next leads: "));
 }
 
@@ -180,27 +176,23 @@ async fn leader_that_may_not_delete_its_znode_ends_so_that_the_named_candidate_l
 /// As a server that was restarted without the provider of their scheme.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_that_are_refused_for_a_moment_end_a_candidate_unless_it_retries() {
-    for (options, code) in [(&[][..], Some(77)), (&["--retry-credentials"], Some(0))] {
+    for (options, code) in [(&[][..], 77), (&["--retry-credentials"], 0)] {
         let stage = Stage::new();
         let (file, faults) = (stage.file("terms"), stage.server.faults());
         let term = "echo $ZKR_FENCING_TOKEN >> \"$0\"; [ $(wc -l < \"$0\") = 2 ] || sleep 60";
-        let candidate = zkr(&stage.connect)
-            .env("ZKR_CREDENTIALS", "digest:me:secret")
-            .args(["lead", "/leader", "--id", "a", "--session-timeout", "2s"])
-            .args(options)
-            .args(["--", "sh", "-c", term])
-            .arg(file)
-            .spawn();
-        let candidate = candidate.expect("zkr starts");
+        let lead = "lead /leader --id a --session-timeout 2s";
+        let command = ["--", "sh", "-c", term, file];
+        let arguments = [&lead.list(), options, &command].concat();
+        let credentials = [("ZKR_CREDENTIALS", "digest:me:secret")];
+        let candidate = start_in(credentials, &stage.connect, arguments);
         line_in(&file).await;
         faults.refuse_credentials(true);
         faults.disconnect_from(0);
         stage.queue("/leader", 0).await;
-        if code == Some(0) {
+        if code == 0 {
             faults.refuse_credentials(false);
         }
-        let candidate = ended(candidate).await;
-        assert_eq!(candidate.code, code, "{candidate:?}");
+        ended(candidate).await.coded(code);
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
@@ -13,7 +12,7 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::Operation;
 
-use crate::support::{SHORT_SESSION, Stage, ended, line_in, run, runs, zkr};
+use crate::support::{Printed, SHORT_SESSION, Stage, ended, line_in, run, runs, start_in};
 
 /// Adds a contender as a client in any language does.
 async fn queue(client: &Client, directory: &str, prefix: &str, data: &str) {
@@ -146,10 +145,7 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
     stage.run("resize /exports 0").await.failed_with(64);
     stage.run("resize /zookeeper 4").await.failed_with(64);
     let resized = stage.run("resize /exports 4").await;
-    assert_eq!(
-        resized.stdout, "/exports has 4 permits, and had 3\n",
-        "{resized:?}"
-    );
+    resized.printed("/exports has 4 permits, and had 3\n");
     line_in(&file).await;
     drop(holders);
 }
@@ -207,17 +203,12 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
 async fn leader_of_another_recipe_or_of_a_missing_path_is_said() {
     let stage = Stage::new();
     let missing = stage.run("leader /leader").await;
-    assert_eq!(
-        missing.stdout, "nobody leads: /leader does not exist\n",
-        "{missing:?}"
-    );
+    missing.printed("nobody leads: /leader does not exist\n");
     let holder = stage.holder("/lock").await;
     let lock = stage.run("leader /lock").await;
     let line = lock.failed_with(64);
-    assert!(
-        line.starts_with("/lock: exclusive lock, not an election"),
-        "{line}"
-    );
+    let why = "/lock: exclusive lock, not an election";
+    assert!(line.starts_with(why), "{line}");
     drop(holder);
 }
 
@@ -239,14 +230,9 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     };
 
     let unknown = evict(&["nobody"]).await;
-    let line = unknown.failed_with(64);
-    assert!(line.contains("OWNER") && line.contains("TOKEN"), "{line}");
+    unknown.refused(64, ["OWNER", "TOKEN"]);
     let several = evict(&["report"]).await;
-    let line = several.failed_with(64);
-    assert!(
-        line.contains(&token(1)) && line.contains(&token(2)),
-        "{line}"
-    );
+    several.refused(64, [&*token(1), &token(2)]);
     evict(&["--if-holder", &token(1)]).await.failed_with(75);
     evict(&["report", "--if-holder", &token(0)])
         .await
@@ -256,14 +242,13 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
     let waiter = zkrs.pop().expect("the last one");
     assert_eq!(evict(&["report"]).await.code, Some(0));
     let waiter = ended(waiter).await;
-    waiter.refused(81, "another client deleted");
+    waiter.refused(81, ["another client deleted"]);
     let evicted = evict(&["--if-holder", &token(0)]).await;
-    evicted.shows("payroll@");
+    evicted.shows(["payroll@"]);
     // The user has seen it in the queue before it went.
     let name = who["contenders"][1]["node"].as_str().expect("a name");
     for gone in [&token(1), name] {
-        let line = evict(&[gone]).await;
-        assert!(line.failed_with(75).contains("or not any more"), "{line:?}");
+        evict(&[gone]).await.refused(75, ["or not any more"]);
     }
     drop(zkrs);
 }
@@ -276,8 +261,8 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
     let who = stage.run("who /lock").await;
-    who.shows("warning: note is not a contender");
-    who.shows("warning: contenders of several recipes");
+    let unknown = "warning: note is not a contender";
+    who.shows([unknown, "warning: contenders of several recipes"]);
     let object = stage.run("who /lock --json").await.json();
     assert_eq!(object["foreign"], serde_json::json!(["note"]));
     assert_eq!(object["mixed"], true);
@@ -292,9 +277,8 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
     let connect = server.connect_string();
     let lock = ["lock", "/lock", "--", "true"];
     let warned = async |timeout: &str, tick: &str| {
-        let mut command = zkr(&connect);
-        let command = command.args(lock).env("ZKR_SESSION_TIMEOUT", timeout);
-        let output = command.env("ZKR_TICK", tick).output();
+        let variables = [("ZKR_SESSION_TIMEOUT", timeout), ("ZKR_TICK", tick)];
+        let output = start_in(variables, &connect, lock).wait_with_output();
         let output = in_time("zkr ends", output).await.expect("it ends");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).starts_with(SHORT_SESSION)
@@ -303,36 +287,8 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
     assert!(!warned("10s", "200ms").await);
 
     let doctor = run(&connect, "doctor /lock").await;
-    let has = |text: &str| doctor.stdout.contains(text);
-    assert!(
-        has("ok    holds survive a single silence of the servers of up to 3.25s"),
-        "{doctor:?}"
-    );
-    assert!(has("set --tick"), "{doctor:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn json_is_for_programs() {
-    let stage = Stage::new();
-    let object = stage.run("who /lock --json").await.json();
-    assert_eq!(object["exists"], false);
-    let text = stage.run("who /lock").await;
-    let expected = "/lock: does not exist, so nobody holds and nobody waits\n";
-    text.printed(expected);
-
-    let holder = stage.holder("/lock").await;
-    let object = stage.run("who /lock --json").await.json();
-    assert_eq!(object["recipe"], "exclusive lock");
-    let row = &object["contenders"][0];
-    assert_eq!((&row["position"], &row["holds"]), (&1.into(), &true.into()));
-    assert_eq!(row["waits_for"], serde_json::json!([]));
-    assert!(row["fencing_token"].as_i64().is_some_and(|token| token > 0));
-    assert!(
-        row["address"]
-            .as_str()
-            .is_some_and(|address| address.starts_with("127.0.0.1:"))
-    );
-    drop(holder);
+    let silence = "ok    holds survive a single silence of the servers of up to 3.25s";
+    doctor.shows([silence, "set --tick"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -346,8 +302,7 @@ async fn reader_that_has_gone_is_no_failure() {
     ] {
         let mut child = stage.start(arguments);
         drop(child.stdout.take());
-        let ended = ended(child).await;
-        ended.quiet(0);
+        ended(child).await.quiet(0);
     }
     drop(holder);
 }
@@ -358,13 +313,8 @@ async fn leader_is_shown_and_followed() {
     let nobody = stage.run("leader /leader").await;
     nobody.begins("nobody leads");
     let mut follower = stage.start("leader /leader --follow --json");
-    let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
-    let mut next = async || {
-        let line = in_time("a line", lines.next_line())
-            .await
-            .expect("it is read");
-        line.expect("another line")
-    };
+    let mut printed = Printed::by(&mut follower);
+    let mut next = async || printed.next().await;
     assert_eq!(next().await, "null");
     let leader = stage.start("lead /leader --session-timeout 2s --id node-7 -- sleep 60");
     assert!(next().await.contains(r#""id":"node-7""#));
@@ -396,12 +346,11 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
 
     stage.run("evict /lock config --yes").await.failed_with(64);
     let unasked = stage.run(("evict /lock", [name])).await;
-    assert!(unasked.failed_with(64).contains("--yes"));
+    unasked.refused(64, ["--yes"]);
     assert_eq!(stage.contenders("/lock").len(), 2);
     let evicted = stage.run(("evict /lock", [name, "--yes"])).await;
-    evicted.shows("was removed from the queue");
-    let waiter = ended(waiter).await;
-    assert_eq!(waiter.code, Some(0), "{waiter:?}");
+    evicted.shows(["was taken out of the queue"]);
+    ended(waiter).await.coded(0);
     ended(holder).await.failed_with(81);
     eventually("the command is dead", async || !runs(&id)).await;
 }
@@ -413,17 +362,15 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     create(&client, "/locks").await;
     let doctor = run(&server.connect_string(), "doctor /locks/report").await;
     doctor.quiet(0);
-    for found in [
+    doctor.shows([
         "ok    connected to ",
         ": version 3.",
         "may create and delete in /locks (/locks/report does not exist yet)",
         "the servers have containers",
         "releases are marked",
-    ] {
-        assert!(doctor.stdout.contains(found), "{found}: {}", doctor.stdout);
-    }
+    ]);
     let counted = run(&server.connect_string(), "doctor /locks").await;
-    counted.shows("/locks has used 0.00 % of its numbers");
+    counted.shows(["/locks has used 0.00 % of its numbers"]);
     let left = client.list_children("/locks").await.expect("it is listed");
     assert!(left.is_empty(), "{left:?}");
     let findings = run(&server.connect_string(), "doctor /locks --json").await;
@@ -435,10 +382,7 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
         "{object}"
     );
     let root = run(&server.connect_string(), &["doctor"]).await;
-    assert!(
-        root.stdout.contains("may create and delete in /;"),
-        "{root:?}"
-    );
+    root.shows(["may create and delete in /;"]);
 }
 
 /// A server closes one connection too many of an address before it reads a byte.
@@ -448,11 +392,9 @@ async fn doctor_says_so_if_no_server_reports_the_znodes_of_sessions() {
     let options = ServerOptions::new().configuration("4lw.commands.whitelist", words);
     let server = server_with(options).await;
     let doctor = run(&server.connect_string(), &["doctor"]).await;
-    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    doctor.coded(0);
     let note = "note  which session has the most ephemeral znodes is not known";
-    for text in [note, "4lw.commands.whitelist"] {
-        assert!(doctor.stdout.contains(text), "{text}: {doctor:?}");
-    }
+    doctor.shows([note, "4lw.commands.whitelist"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -461,7 +403,7 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
     let server = server_with(options).await;
     let doctor = run(&server.connect_string(), &["doctor"]).await;
     let limit = "maxClientCnxns accepts 5 connections from one address";
-    doctor.shows(limit);
+    doctor.shows([limit]);
     // The question itself is a connection.
     eventually("nobody else is connected", async || {
         server.monitor().await.is_ok_and(|it| it.connections <= 1)
@@ -479,8 +421,8 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
     drop(others.split_off(2));
     eventually("doctor warns of the limit", async || {
         let doctor = run(&server.connect_string(), &["doctor"]).await;
-        let has = |text: &str| doctor.stdout.contains(text);
-        has("further ones are closed without a word")
+        let stdout = doctor.stdout;
+        stdout.contains("further ones are closed without a word")
     })
     .await;
 }
@@ -499,7 +441,7 @@ async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
     let administrator = stage.server.administrator();
     administrator.delete(&path).expect("it is there");
     let evict = ended(evict).await;
-    evict.refused(75, "it has gone by itself");
+    evict.refused(75, ["it has gone by itself"]);
     drop(holder);
 }
 
@@ -515,8 +457,7 @@ async fn doctor_counts_each_number_for_contenders_once() {
         let administrator = stage.server.administrator();
         let counted = administrator.set_create_counter("/lock", creates);
         counted.expect("it is there");
-        let doctor = stage.run("doctor /lock").await;
-        assert!(doctor.stdout.contains(used), "{creates}: {doctor:?}");
+        stage.run("doctor /lock").await.shows([used]);
     }
     drop(holder);
 }
@@ -530,8 +471,7 @@ async fn persistent_contender_is_named_with_the_way_to_remove_it() {
     create(&client, &left).await;
     let who = stage.run("who /lock").await;
     let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
-    who.shows("is persistent");
-    who.shows(&advice);
+    who.shows(["is persistent", &advice]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -541,8 +481,8 @@ async fn doctor_warns_of_a_session_with_so_many_znodes_that_the_servers_can_hard
     let connect = server.connect_string();
     let doctor = async |finding: &str| {
         let doctor = run(&connect, &["doctor"]).await;
-        assert_eq!(doctor.code, Some(0), "{doctor:?}");
-        assert!(doctor.stdout.contains(finding), "{finding}: {doctor:?}");
+        doctor.coded(0);
+        doctor.shows([finding]);
         doctor.stdout
     };
     doctor("ok    no session has ephemeral znodes\n").await;

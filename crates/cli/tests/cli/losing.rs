@@ -87,25 +87,15 @@ impl Trial {
     /// Waits for the next holder, whose command is the judge, and returns the holder.
     async fn judge(self) -> Child {
         let next = ended(self.next).await;
-        assert_eq!(next.code, Some(0), "{next:?}");
+        next.coded(0);
         let mut lines = next.stdout.lines();
-        let began: u128 = lines
-            .next()
-            .and_then(|line| line.parse().ok())
-            .expect("a time");
+        let time = |line: Option<&str>| -> u128 { line.expect("a time").parse().expect("a time") };
+        let began = time(lines.next());
         assert_eq!(lines.next(), None, "{}: nobody else runs", self.path);
         for who in ["parent", "child"] {
             let beats = read(self.files.with_extension(who));
-            let last: u128 = beats
-                .lines()
-                .last()
-                .and_then(|line| line.parse().ok())
-                .expect(who);
-            assert!(
-                last < began,
-                "{}: the {who} ran on at {last}, {began}",
-                self.path
-            );
+            let last = time(beats.lines().last());
+            assert!(last < began, "{}: the {who} ran on", self.path);
         }
         let left = async || children(&self.administrator, &self.path).await.is_empty();
         eventually("nothing is left", left).await;
@@ -114,7 +104,7 @@ impl Trial {
 }
 
 fn stopped_command(ended: &Ended) {
-    ended.refused(81, "the command was stopped");
+    ended.refused(81, ["the command was stopped"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,8 +126,7 @@ async fn child_that_outlives_its_parent_is_dead_before_the_lock_is_released() {
     let lost = trial
         .proxy
         .fault(Fault::on(Operation::Sync).repeatedly().reply_lost());
-    let holder = ended(trial.judge().await).await;
-    stopped_command(&holder);
+    stopped_command(&ended(trial.judge().await).await);
     assert!(lost.count() > 0);
 }
 
@@ -179,8 +168,7 @@ async fn guard_that_is_killed_takes_the_command_with_it() {
     let ids = read(trial.files.with_extension("ids"));
     let guard = parent_of(ids.split_whitespace().last().expect("two ids"));
     kill_process(guard, Signal::KILL).expect("it is killed");
-    let holder = ended(trial.judge().await).await;
-    assert!(holder.failed_with(70).contains("guard"), "{holder:?}");
+    ended(trial.judge().await).await.refused(70, ["guard"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,11 +182,9 @@ async fn guard_that_is_stopped_is_continued_and_the_lock_is_released() {
     kill_process(guard, Signal::STOP).expect("it is stopped");
     std::fs::write(end, "").expect("a file");
     let holder = ended(holder).await;
-    assert_eq!(holder.code, Some(0), "{holder:?}");
-    assert!(
-        holder.stderr.contains("guard process was stopped"),
-        "{holder:?}"
-    );
+    holder.coded(0);
+    let warning = "guard process was stopped";
+    assert!(holder.stderr.contains(warning), "{holder:?}");
     assert!(stage.contenders("/lock").is_empty());
 }
 
@@ -232,8 +218,7 @@ async fn short_break_of_the_connection_stops_nothing() {
     proxy.freeze();
     tokio::time::sleep(Duration::from_secs(1)).await;
     proxy.thaw();
-    let holder = ended(holder).await;
-    holder.quiet(0);
+    ended(holder).await.quiet(0);
 }
 
 /// As `sudo` does: only root can signal the command then.

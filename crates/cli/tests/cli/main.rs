@@ -16,7 +16,6 @@ mod leading;
 mod looking;
 mod losing;
 mod once;
-mod peers;
 mod readme;
 mod secrets;
 mod signals;

@@ -46,7 +46,7 @@ async fn one_of_many_machines_runs_the_command_of_a_slot() {
 async fn command_that_failed_is_run_again_if_wanted() {
     let stage = Stage::new();
     let failed = stage.run(&arguments(&[], &["sh", "-c", "exit 7"])).await;
-    assert_eq!(failed.code, Some(7), "{failed:?}");
+    failed.coded(7);
     let codes = [
         ("never", "exit 3", 0),
         ("after-failure", "exit 3", 3),
@@ -80,7 +80,7 @@ async fn command_whose_machine_died_is_run_again_unless_done() {
     };
     eventually("the session of the machine has ended", is_said).await;
     let who = stage.run("who /job").await;
-    who.shows(died);
+    who.shows([died]);
     for (again, code) in [("after-failure", 0), ("unless-done", 5), ("unless-done", 5)] {
         let options = arguments(&["--again", again], &["sh", "-c", "exit 5"]);
         let run = stage.run(&options).await;
@@ -158,11 +158,8 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let stage = Stage::new();
     let begun = stage.file("begun");
     let script = r#"echo $$ > "$1"; read line; exit 7"#;
-    let runs = ["sh", "-c", script, "sh", begun];
-    let first = zkr(&stage.connect)
-        .args(arguments(&[], &runs))
-        .stdin(Stdio::piped())
-        .spawn();
+    let runs = arguments(&[], &["sh", "-c", script, "sh", begun]);
+    let first = zkr(&stage.connect).args(runs).stdin(Stdio::piped()).spawn();
     let mut first = first.expect("zkr starts");
     line_in(&begun).await;
     let finds_it = arguments(&["-v", "--if-unfinished-exit", "75"], &["true"]);
@@ -170,14 +167,14 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
     let line = found.failed_with(75);
     assert!(line.ends_with(": it runs"), "{line}");
     let who = stage.run("who /job").await;
-    who.shows(": it runs");
+    who.shows([": it runs"]);
     let quiet = stage.run(&arguments(&[], &["true"])).await;
     quiet.quiet(0);
 
     drop(first.stdin.take());
     assert_eq!(ended(first).await.code, Some(7));
     let found = stage.run(&finds_it).await;
-    found.refused(75, ": it failed at 20");
+    found.refused(75, [": it failed at 20"]);
     let who = stage.run("who /job --json").await.json();
     let run = &who["job"]["last_run"];
     assert_eq!(run["state"], "failed", "{who}");
@@ -198,17 +195,13 @@ async fn machine_that_finds_the_slot_taken_says_by_whom_and_how_it_ended() {
 async fn slots_that_are_others_than_the_recorded_ones_are_refused() {
     let stage = Stage::new();
     let once = |options: &[&'static str]| [&["once", "/job"], options, &["--", "true"]].concat();
-    let ran = stage.run(&once(&["--every", "1d"])).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    stage.run(&once(&["--every", "1d"])).await.coded(0);
+    let length = "is not the 86400s that /job is recorded with";
     for (options, part) in [
-        (
-            &["--every", "6h"][..],
-            "is not the 86400s that /job is recorded with",
-        ),
+        (&["--every", "6h"][..], length),
         (&["--every", "1d", "--offset", "2h"], "is not the 0ns"),
     ] {
-        let refused = stage.run(&once(options)).await;
-        refused.refused(64, part);
+        stage.run(&once(options)).await.refused(64, [part]);
     }
 }
 
@@ -224,7 +217,7 @@ async fn machine_with_a_wrong_clock_runs_nothing_and_takes_no_slot() {
     for time in [SystemTime::now() - HOUR, SystemTime::now() + HOUR] {
         stage.server.faults().set_system_time(time);
         let refused = stage.run(&job(&[])).await;
-        refused.refused(70, "the ensemble's");
+        refused.refused(70, ["the ensemble's"]);
     }
     let allowed = stage.run(&job(&["--clock-may-differ", "2h"])).await;
     assert_eq!(allowed.stdout, "runs\n", "{allowed:?}");

@@ -52,7 +52,6 @@ impl Terminal {
         (terminal, child)
     }
 
-    /// Types this text.
     pub(crate) fn types(&mut self, text: &str) {
         let typed = self.master.write_all(text.as_bytes());
         typed.expect("there is room for it");

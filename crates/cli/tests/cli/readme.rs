@@ -11,7 +11,6 @@ use crate::support::{ended, files, read};
 const README: &str = include_str!("../../../../README.md");
 const HEADING: &str = "## On the command line\n";
 
-/// The examples of the section.
 fn examples() -> &'static str {
     let (_, section) = README.split_once(HEADING).expect("the section");
     let (_, block) = section.split_once("```sh\n").expect("a block");
@@ -42,11 +41,9 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
     let ended = ended(child.expect("a shell starts")).await;
     ended.quiet(0);
     assert!(read(files.path().join("report.txt")).starts_with("token "));
-    for shown in [
+    ended.shows([
         "at most once a day, on one machine of all\n",
         "node-7 leads\n",
         "/locks/report: nobody holds and nobody waits\n",
-    ] {
-        assert!(ended.stdout.contains(shown), "{shown:?}: {}", ended.stdout);
-    }
+    ]);
 }

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Ended, Stage, ended, zkr};
+use crate::support::{Ended, Stage, ended, start_in, zkr};
 
 const VARIABLE: &str = "ZKR_CREDENTIALS";
 const CREDENTIALS: &str = "digest:owner:pass-4711";
@@ -27,11 +27,8 @@ async fn neither_the_guard_nor_the_command_gets_the_credentials() {
     let stage = Stage::new();
     let file = stage.file("id");
     let script = r#"env; echo "$$" > "$1"; while :; do sleep 0.05; done"#;
-    let holder = zkr(&stage.connect)
-        .args(["lock", "/lock", "--", "sh", "-c", script, "sh", file])
-        .env(VARIABLE, CREDENTIALS)
-        .spawn()
-        .expect("zkr starts");
+    let command = ("lock /lock -- sh -c", [script, "sh", file]);
+    let holder = start_in([(VARIABLE, CREDENTIALS)], &stage.connect, command);
     let command = line_in(&file).await.trim().to_owned();
     let guard = parent_of(&command).as_raw_nonzero().to_string();
     let holder_id = holder.id().expect("it lives").to_string();
@@ -52,7 +49,7 @@ async fn neither_the_guard_nor_the_command_gets_the_credentials() {
     }
     send(Signal::TERM, &holder);
     let holder = ended(holder).await;
-    holder.shows("ZKR_NODE=/lock/");
+    holder.shows(["ZKR_NODE=/lock/"]);
     assert!(!holder.stdout.contains(VARIABLE), "{holder:?}");
     shows_no_secret(&["lock"], &holder);
 }
@@ -72,8 +69,8 @@ async fn credentials_file_that_others_can_read_is_warned_of() {
         std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
         let arguments = ["doctor", "--credentials-file", file];
         let doctor = stage.run(&arguments).await;
-        assert_eq!(doctor.code, Some(0), "{doctor:?}");
-        doctor.shows("digest:owner\n");
+        doctor.coded(0);
+        doctor.shows(["digest:owner\n"]);
         shows_no_secret(&arguments, &doctor);
         let warning = doctor.stderr.strip_prefix("zkr: warning: ");
         match others_read {
@@ -91,44 +88,29 @@ async fn credentials_file_that_others_can_read_is_warned_of() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verb_shows_a_credential() {
     let stage = Stage::new();
-    let lock = &["lock", "/lock", "--", "env"];
-    let runs: [(&[&str], i32); 17] = [
-        (&["--help"], 0),
-        (&["man"], 0),
-        (&["completions", "bash"], 0),
-        (lock, 0),
-        (&["lock", "/lock", "--", "no-such-command"], 127),
-        (&["semaphore", "/s", "--permits", "2", "--", "env"], 0),
-        (&["lead", "/leader", "--id", "a", "--", "env"], 0),
-        (&["who", "/lock"], 0),
-        (&["who", "/lock", "--json"], 0),
-        (&["leader", "/leader"], 0),
-        (&["leader", "/leader", "--json"], 0),
-        (&["evict", "/lock", "none", "--yes"], 64),
-        (&["resize", "/lock", "2"], 64),
-        (&["watch", "/lock"], 64),
-        (&["doctor", "/lock"], 0),
-        (
-            &[
-                "who",
-                "/lock",
-                "--connect",
-                "127.0.0.1:1",
-                "--connect-timeout",
-                "1s",
-            ],
-            69,
-        ),
-        (&["who", "/lock", "--connect", "127.0.0.1:port"], 64),
-    ];
-    for (arguments, code) in runs {
-        let child = zkr(&stage.connect)
-            .args(arguments)
-            .env(VARIABLE, CREDENTIALS)
-            .spawn();
-        let ended = ended(child.expect("zkr starts")).await;
-        assert_eq!(ended.code, Some(code), "{ended:?}");
-        shows_no_secret(arguments, &ended);
+    for (arguments, code) in [
+        ("--help", 0),
+        ("man", 0),
+        ("completions bash", 0),
+        ("lock /lock -- env", 0),
+        ("lock /lock -- no-such-command", 127),
+        ("semaphore /s --permits 2 -- env", 0),
+        ("lead /leader --id a -- env", 0),
+        ("who /lock", 0),
+        ("who /lock --json", 0),
+        ("leader /leader", 0),
+        ("leader /leader --json", 0),
+        ("evict /lock none --yes", 64),
+        ("resize /lock 2", 64),
+        ("watch /lock", 64),
+        ("doctor /lock", 0),
+        ("who /lock --connect 127.0.0.1:1 --connect-timeout 1s", 69),
+        ("who /lock --connect 127.0.0.1:port", 64),
+    ] {
+        let child = start_in([(VARIABLE, CREDENTIALS)], &stage.connect, arguments);
+        let ended = ended(child).await;
+        ended.coded(code);
+        shows_no_secret(&[arguments], &ended);
     }
 }
 

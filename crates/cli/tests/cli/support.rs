@@ -6,7 +6,8 @@ use std::process::{Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::{eventually, in_time};
@@ -98,15 +99,42 @@ impl<A: Arguments + ?Sized> Arguments for &A {
     }
 }
 
-/// Starts `zkr` with these arguments.
 pub(crate) fn start(connect: &str, arguments: impl Arguments) -> Child {
-    let child = zkr(connect).args(arguments.list()).spawn();
-    child.expect("zkr starts")
+    start_in([], connect, arguments)
+}
+
+/// Starts `zkr` with these variables and arguments.
+pub(crate) fn start_in<const N: usize>(
+    variables: [(&str, &str); N],
+    connect: &str,
+    arguments: impl Arguments,
+) -> Child {
+    let mut command = zkr(connect);
+    let command = command.envs(variables).args(arguments.list());
+    command.spawn().expect("zkr starts")
 }
 
 /// Runs `zkr` with these arguments until it has ended.
 pub(crate) async fn run(connect: &str, arguments: impl Arguments) -> Ended {
     ended(start(connect, arguments)).await
+}
+
+/// The lines that a child prints.
+pub(crate) struct Printed(Lines<BufReader<ChildStdout>>);
+
+impl Printed {
+    pub(crate) fn by(child: &mut Child) -> Printed {
+        Printed(BufReader::new(child.stdout.take().expect("a pipe")).lines())
+    }
+
+    pub(crate) async fn next(&mut self) -> String {
+        let line = in_time("a line", self.0.next_line()).await;
+        line.expect("it is read").expect("another line")
+    }
+
+    pub(crate) async fn next_json(&mut self) -> Value {
+        serde_json::from_str(&self.next().await).expect("JSON")
+    }
 }
 
 /// Waits until `zkr` has ended.
@@ -148,16 +176,21 @@ impl Ended {
         assert_eq!((self.code, &*self.stderr), (Some(code), ""), "{self:?}");
     }
 
-    /// What it printed begins with this.
     #[track_caller]
     pub(crate) fn begins(&self, text: &str) {
         assert!(self.stdout.starts_with(text), "{text:?}: {self:?}");
     }
 
-    /// This is a part of what it printed.
     #[track_caller]
-    pub(crate) fn shows(&self, part: &str) {
-        assert!(self.stdout.contains(part), "{part:?}: {self:?}");
+    pub(crate) fn shows<const N: usize>(&self, parts: [&str; N]) {
+        for part in parts {
+            assert!(self.stdout.contains(part), "{part:?}: {self:?}");
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn coded(&self, code: i32) {
+        assert_eq!(self.code, Some(code), "{self:?}");
     }
 
     /// What it printed for programs.
@@ -166,11 +199,13 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// It failed with this code, and with one line that has this part.
+    /// It failed with this code, and with one line that has these parts.
     #[track_caller]
-    pub(crate) fn refused(&self, code: i32, part: &str) {
+    pub(crate) fn refused<const N: usize>(&self, code: i32, parts: [&str; N]) {
         let line = self.failed_with(code);
-        assert!(line.contains(part), "{part:?}: {line}");
+        for part in parts {
+            assert!(line.contains(part), "{part:?}: {line}");
+        }
     }
 
     /// The one line that says why `zkr` failed with this code.
@@ -207,7 +242,6 @@ impl Stage {
         self.files.path().join(name).display().to_string().leak()
     }
 
-    /// The directory of these files.
     pub(crate) fn files(&self) -> &Path {
         self.files.path()
     }
@@ -228,7 +262,6 @@ impl Stage {
         holder
     }
 
-    /// The contenders in a directory.
     pub(crate) fn contenders(&self, directory: &str) -> Vec<String> {
         self.server.administrator().children(directory)
     }

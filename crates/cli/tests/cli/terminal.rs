@@ -132,8 +132,7 @@ async fn is_lost_by_a_long_ctrl_z(first: &str) {
     stage.queue("/lock", 2).await;
     terminal.types("\x1a");
     terminal.shows("Stopped").await;
-    let next = ended(next).await;
-    assert_eq!(next.code, Some(0), "{next:?}");
+    ended(next).await.coded(0);
     assert!(!runs(&id), "the stopped command was killed");
     terminal.types("fg; echo code $?\n");
     terminal.shows("the command was stopped").await;

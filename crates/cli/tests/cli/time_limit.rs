@@ -4,7 +4,6 @@ use futures_util::future::join_all;
 
 use crate::support::{Stage, ended, line_in};
 
-/// A command that hangs.
 const HANGS: &str = r#"echo begun > "$1"; while :; do sleep 0.01; done"#;
 
 #[tokio::test(flavor = "multi_thread")]

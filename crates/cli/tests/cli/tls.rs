@@ -3,12 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use futures_util::future::join_all;
 use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
 
-use crate::support::{Ended, Stage, ended, run, zkr};
+use crate::support::{Ended, Stage, ended, run, start_in};
 
-/// The options of a client with these files.
 fn options(files: &Files) -> [String; 7] {
     let path = |name| files.path().join(name).display().to_string();
     [
@@ -57,16 +55,12 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
     let (address, options) = (front.at("localhost"), options(&files));
     let locked = run_with(&address, &["lock", "/lock", "--", "echo", "held"], &options).await;
     locked.printed("held\n");
-    assert_eq!(locked.stderr, "", "{locked:?}");
+    locked.quiet(0);
     let before = front.clients().len();
     let examined = run_with(&address, &["doctor", "/lock"], &options).await;
-    assert_eq!(examined.code, Some(0), "{examined:?}");
-    let is_said = |text: &str| examined.stdout.contains(text);
-    assert!(
-        is_said("encrypted, with a client certificate"),
-        "{examined:?}"
-    );
-    assert!(is_said(&format!("{address}: version")), "{examined:?}");
+    examined.coded(0);
+    let version = format!("{address}: version");
+    examined.shows(["encrypted, with a client certificate", &version]);
     assert_eq!(
         front.clients().len(),
         before + 6,
@@ -74,7 +68,7 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
     );
     let _holder = stage.holder("/lock").await;
     let who = run_with(&address, &["who", "/lock"], &options).await;
-    who.shows("127.0.0.1:");
+    who.shows(["127.0.0.1:"]);
     assert!(front.clients().iter().all(Option::is_some));
 }
 
@@ -82,23 +76,15 @@ async fn each_verb_works_over_tls_with_a_client_certificate() {
 async fn options_of_tls_come_from_the_environment() {
     let stage = Stage::new();
     let (front, files, _) = guarded(&stage).await;
-    let mut command = zkr(&front.at("localhost"));
-    command.env("ZKR_TLS", "true");
-    for (variable, name) in [
-        ("ZKR_CA", "ca.pem"),
-        ("ZKR_CERT", "cert.pem"),
-        ("ZKR_KEY", "key.pem"),
-    ] {
-        command.env(variable, files.path().join(name));
-    }
-    let locked = ended(
-        command
-            .args(["lock", "/lock", "--", "true"])
-            .spawn()
-            .expect("zkr starts"),
-    );
-    let locked = locked.await;
-    locked.quiet(0);
+    let [_, _, ca, _, cert, _, key] = options(&files);
+    let variables = [
+        ("ZKR_TLS", "true"),
+        ("ZKR_CA", &*ca),
+        ("ZKR_CERT", &*cert),
+        ("ZKR_KEY", &*key),
+    ];
+    let locked = start_in(variables, &front.at("localhost"), "lock /lock -- true");
+    ended(locked).await.quiet(0);
     assert_eq!(front.clients().len(), 1);
 }
 
@@ -135,30 +121,6 @@ async fn contradictions_are_refused_before_anything_is_sent() {
     assert_eq!(tap.heard(), b"");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn wrong_certificate_is_named_by_each_verb() {
-    let stage = Stage::new();
-    let (_, files, authority) = guarded(&stage).await;
-    let (stranger, options) = (Authority::new("stranger"), options(&files));
-    let wrong = [
-        (authority.issue(&["other.example"]), "is for other names"),
-        (authority.issue_expired(&["localhost"]), "has expired"),
-        (stranger.issue(&["localhost"]), "no trusted root has issued"),
-    ];
-    join_all(wrong.map(async |(shown, problem)| {
-        let front = Front::new(stage.server.port(), shown.server(None)).await;
-        let address = front.at("localhost");
-        join_all(["who", "doctor"].map(async |verb| {
-            let verb = [verb, "/lock", "--connect-timeout", "3s"];
-            let refused = run_with(&address, &verb, &options).await;
-            let line = refused.failed_with(69);
-            assert!(line.contains(&address) && line.contains(problem), "{line}");
-        }))
-        .await;
-    }))
-    .await;
-}
-
 /// Other members serve the session meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_names_the_member_whose_certificate_is_wrong() {
@@ -182,12 +144,11 @@ async fn doctor_names_the_member_whose_certificate_is_wrong() {
 async fn doctor_sends_nothing_but_a_handshake_to_a_port_without_tls() {
     let stage = Stage::new();
     let tap = Tap::new(After::Forward(stage.server.port())).await;
-    let doctor = zkr(&format!("localhost:{}", tap.port))
-        .env("ZKR_CREDENTIALS", "digest:service:secret")
-        .args(["doctor", "/lock", "--tls", "--connect-timeout", "2s"])
-        .spawn();
-    let doctor = ended(doctor.expect("zkr starts")).await;
-    doctor.refused(69, "speak TLS");
+    let address = format!("localhost:{}", tap.port);
+    let credentials = [("ZKR_CREDENTIALS", "digest:service:secret")];
+    let arguments = "doctor /lock --tls --connect-timeout 2s";
+    let doctor = ended(start_in(credentials, &address, arguments)).await;
+    doctor.refused(69, ["speak TLS"]);
     assert!(!tap.heard().is_empty());
     tap.assert_only_handshakes();
     assert_eq!(stage.server.administrator().sessions(), []);
@@ -201,9 +162,7 @@ async fn key_that_others_can_read_gets_a_warning() {
     restrict(&key, 0o644);
     let address = front.at("localhost");
     let warned = run_with(&address, &["who", "/lock"], &options(&files)).await;
-    assert_eq!(warned.code, Some(0), "{warned:?}");
-    assert!(
-        warned.stderr.contains("key.pem") && warned.stderr.contains("0644"),
-        "{warned:?}"
-    );
+    warned.coded(0);
+    let is_named = |part| warned.stderr.contains(part);
+    assert!(is_named("key.pem") && is_named("0644"), "{warned:?}");
 }

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use zookeeper_recipes_suite::in_time;
+use zookeeper_recipes_suite::eventually;
 
 use crate::pty::Terminal;
-use crate::support::{Stage, ended, line_in};
+use crate::support::{Printed, Stage, ended, line_in};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handoff_is_drawn_at_once_and_q_ends_it() {
     let stage = Stage::new();
-    let (mut terminal, watch) = Terminal::start(&[zkr(), "watch", "/lock"], &stage.connect);
+    let zkr = env!("CARGO_BIN_EXE_zkr");
+    let (mut terminal, watch) = Terminal::start(&[zkr, "watch", "/lock"], &stage.connect);
     terminal.shows("/lock: does not exist").await;
     let file = stage.file("go");
     let script = format!("until [ -e {file} ]; do sleep 0.01; done; date +%s%N > {file}");
@@ -24,7 +24,7 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     line_in(&file).await;
     let handed = Instant::now();
     let drawn_anew = async || terminal.shown().matches("1 holds, nobody waits").count() > before;
-    zookeeper_recipes_suite::eventually("the handoff is drawn", drawn_anew).await;
+    eventually("the handoff is drawn", drawn_anew).await;
     // Ten times what it takes on a machine that is not busy.
     assert!(
         handed.elapsed() < Duration::from_secs(1),
@@ -32,8 +32,7 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
         handed.elapsed()
     );
     terminal.types("q");
-    let watch = ended(watch).await;
-    assert_eq!(watch.code, Some(0), "{watch:?}");
+    ended(watch).await.coded(0);
     assert!(
         terminal.shown().ends_with("\x1b[?1049l"),
         "the terminal is as it was"
@@ -46,12 +45,8 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
 async fn each_change_is_an_object_in_a_line_for_programs() {
     let stage = Stage::new();
     let mut watch = stage.start("watch /lock --json");
-    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
-    let mut next = async || {
-        let line = in_time("a change is printed", lines.next_line()).await;
-        let line = line.expect("it is read").expect("it watches");
-        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
-    };
+    let mut printed = Printed::by(&mut watch);
+    let mut next = async || printed.next_json().await;
     assert_eq!(next().await["exists"], false);
     let holder = stage.start("lock --session-timeout 2s /lock -- sleep 60");
     let held = loop {
@@ -64,8 +59,4 @@ async fn each_change_is_an_object_in_a_line_for_programs() {
     drop(holder);
     while next().await["contenders"] != serde_json::json!([]) {}
     drop(watch);
-}
-
-fn zkr() -> &'static str {
-    env!("CARGO_BIN_EXE_zkr")
 }
