@@ -37,7 +37,6 @@ impl Drop for Gate {
     }
 }
 
-/// A worker that runs.
 struct Running {
     shutdown: oneshot::Sender<()>,
     task: JoinHandle<Result<(), Error>>,

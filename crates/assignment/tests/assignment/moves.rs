@@ -227,11 +227,8 @@ async fn pinned_partition_goes_to_its_worker_and_stays_there() {
     fleet.start_all(&["a", "b", "c"]).await;
     for worker in ["a", "b", "c", "a"] {
         operator.pin("4", worker).await.expect("open");
-        fleet
-            .until("moved", |judge| {
-                judge.owners().get("4").is_some_and(|it| it == worker)
-            })
-            .await;
+        let moved = |judge: &Judge| judge.owners().get("4").is_some_and(|it| it == worker);
+        fleet.until("moved", moved).await;
         fleet.balanced(&["a", "b", "c"]).await;
         assert_eq!(fleet.judge.owners()["4"], worker);
     }
@@ -241,10 +238,8 @@ async fn pinned_partition_goes_to_its_worker_and_stays_there() {
     assert_eq!(status.partitions[4].pinned.as_deref(), Some("a"));
     assert_ne!(status.partitions[4].planned.as_deref(), Some("a"));
     operator.unpin("4").await.expect("open");
-    assert_eq!(
-        operator.status().await.expect("read").partitions[4].pinned,
-        None
-    );
+    let status = operator.status().await.expect("read");
+    assert_eq!(status.partitions[4].pinned, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,9 +255,8 @@ async fn frozen_plan_moves_only_the_partitions_of_workers_that_are_gone() {
     sleep(SECOND * 30).await;
     assert_eq!(fleet.judge.grants(), before, "nothing has moved");
     fleet.kill("b");
-    fleet
-        .until("owned again", |judge| judge.owners().len() == 6)
-        .await;
+    let owned = |judge: &Judge| judge.owners().len() == 6;
+    fleet.until("owned again", owned).await;
     assert_eq!(fleet.judge.counts()["a"], 3, "{:?}", fleet.judge.counts());
     operator.thaw().await.expect("open");
     fleet.balanced(&["a", "c"]).await;
@@ -276,20 +270,12 @@ async fn partitions_come_and_go_and_the_others_stay() {
     fleet.start_all(&["a", "b"]).await;
     let before = fleet.judge.owners();
     // One is split in two, and one is removed.
-    let names = ["north-1", "north-2", "south", "east"];
-    fleet.partitions = Partitions::named(names);
-    operator
-        .set_partitions(fleet.partitions.clone())
-        .await
-        .expect("open");
-    fleet
-        .until("split", |judge| {
-            judge
-                .owners()
-                .keys()
-                .eq(["east", "north-1", "north-2", "south"])
-        })
-        .await;
+    fleet.partitions = Partitions::named(["north-1", "north-2", "south", "east"]);
+    let split = operator.set_partitions(fleet.partitions.clone()).await;
+    split.expect("open");
+    let names = ["east", "north-1", "north-2", "south"];
+    let split = |judge: &Judge| judge.owners().keys().eq(names);
+    fleet.until("split", split).await;
     fleet.balanced(&["a", "b"]).await;
     let grants = fleet.judge.grants();
     let stayed = ["south", "east"]
@@ -322,26 +308,19 @@ async fn weights_capacities_and_zones_count() {
     let is = |judge: &Judge, partition: &str, worker: &str| {
         judge.owners().get(partition).is_some_and(|it| it == worker)
     };
-    fleet
-        .until("by zone", |judge| {
-            is(judge, "x", "a") && is(judge, "y", "b")
-        })
-        .await;
+    let by_zone = |judge: &Judge| is(judge, "x", "a") && is(judge, "y", "b");
+    fleet.until("by zone", by_zone).await;
     // No worker is in the third zone.
-    fleet
-        .until("all owned", |judge| judge.owners().len() == 3)
-        .await;
+    let owned = |judge: &Judge| judge.owners().len() == 3;
+    fleet.until("all owned", owned).await;
 
     fleet.end("b").await;
-    operator
-        .set_partitions(Partitions::numbered(6))
-        .await
-        .expect("open");
+    let six = operator.set_partitions(Partitions::numbered(6)).await;
+    six.expect("open");
     fleet.options = AssignmentOptions::new().capacity(2);
     fleet.start("c").await;
-    fleet
-        .until("by capacity", |judge| judge.counts().get("c") == Some(&4))
-        .await;
+    let by_capacity = |judge: &Judge| judge.counts().get("c") == Some(&4);
+    fleet.until("by capacity", by_capacity).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,6 @@ fn hangs(permits: &Arc<Semaphore>) -> AssignmentOptions {
     options().warm(warm)
 }
 
-/// The workers that are set aside.
 fn aside(status: &AssignmentStatus) -> Vec<&str> {
     let workers = status.workers.iter().filter(|worker| worker.set_aside);
     workers.map(|worker| &*worker.id).collect()

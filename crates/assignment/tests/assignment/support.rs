@@ -13,6 +13,7 @@ use zookeeper_recipes_assignment::{
     Assignment, AssignmentOperator, AssignmentOptions, ConnectOptions, Error, Partition,
     Partitions, Session,
 };
+use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -83,7 +84,6 @@ impl Judge {
     }
 }
 
-/// The workers of one test.
 pub(crate) struct Fleet {
     pub(crate) simulation: Simulation,
     pub(crate) judge: Judge,
@@ -99,7 +99,6 @@ struct Running {
 }
 
 impl Fleet {
-    /// A fleet on one simulated server.
     pub(crate) fn of(partitions: usize) -> Fleet {
         Fleet::new(Simulation::default(), partitions)
     }
@@ -156,7 +155,6 @@ impl Fleet {
         self.balanced(workers).await;
     }
 
-    /// Starts a worker with this work.
     pub(crate) async fn start_with<F>(
         &mut self,
         worker: &str,
@@ -203,13 +201,11 @@ impl Fleet {
         ended.expect("no error");
     }
 
-    /// Begins the end of a worker.
     pub(crate) fn shut_down(&mut self, worker: &str) {
         let running = self.running.remove(worker).expect("it runs");
         running.shutdown.send(()).expect("it runs");
     }
 
-    /// Kills a worker.
     pub(crate) fn kill(&mut self, worker: &str) {
         let running = self.running.remove(worker).expect("it runs");
         running.process.kill();
@@ -248,6 +244,15 @@ impl Fleet {
     pub(crate) fn check(&self) {
         for (worker, running) in &self.running {
             assert!(!running.task.is_finished(), "{worker} has ended");
+        }
+    }
+
+    /// Creates znodes, as a person does.
+    pub(crate) fn create(&self, paths: &[&str], data: &[u8]) {
+        let administrator = self.simulation.administrator();
+        for path in paths {
+            let created = administrator.create(path, data, CreateMode::Persistent);
+            created.expect("it is new");
         }
     }
 

@@ -12,12 +12,6 @@ use zookeeper_recipes_simulation::{
 use crate::support::{Fleet, Judge, LONG, PATH};
 
 #[tokio::test(start_paused = true)]
-async fn each_partition_is_owned_by_one_of_the_workers() {
-    let mut fleet = Fleet::of(10);
-    fleet.start_all(&["a", "b", "c"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn routing_shows_the_owner_with_its_address_and_its_token() {
     let mut fleet = Fleet::of(4);
     let session = fleet.session("client").await;
@@ -60,32 +54,6 @@ async fn partitions_of_a_worker_that_dies_are_owned_again_within_the_stated_boun
         let bound = Duration::from_secs(6 + 2 + 1);
         assert!(began.elapsed() < bound, "{:?}", began.elapsed());
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn worker_that_comes_takes_its_share_only_and_one_that_leaves_moves_its_own_only() {
-    let mut fleet = Fleet::of(12);
-    fleet.start_all(&["a", "b", "c"]).await;
-    let before = fleet.judge.owners();
-
-    fleet.start("d").await;
-    fleet.balanced(&["a", "b", "c", "d"]).await;
-    let with = fleet.judge.owners();
-    let moved: Vec<_> = before
-        .iter()
-        .filter(|(id, worker)| with[*id] != **worker)
-        .collect();
-    assert_eq!(moved.len(), 3, "{moved:?}");
-    assert!(moved.iter().all(|(id, _)| with[*id] == "d"), "{with:?}");
-
-    fleet.end("d").await;
-    fleet.balanced(&["a", "b", "c"]).await;
-    let after = fleet.judge.owners();
-    let moved = with.iter().filter(|(id, worker)| after[*id] != **worker);
-    assert!(
-        moved.into_iter().all(|(_, worker)| worker == "d"),
-        "{after:?}"
-    );
 }
 
 /// Waits until the routing shows the owners.

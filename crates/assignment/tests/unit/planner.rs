@@ -35,6 +35,12 @@ fn view(plans: &[Words<'_>], owned: &[(&str, &str, i64)]) -> View {
     view
 }
 
+/// The worker `b` vanishes, and is awaited.
+fn vanishes(view: &mut View) {
+    view.input.workers.remove("b");
+    view.input.awaited.insert("b".to_owned());
+}
+
 /// The next plans, by a leader that begins.
 fn planned(view: &View) -> Next {
     Planner::default().next(view, Instant::now())
@@ -51,8 +57,7 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
         &[("a", &[("p", GIVE)]), ("b", &[("p", OWN)])],
         &[("p", "a", 7)],
     );
-    view.input.workers.remove("b");
-    view.input.awaited.insert("b".to_owned());
+    vanishes(&mut view);
     let next = planned(&view);
     assert_eq!(word(&next, "a", "p"), Some(OWN));
     assert_eq!(word(&next, "b", "p"), None);
@@ -61,8 +66,7 @@ fn move_is_taken_back_if_the_next_owner_vanishes_and_is_awaited() {
 #[test]
 fn awaited_worker_keeps_a_partition_that_nobody_owns() {
     let mut view = view(&[("a", &[]), ("b", &[("p", OWN)])], &[]);
-    view.input.workers.remove("b");
-    view.input.awaited.insert("b".to_owned());
+    vanishes(&mut view);
     assert_eq!(word(&planned(&view), "b", "p"), Some(OWN));
 }
 
@@ -117,8 +121,7 @@ fn worker_that_takes_none_is_set_aside_though_it_vanishes_again_and_again() {
         let mut view = view(&plans, &[]);
         view.tokens.insert("b".to_owned(), step);
         if step % 2 == 1 {
-            view.input.workers.remove("b");
-            view.input.awaited.insert("b".to_owned());
+            vanishes(&mut view);
         }
         let now = begun + Duration::from_secs(10) * u32::try_from(step).ok()?;
         let late = planner.next(&view, now).late;
@@ -157,8 +160,7 @@ fn move_is_late_again_if_the_worker_that_was_set_aside_has_come_back() {
         let mut view = view(&plans, &[]);
         view.tokens.insert("b".to_owned(), i64::from(seconds > 60));
         if !is_there {
-            view.input.workers.remove("b");
-            view.input.awaited.insert("b".to_owned());
+            vanishes(&mut view);
         }
         let late = planner
             .next(&view, begun + Duration::from_secs(seconds))
@@ -180,8 +182,7 @@ fn worker_that_comes_back_after_a_long_grace_has_the_time_of_a_move_for_what_it_
     let mut late_after = |seconds, is_there: bool, owned: &[(&str, &str, i64)]| {
         let mut view = view(&plans, owned);
         if !is_there {
-            view.input.workers.remove("b");
-            view.input.awaited.insert("b".to_owned());
+            vanishes(&mut view);
         }
         let next = planner.next(&view, begun + Duration::from_secs(seconds));
         !next.late.is_empty()

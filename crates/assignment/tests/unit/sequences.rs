@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::PlannedPartition;
 
-/// What happens to a fleet.
 #[derive(Clone, Debug)]
 enum Event {
     Comes(u8, u32, Option<u8>),
