@@ -9,7 +9,6 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// The directory of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -90,7 +89,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// Another crate that a crate needs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -112,7 +110,6 @@ pub(crate) struct Target {
 }
 
 impl Package {
-    /// Whether it is one of the workspace's own crates.
     pub(crate) fn is_of_workspace(&self) -> bool {
         self.source.is_none()
     }

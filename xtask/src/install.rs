@@ -11,10 +11,6 @@ use crate::cargo::{line, run as run_command};
 use crate::kazoo;
 
 /// Installs the server and the Java runtime if they are missing, and says so.
-///
-/// # Errors
-///
-/// The error says what to install on which system if this machine has no apt-get that may be run.
 pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }

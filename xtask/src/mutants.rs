@@ -89,7 +89,6 @@ fn require_green(
     Ok(())
 }
 
-/// The runs of tests and of seeds.
 struct Runs {
     copy: Copy,
     /// How many seeds of a recipe are tried.

@@ -41,7 +41,6 @@ pub(crate) fn python(environment: &Path) -> PathBuf {
     environment.join("bin/python")
 }
 
-/// A call of pip in this environment.
 pub(crate) fn pip(environment: &Path, command: &str, requirements: &Path) -> Command {
     let mut pip = Command::new(python(environment));
     pip.args(["-m", "pip", command, "--quiet", "--requirement"])

@@ -69,7 +69,6 @@ enum Meaning {
     Imported(Names),
 }
 
-/// What a path leads to.
 #[derive(Clone, Copy)]
 enum Found {
     Module(usize),
@@ -241,7 +240,6 @@ fn named_path(attribute: &syn::Attribute) -> Option<String> {
     }
 }
 
-/// The text of one module.
 #[derive(Default)]
 struct Source<'s> {
     names: Vec<(String, Meaning)>,

@@ -81,7 +81,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     reported(|report| run_command(command(arguments).env(REPORT_VARIABLE, report)))
 }
 
-/// Builds all tests.
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
     let mut programs = programs::build(&LONG)?;
     programs.insert(0, Program::computing("threads", &threads::tests()));

@@ -13,7 +13,6 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The tests.
 pub(crate) fn tests() -> Command {
     cargo(&["test", "--locked"])
 }

@@ -134,7 +134,6 @@ fn is_named(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Whether a directory of `PATH` has the program.
 pub(crate) fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())

@@ -207,7 +207,6 @@ fn judge(mutant: Option<&Mutant>, suite: &Suite) -> anyhow::Result<String> {
     Ok("green".to_owned())
 }
 
-/// Reads a log.
 fn read(log: &str) -> Cells {
     let cells = log.lines().filter_map(|line| {
         let [row, suite, seconds, verdict] = line.splitn(4, '\t').collect::<Vec<_>>()[..] else {

@@ -46,7 +46,6 @@ pub(crate) struct Detector {
     pub(crate) seeds: Option<String>,
 }
 
-/// One more change.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Also {

@@ -12,13 +12,11 @@ use super::mutant::{Mutant, VARIABLE};
 use crate::cargo::line;
 use crate::test::few_threads;
 
-/// The package of the simulation.
 pub(crate) const SCHEDULES: &str = "zookeeper-recipes-schedules";
 
 /// How many programs run at the same time. Half of the time they wait for their servers.
 pub(super) const AT_A_TIME: usize = 2;
 
-/// The command with this mutant, or with none.
 pub(super) fn with<'c>(command: &'c mut Command, mutant: Option<&Mutant>) -> &'c mut Command {
     let name = mutant.map_or("", |mutant| &mutant.name);
     few_threads(command).env(VARIABLE, name)

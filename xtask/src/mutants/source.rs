@@ -24,7 +24,6 @@ pub(crate) struct Source {
     bodies: Vec<Range<usize>>,
 }
 
-/// An item with its name.
 #[derive(Debug, Clone)]
 struct Named {
     /// The modules, the type and the functions that it is in, and its own name.
@@ -147,7 +146,6 @@ impl Source {
         nearest(lines, longest.unwrap_or_default())
     }
 
-    /// The number of the line of this byte.
     pub(crate) fn line(&self, byte: usize) -> usize {
         self.text[..byte].matches('\n').count() + 1
     }
@@ -163,21 +161,7 @@ fn nearest(candidates: impl Iterator<Item = (usize, String)>, to: &str) -> Strin
 
 /// How alike two texts are, in thousandths: the pairs of characters that both have.
 fn likeness(left: &str, right: &str) -> usize {
-    let pairs = |text: &str| {
-        let text: Vec<char> = without_spaces(text).chars().collect();
-        let pairs = text.windows(2).map(|pair| (pair[0], pair[1]));
-        pairs.collect::<Vec<_>>()
-    };
-    let (left, mut right) = (pairs(left), pairs(right));
-    let all = left.len() + right.len();
-    let mut common = 0_usize;
-    for pair in left {
-        if let Some(index) = right.iter().position(|other| *other == pair) {
-            right.swap_remove(index);
-            common += 1;
-        }
-    }
-    (2_000 * common).checked_div(all).unwrap_or_default()
+    (1_000.0 * strsim::sorensen_dice(left, right)) as usize
 }
 
 fn without_spaces(text: &str) -> String {
@@ -214,7 +198,6 @@ impl Items {
         }
     }
 
-    /// Adds an item, and what is inside it.
     fn add(&mut self, name: &Ident, item: &impl Spanned, visit: impl FnOnce(&mut Items)) {
         self.within(name.to_string(), |items| {
             items.found.push(Named {

@@ -83,7 +83,6 @@ pub(crate) fn built_by(command: &mut Command) -> anyhow::Result<Vec<Artifact>> {
 }
 
 impl Artifact {
-    /// The name of its package.
     pub(crate) fn package(&self) -> &str {
         let (path, id) = self
             .package_id

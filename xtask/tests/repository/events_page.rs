@@ -98,7 +98,6 @@ fn emitted(path: &Path) -> Result<Vec<(String, Shape)>, Box<dyn Error>> {
     Ok(events)
 }
 
-/// The names in backticks.
 fn names(cell: &str) -> BTreeSet<String> {
     let names = cell.split('`').skip(1).step_by(2);
     names.map(str::to_owned).collect()

@@ -30,7 +30,6 @@ fn cells() -> impl Iterator<Item = &'static str> {
         .filter(|cell| *cell != "shown by" && !cell.starts_with("---"))
 }
 
-/// The names of tests in a cell.
 fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -45,7 +44,6 @@ fn by_place(cell: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// All Rust code below a directory.
 fn code(directory: &Path) -> Result<String, Box<dyn Error>> {
     let texts = sources(directory)?.into_iter().map(fs::read_to_string);
     Ok(texts.collect::<Result<_, _>>()?)

@@ -10,7 +10,6 @@ mod workflows;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The directory of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
