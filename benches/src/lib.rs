@@ -12,6 +12,8 @@
 //! ensemble of three servers. Client and server share the machine's processors: read the figures
 //! of one run as ratios to each other.
 
+#![allow(missing_docs, reason = "names that say all stand for themselves")]
+
 mod bare;
 pub mod member;
 #[cfg(unix)]
@@ -31,6 +33,6 @@ pub mod wire;
 pub use bare::{connection_turns, socket_turns};
 pub use overhead::{Overhead, Work, turn};
 pub use spread::Spread;
-pub use testbed::{SESSION_TIMEOUT, Testbed};
+pub use testbed::{SESSION_TIMEOUT, Testbed, as_in_production};
 pub use threads::Threads;
 pub use uncontended::comparisons;

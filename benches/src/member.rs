@@ -15,9 +15,7 @@ const OPENED_AT_A_TIME: usize = 32;
 /// A session, with the counts of its requests and notifications.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The session.
     pub session: Session,
-    /// The counts.
     pub meter: Meter,
 }
 
@@ -38,7 +36,6 @@ impl Member {
             .with_context(|| format!("cannot open {number} sessions"))
     }
 
-    /// Closes sessions.
     pub async fn close(members: Vec<Member>) {
         let closing = stream::iter(members).map(|member| member.session.close());
         closing

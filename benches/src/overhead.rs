@@ -57,7 +57,6 @@ pub async fn turn(recipe: &impl Recipe) {
 /// What a work costs, beside the first work of its group.
 #[derive(Clone, Debug)]
 pub struct Overhead {
-    /// The name of the work.
     pub name: String,
     /// The time of one turn: the median of all rounds.
     pub time: Duration,
@@ -123,7 +122,6 @@ impl Overhead {
         of_works.collect()
     }
 
-    /// A line for each work.
     pub fn table(overheads: &[Overhead]) -> Table {
         Table::of(
             overheads,

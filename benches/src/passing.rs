@@ -68,9 +68,7 @@ enum Happening {
 /// A contender that holds since a release.
 #[derive(Clone, Copy, Debug)]
 pub struct Entrant {
-    /// The contender.
     pub who: usize,
-    /// The token of its hold.
     pub token: FencingToken,
     /// When its acquire returned.
     pub at: Instant,
@@ -111,7 +109,6 @@ impl Passing {
         })
     }
 
-    /// The contenders that hold.
     pub fn holders(&self) -> impl ExactSizeIterator<Item = usize> {
         self.holding.keys().copied()
     }

@@ -12,7 +12,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of a bench of this many steps.
     pub fn of(steps: usize) -> Progress {
         Progress {
             steps,

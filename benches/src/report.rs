@@ -14,6 +14,13 @@ pub use machine::Machine;
 pub use plot::{Plot, Series};
 pub use table::{Cell, Table, shown};
 
+/// The help of a value on a command line.
+pub fn help(value: &impl clap::ValueEnum) -> String {
+    let value = value.to_possible_value();
+    let help = value.as_ref().and_then(|value| value.get_help());
+    help.map_or_else(String::new, ToString::to_string)
+}
+
 /// Where reports go, as the command line names it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Destination {

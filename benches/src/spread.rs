@@ -3,11 +3,9 @@
 /// The median of some measurements, and their extremes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The smallest.
     pub least: f64,
     /// As many measurements are above it as below it.
     pub median: f64,
-    /// The largest.
     pub most: f64,
 }
 

@@ -12,11 +12,20 @@ use zookeeper_recipes_testkit::{Compiler, Ensemble, Server, ServerOptions};
 /// into a measurement.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// These options with those of a bench.
+///
+/// All tiers of the Java compiler are on, so that the server gets faster while it warms up.
+pub fn as_in_production(options: ServerOptions) -> ServerOptions {
+    options
+        .compiler(Compiler::Full)
+        .tick_time(Duration::from_secs(2))
+        .heap_mebibytes(512)
+}
+
 /// A ZooKeeper server or an ensemble for one bench, and a tokio runtime for its clients.
 ///
-/// A server runs as in production, except that its data are on tmpfs if the system has it: no
-/// commit waits for a disk. All tiers of the Java compiler are on, so that the server gets faster
-/// while it warms up. The runtime has a worker for each processor.
+/// A server runs [`as_in_production`], except that its data are on tmpfs if the system has it: no
+/// commit waits for a disk. The runtime has a worker for each processor.
 ///
 /// A bench needs its server, so every failure here panics.
 #[derive(Debug)]
@@ -35,12 +44,8 @@ impl Testbed {
     /// Starts this many servers as one ensemble, with these options and those of a bench.
     pub fn of(servers: usize, options: ServerOptions) -> Testbed {
         let runtime = Runtime::new().expect("a tokio runtime");
-        let options = options
-            .compiler(Compiler::Full)
-            .tick_time(Duration::from_secs(2))
-            .heap_mebibytes(512);
         let ensemble = runtime
-            .block_on(Ensemble::start(servers, options))
+            .block_on(Ensemble::start(servers, as_in_production(options)))
             .unwrap_or_else(|error| panic!("a bench needs a ZooKeeper server: {error}"));
         Testbed {
             runtime,
@@ -49,7 +54,6 @@ impl Testbed {
         }
     }
 
-    /// The runtime of the clients.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -59,7 +63,6 @@ impl Testbed {
         &self.ensemble.members()[0]
     }
 
-    /// All servers.
     pub fn ensemble(&self) -> &Ensemble {
         &self.ensemble
     }
@@ -72,7 +75,6 @@ impl Testbed {
             .unwrap_or_else(|error| panic!("a measured task has ended early: {error}"))
     }
 
-    /// A new connection.
     pub fn client(&self) -> Client {
         let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
         let address = self.server().connect_string();
@@ -80,7 +82,6 @@ impl Testbed {
         client.expect("the server serves")
     }
 
-    /// A new session.
     pub fn session(&self) -> Session {
         self.session_in(&self.runtime)
     }
@@ -93,7 +94,6 @@ impl Testbed {
         session.expect("the server serves")
     }
 
-    /// Creates a persistent directory with this data.
     pub fn make(&self, directory: &str, data: &[u8]) {
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         let client = self.client();

@@ -9,7 +9,6 @@ use std::time::Duration;
 pub struct Threads {
     /// How often a thread has gone to sleep.
     pub switches: u64,
-    /// The processor time.
     pub processor: Duration,
 }
 

@@ -10,10 +10,8 @@ use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 /// The interval in which a polling waiter lists the queue.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One way to wait.
 #[derive(Clone, Copy)]
 pub struct Way {
-    /// Its name.
     pub name: &'static str,
     /// Which waiters wake when a contender comes or goes.
     pub wakes: Wakes,
@@ -33,12 +31,9 @@ pub enum Wakes {
     WhomItConcerns,
 }
 
-/// The kind of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// An exclusive lock.
     Lock,
-    /// A read/write lock.
     RwLock,
 }
 

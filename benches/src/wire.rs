@@ -25,11 +25,9 @@ pub struct Reading {
 /// the round trip of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Requests.
     pub requests: u64,
     /// The requests that write: creates, deletes, writes of data, and transactions.
     pub writes: u64,
-    /// Notifications of watches.
     pub notifications: u64,
     /// Bytes in both directions, the four of each frame's length included, TCP's headers not.
     pub bytes: u64,
@@ -52,7 +50,6 @@ const WRITES: [Operation; 4] = [
 ];
 
 impl Wire {
-    /// Starts a proxy for this server.
     pub async fn to(server: &Server) -> io::Result<Wire> {
         Wire::to_all([server]).await
     }
@@ -71,7 +68,6 @@ impl Wire {
         self.proxies.iter().for_each(|it| it.delay(round_trip / 2));
     }
 
-    /// The connect string for clients.
     pub fn connect_string(&self) -> String {
         let addresses: Vec<String> = self.proxies.iter().map(Proxy::connect_string).collect();
         addresses.join(",")
@@ -86,7 +82,6 @@ impl Wire {
 }
 
 impl Reading {
-    /// The traffic from this reading until a later one.
     pub fn until(&self, later: &Reading) -> Traffic {
         let mut traffic = Traffic::default();
         for (earlier, later) in self.counters.iter().zip(&later.counters) {

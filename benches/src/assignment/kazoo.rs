@@ -25,10 +25,6 @@ struct Worker {
 }
 
 /// The phases of kazoo; none if the machine lacks it.
-///
-/// # Errors
-///
-/// If the server or a process fails.
 pub(crate) async fn measure(
     server: &Server,
     size: Size,

@@ -16,16 +16,16 @@ mod planner;
 mod report;
 mod restart;
 mod size;
-mod weighted;
 mod worker;
 
 use std::time::Duration;
 
 use clap::Parser;
+use zookeeper_recipes_benches::as_in_production;
 use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
-use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
+use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::report::{Found, report};
 use crate::size::{Size, Times};
@@ -76,7 +76,6 @@ struct Arguments {
     destination: Destination,
 }
 
-/// What is measured.
 struct Plan {
     sizes: Vec<Size>,
     beside_kazoo: Size,
@@ -139,11 +138,7 @@ async fn main() -> anyhow::Result<()> {
     let most = plan.sizes.iter().map(|size| size.workers).max();
     // A session has a connection, and the proxy both ends of another one.
     allow_open_files(5 * most.unwrap_or(10) as u64 + 500)?;
-    let options = ServerOptions::new()
-        .compiler(Compiler::Full)
-        .tick_time(Duration::from_secs(2))
-        .heap_mebibytes(512);
-    let ensemble = Ensemble::start(1, options).await?;
+    let ensemble = Ensemble::start(1, as_in_production(ServerOptions::new())).await?;
     let server = &ensemble.members()[0];
     if arguments.phases {
         for size in &plan.sizes {
@@ -152,8 +147,8 @@ async fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let machine = Machine::with(server).await?;
-    let mut progress = Progress::of(plan.sizes.len() + 6);
+    let machine = Machine::with(&ensemble).await?;
+    let mut progress = Progress::of(plan.sizes.len() + 5);
     let mut measured = Vec::new();
     for size in [plan.beside_kazoo].iter().chain(&plan.sizes) {
         progress.step(format!("ours, {size}"));
@@ -166,8 +161,6 @@ async fn main() -> anyhow::Result<()> {
         progress.step(format!("a rolling restart, a grace of {grace:?}"));
         restarts.push(restart::measure(server, plan.restart, grace, plan.times).await?);
     }
-    progress.step("weights".to_owned());
-    let weighted = weighted::measure(server, plan.times).await?;
     progress.step(format!("the memory of {} partitions", plan.memory));
     let memory = memory::measure(server, plan.memory, plan.times).await?;
     progress.finish();
@@ -177,7 +170,6 @@ async fn main() -> anyhow::Result<()> {
         memory,
         kazoo,
         restarts,
-        weighted,
         times: plan.times,
     };
     report(&found, machine)?.write(&arguments.destination)

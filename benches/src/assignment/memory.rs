@@ -23,7 +23,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The parts of what a worker takes, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// The partitions that exist.
     pub(crate) partitions: usize,
     /// A worker that owns nothing, of an assignment with few partitions.
     pub(crate) worker: f64,
@@ -45,10 +44,6 @@ struct Growth {
 }
 
 /// Measures the parts in an assignment of few partitions, and in one of so many.
-///
-/// # Errors
-///
-/// If the server or a worker fails.
 pub(crate) async fn measure(
     server: &Server,
     partitions: usize,

@@ -18,7 +18,6 @@ use crate::ownership::Ownership;
 use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
 
-/// One phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     pub(crate) what: &'static str,
@@ -111,11 +110,6 @@ impl<'a> Clock<'a> {
     }
 }
 
-/// Measures the phases of ours.
-///
-/// # Errors
-///
-/// If the server or a worker fails.
 pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow::Result<Phases> {
     let wire = Wire::to(server).await?;
     let observer = Session::connect(&server.connect_string()).await?;

@@ -13,7 +13,6 @@ type Workers = BTreeMap<String, PlannedWorker>;
 /// Each plan is computed so many times. The shortest time counts.
 const TIMES: usize = 5;
 
-/// A plan that was computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     what: &'static str,

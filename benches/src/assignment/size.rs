@@ -20,7 +20,6 @@ impl fmt::Display for Size {
     }
 }
 
-/// The times of all phases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) session_timeout: Duration,

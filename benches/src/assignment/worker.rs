@@ -17,7 +17,6 @@ use crate::ownership::Ownership;
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) connect_string: String,
-    /// The path of the assignment.
     pub(crate) path: String,
     pub(crate) session_timeout: Duration,
     pub(crate) partitions: Partitions,
@@ -25,7 +24,6 @@ pub(crate) struct Setting {
     pub(crate) ownership: Ownership,
 }
 
-/// How a worker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It gives its partitions away, and closes its session.
@@ -34,7 +32,6 @@ pub(crate) enum End {
     Dies,
 }
 
-/// A worker at work.
 #[derive(Debug)]
 pub(crate) struct Worker {
     end: oneshot::Sender<End>,

@@ -17,7 +17,6 @@ One contender in ten is a writer (at least one), the others are readers, queued 
 Any holder releases, writer or reader. That lets in no contender, a writer, or all readers up to \
 the next writer, and each contender let in is a handoff. A single node has no readers.";
 
-/// Makes the report of these rows.
 pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
     let mut report = Report::new("herd", "What a release costs", machine);
     report.paragraph(ABOUT);
@@ -48,7 +47,6 @@ pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The legend of the figures.
 fn legend() -> String {
     format!(
         "* **woken**: notifications to other sessions than the releasing one.\n\
@@ -66,7 +64,6 @@ fn legend() -> String {
     )
 }
 
-/// A picture for each kind of lock.
 struct Picture {
     name: &'static str,
     title: &'static str,

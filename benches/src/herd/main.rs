@@ -102,7 +102,7 @@ fn main() -> anyhow::Result<()> {
     };
     let testbed = Testbed::start();
     let (machine, rows) = testbed.runtime().block_on(async {
-        let machine = Machine::with(testbed.server()).await?;
+        let machine = Machine::with(testbed.ensemble()).await?;
         anyhow::Ok((machine, sweep.run(&testbed).await?))
     })?;
     report(&rows, machine)?.write(&arguments.destination)

@@ -19,10 +19,8 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// How many lists are timed.
 const LISTS: usize = 50;
 
-/// The measurements of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
-    /// The numbers of contenders.
     pub(crate) sizes: Vec<usize>,
     /// The kinds of locks and the ways to wait.
     pub(crate) pairs: Vec<(Subject, Way)>,
@@ -40,11 +38,8 @@ pub(crate) struct Sweep {
 /// What was measured for one kind of lock, one way to wait and one number of contenders.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// The kind of the lock.
     pub(crate) subject: Subject,
-    /// How the contenders wait.
     pub(crate) way: Way,
-    /// The number of contenders.
     pub(crate) contenders: usize,
     /// The times, taken without a proxy.
     pub(crate) times: Times,
@@ -71,16 +66,13 @@ pub(crate) struct Times {
 pub(crate) struct Costs {
     /// The number of releases, which is also the number of joins.
     pub(crate) releases: u64,
-    /// The cost of all releases.
     pub(crate) of_releases: Cost,
     /// The cost of coming back.
     pub(crate) of_joins: Cost,
 }
 
-/// The cost of some steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// The traffic on the wire.
     pub(crate) traffic: Traffic,
     /// The notifications of something that another session did.
     pub(crate) notified: u64,
@@ -310,7 +302,6 @@ fn record(times: &mut Histogram<u64>, took: Duration) -> anyhow::Result<()> {
     Ok(times.record(u64::try_from(took.as_nanos())?)?)
 }
 
-/// The counts at one moment.
 struct Standing {
     wire: Reading,
     wake_ups: u64,

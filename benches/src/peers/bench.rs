@@ -27,11 +27,6 @@ const ROUNDS_OF_MEMORY: usize = 5;
 const LONGEST_ROUND: Duration = Duration::from_secs(30);
 
 /// Measures, writes the report, and says where it is.
-///
-/// # Errors
-///
-/// If a library fails at its work, or the report cannot be written. A library that this machine
-/// lacks is no error: the report says so.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let plan = options.plan()?;
     let servers = match plan.servers {
@@ -39,8 +34,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         _ => ServerOptions::new().data_on_disk(target()),
     };
     let testbed = Testbed::of(plan.servers, servers);
-    let (machine, mut bench) = testbed.runtime().block_on(async {
-        let machine = Machine::with(testbed.server()).await?;
+    let (mut machine, mut bench) = testbed.runtime().block_on(async {
+        let machine = Machine::with(testbed.ensemble()).await?;
         let mut bench = Bench::start(&testbed, &plan).await?;
         bench.warm_up().await?;
         bench.measure().await?;
@@ -48,7 +43,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         bench.count().await?;
         anyhow::Ok((machine, bench))
     })?;
-    let mut machine = machine.of_an_ensemble(plan.servers);
     if plan.is_near() && plan.rows.contains(&Row::Lock) {
         bench.beside_requests();
     }
@@ -164,7 +158,6 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Ends the libraries.
     async fn end(&mut self) -> anyhow::Result<()> {
         for (_, driver) in self.drivers.drain(..) {
             driver.end().await?;
@@ -292,7 +285,7 @@ async fn work(
     }
 }
 
-/// The path of a library's lock for a row.
+/// The path of a library's lock for a row. No other library uses its directory.
 fn path(peer: Peer, row: Row) -> String {
-    format!("{}/{}", peer.directory(), row.name())
+    format!("/{peer:?}/{}", row.name()).to_lowercase()
 }

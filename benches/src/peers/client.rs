@@ -13,7 +13,6 @@ use crate::library::{Kind, Library, Lock, Release, nth};
 /// The file that pins every dependency's version.
 const LOCKFILE: &str = include_str!("../../../Cargo.lock");
 
-/// The client's lock.
 pub(crate) struct OfClient {
     connect_string: String,
     session_timeout: Duration,

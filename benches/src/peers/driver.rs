@@ -42,7 +42,6 @@ impl Driver {
         self.0.version()
     }
 
-    /// The id of the process.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.0.process_id()
     }

@@ -13,17 +13,14 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Adds the figure of the next round.
     pub(crate) fn add(&mut self, row: Row, peer: Peer, figure: f64) {
         self.rounds.entry((row, peer)).or_default().push(figure);
     }
 
-    /// All of a peer's rounds.
     pub(crate) fn rounds(&self, row: Row, peer: Peer) -> &[f64] {
         self.rounds.get(&(row, peer)).map_or(&[], Vec::as_slice)
     }
 
-    /// The median of a peer's rounds.
     pub(crate) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
         let rounds = self.rounds(row, peer).iter().copied();
         Spread::of(rounds).map(|spread| spread.median)

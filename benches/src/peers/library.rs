@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use clap::ValueEnum;
 use futures_util::future::BoxFuture;
 
-/// The permits of a semaphore.
 pub(crate) const PERMITS: u32 = 5;
 
 /// A kind of lock that contenders acquire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Lock,
     /// An exclusive lock made anew for each turn.
@@ -27,7 +27,6 @@ pub(crate) enum Kind {
     Try,
 }
 
-/// A release under way.
 pub(crate) type Release = BoxFuture<'static, anyhow::Result<()>>;
 
 /// Acquires a lock, any number of times.
@@ -36,13 +35,10 @@ pub(crate) type Lock = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<Release
 /// A library with its sessions. It opens each session when that is first used.
 #[async_trait]
 pub(crate) trait Library: Send {
-    /// Its name and version.
     fn version(&self) -> String;
 
-    /// A lock of this kind, in the session of this number.
     async fn lock(&mut self, kind: Kind, session: usize, path: &str) -> anyhow::Result<Lock>;
 
-    /// Closes the sessions.
     async fn close(&mut self);
 }
 

@@ -26,7 +26,6 @@ pub(crate) enum Rust {
     Client,
 }
 
-/// A library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Ours,
@@ -43,23 +42,12 @@ impl Peer {
         Peer::ALL.into_iter().filter(|peer| *peer != Peer::Ours)
     }
 
-    /// The name in a report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Peer::Ours => "ours",
             Peer::Curator => "Curator",
             Peer::Kazoo => "kazoo",
             Peer::Client => "Client::lock",
-        }
-    }
-
-    /// The directory that no other library uses.
-    pub(crate) fn directory(self) -> &'static str {
-        match self {
-            Peer::Ours => "/ours",
-            Peer::Curator => "/curator",
-            Peer::Kazoo => "/kazoo",
-            Peer::Client => "/client",
         }
     }
 
@@ -79,11 +67,6 @@ impl Peer {
 
     /// The program in which the library works. The caller adds connect string, session timeout and
     /// role.
-    ///
-    /// # Errors
-    ///
-    /// [`ProgramError::Missing`](zookeeper_recipes_interop::ProgramError::Missing) if the machine
-    /// lacks the library.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
         match self {
             Peer::Ours => itself(Rust::Ours),

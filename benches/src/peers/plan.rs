@@ -7,7 +7,6 @@ use zookeeper_recipes_benches::report::Destination;
 
 use crate::row::{Measure, Row};
 
-/// How to measure.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
     /// How often each library is measured, in turns: 15 times, or 5 times with a round trip.

@@ -6,7 +6,6 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// The cost of some turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) turns: u64,

@@ -1,7 +1,7 @@
 //! The rows of the comparison.
 
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use zookeeper_recipes_benches::report::help;
 
 /// Work that is measured. The documentation of each row is its title in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -41,14 +41,12 @@ pub(crate) enum Row {
     Memory,
 }
 
-/// How a row is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// By the turns in a given time.
     Turns {
         /// The name of the work in the conversation with a program.
         work: &'static str,
-        /// The number of contenders.
         size: usize,
     },
     /// By the time until all readers hold.
@@ -66,14 +64,10 @@ impl Row {
         Row::value_variants()
     }
 
-    /// The name in a report.
     pub(crate) fn title(self) -> String {
-        let value = self.to_possible_value();
-        let help = value.as_ref().and_then(PossibleValue::get_help);
-        help.map_or_else(String::new, ToString::to_string)
+        help(&self)
     }
 
-    /// The unit of the figures.
     pub(crate) fn unit(self) -> &'static str {
         match self.measure() {
             Measure::Turns { .. } => "1/s",

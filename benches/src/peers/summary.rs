@@ -35,13 +35,11 @@ pub(crate) struct Summary<'p> {
     pub(crate) figures: Figures,
     /// The processor time of turns.
     pub(crate) costs: BTreeMap<(Row, Peer), Cost>,
-    /// The traffic on the wire.
     pub(crate) passed: BTreeMap<(Row, Peer), Passed>,
     /// Uncontended acquisitions beside their requests alone.
     pub(crate) beside_requests: Vec<Vec<Overhead>>,
 }
 
-/// Writes the report.
 pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
     let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let name = match summary.plan.is_near() {
@@ -221,7 +219,6 @@ impl<'p> Summary<'p> {
         )
     }
 
-    /// Each round's figures.
     fn rounds(&self) -> Table {
         let libraries = self.plan.rows.iter();
         let libraries = libraries.flat_map(|&row| Peer::ALL.map(|peer| (row, peer)));

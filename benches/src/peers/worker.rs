@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use zookeeper_recipes_benches::Threads;
@@ -96,42 +97,25 @@ impl Worker {
         path: &str,
         size: usize,
     ) -> anyhow::Result<Vec<Lock>> {
+        let kind = match work {
+            "contended" | "many" => Kind::Lock,
+            "tasks" => Kind::Shared,
+            work => Kind::from_str(work, false).map_err(anyhow::Error::msg)?,
+        };
         let library = &mut self.library;
-        let mut contenders = Vec::with_capacity(size);
-        match work {
-            "lock" => contenders.push(library.lock(Kind::Lock, 0, path).await?),
-            "fresh" => contenders.push(library.lock(Kind::Fresh, 0, path).await?),
-            "read" => contenders.push(library.lock(Kind::Read, 0, path).await?),
-            "write" => contenders.push(library.lock(Kind::Write, 0, path).await?),
-            "semaphore" => contenders.push(library.lock(Kind::Semaphore, 0, path).await?),
-            "dropped" => contenders.push(library.lock(Kind::Dropped, 0, path).await?),
-            "try" => {
-                if !self.holders.contains_key(path) {
-                    let holder = library.lock(Kind::Lock, 1, path).await?;
-                    self.holders.insert(path.to_owned(), holder().await?);
-                }
-                contenders.push(library.lock(Kind::Try, 0, path).await?);
-            }
-            "contended" => {
-                for session in 0..size {
-                    contenders.push(library.lock(Kind::Lock, session, path).await?);
-                }
-            }
-            "many" => {
-                for number in 0..size {
-                    let path = format!("{path}/{number}");
-                    contenders.push(library.lock(Kind::Lock, 0, &path).await?);
-                }
-            }
-            "tasks" | "mutex" => {
-                let kind = match work {
-                    "tasks" => Kind::Shared,
-                    _ => Kind::Mutex,
-                };
-                let shared = library.lock(kind, 0, path).await?;
-                contenders.resize(size, shared);
-            }
-            _ => bail!("no such work"),
+        if kind == Kind::Try && !self.holders.contains_key(path) {
+            let holder = library.lock(Kind::Lock, 1, path).await?;
+            self.holders.insert(path.to_owned(), holder().await?);
+        }
+        let mut contenders: Vec<Lock> = Vec::with_capacity(size);
+        for number in 0..size {
+            let contender = match (work, contenders.first()) {
+                ("tasks" | "mutex", Some(shared)) => shared.clone(),
+                ("contended", _) => library.lock(kind, number, path).await?,
+                ("many", _) => library.lock(kind, 0, &format!("{path}/{number}")).await?,
+                _ => library.lock(kind, 0, path).await?,
+            };
+            contenders.push(contender);
         }
         Ok(contenders)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::thread::available_parallelism;
 
-use zookeeper_recipes_testkit::{Error, FourLetterWord, Server};
+use zookeeper_recipes_testkit::{Ensemble, Error, FourLetterWord};
 
 /// A machine, and the software on it that decides the figures. It has no name and no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine and this server.
-    pub async fn with(server: &Server) -> Result<Machine, Error> {
+    /// Describes this machine and these servers.
+    pub async fn with(ensemble: &Ensemble) -> Result<Machine, Error> {
+        let server = &ensemble.members()[0];
         let environment = server.ask(FourLetterWord::Envi).await?;
         let configuration = server.ask(FourLetterWord::Conf).await?;
         let java = value(&environment, "java.version").unwrap_or("of unknown version");
@@ -40,7 +41,7 @@ impl Machine {
                 false => "disk",
             },
             network: "clients over loopback".to_owned(),
-            servers: 1,
+            servers: ensemble.members().len(),
         })
     }
 
@@ -48,13 +49,6 @@ impl Machine {
     #[must_use]
     pub fn over(mut self, network: impl Into<String>) -> Machine {
         self.network = network.into();
-        self
-    }
-
-    /// The same, with this many servers in one ensemble.
-    #[must_use]
-    pub fn of_an_ensemble(mut self, servers: usize) -> Machine {
-        self.servers = servers;
         self
     }
 

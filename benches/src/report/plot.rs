@@ -1,12 +1,10 @@
 //! Pictures, as SVG: of curves, and of bands that lie on each other.
 
-use std::ops::Range;
-
 use anyhow::Context;
+use plotters::chart::ChartContext;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
-use plotters::style::RGBAColor;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::table::shown;
@@ -32,7 +30,6 @@ const COLOURS: [RGBColor; 7] = [
 /// A picture of curves on logarithmic axes, or of bands over time.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// The title, above the picture.
     pub title: String,
     /// The quantity on the horizontal axis, with its unit.
     pub right: String,
@@ -45,10 +42,8 @@ pub struct Plot {
     pub series: Vec<Series>,
 }
 
-/// A curve or a band.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The name, beside the picture.
     pub name: String,
     /// The points. A zero and an infinite figure have no place on a logarithmic axis, and are left
     /// out. If no other point is left, the name says so. A curve without any points is not mentioned.
@@ -57,34 +52,7 @@ pub struct Series {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// An axis. Its places are figures or powers of ten.
-struct Axis {
-    range: Range<f64>,
-    /// The places of its lines, and of the light lines between these.
-    lines: Vec<f64>,
-    light: Vec<f64>,
-}
-
-impl Ranged for Axis {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, place: &f64, (first, last): (i32, i32)) -> i32 {
-        let part = (place - self.range.start) / (self.range.end - self.range.start);
-        first + (part * f64::from(last - first)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => self.light.clone(),
-            false => self.lines.clone(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
-    }
-}
+type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
 
 /// The error of the drawing itself does not outlive the drawing area.
 fn failed(error: impl std::error::Error) -> String {
@@ -95,7 +63,12 @@ impl Plot {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
-        self.draw(&area)
+        let drawn = match self.stacked {
+            true => self.draw_bands(&area),
+            false => self.draw_curves(&area),
+        };
+        drawn
+            .and_then(|()| self.draw_legend(&area))
             .and_then(|()| area.present().map_err(failed))
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot draw {:?}", self.title))?;
@@ -103,12 +76,20 @@ impl Plot {
         Ok(svg)
     }
 
-    fn draw(&self, area: &Area<'_>) -> Result<(), String> {
+    /// The chart with these axes, left of the legend.
+    fn chart<'a, X, Y>(
+        &self,
+        area: &Area<'a>,
+        right: X,
+        up: Y,
+    ) -> Result<Chart<'a, X::CoordDescType, Y::CoordDescType>, String>
+    where
+        X: AsRangedCoord<Value = f64, CoordDescType: ValueFormatter<f64>>,
+        Y: AsRangedCoord<Value = f64, CoordDescType: ValueFormatter<f64>>,
+    {
         area.fill(&WHITE).map_err(failed)?;
-        let legend = WIDTH as i32 - LEGEND;
-        let (right, up) = self.axes();
-        let (curves, _) = area.split_horizontally(legend);
-        let mut chart = ChartBuilder::on(&curves)
+        let (left, _) = area.split_horizontally(WIDTH as i32 - LEGEND);
+        let mut chart = ChartBuilder::on(&left)
             .caption(&self.title, ("sans-serif", 22))
             .margin(12)
             .x_label_area_size(48)
@@ -117,8 +98,8 @@ impl Plot {
             .map_err(failed)?;
         chart
             .configure_mesh()
-            .x_label_formatter(&|place| shown(self.figure(*place)))
-            .y_label_formatter(&|place| shown(self.figure(*place)))
+            .x_label_formatter(&|figure| shown(*figure))
+            .y_label_formatter(&|figure| shown(*figure))
             .x_desc(&self.right)
             .y_desc(&self.up)
             .axis_desc_style(("sans-serif", 17))
@@ -127,194 +108,98 @@ impl Plot {
             .light_line_style(BLACK.mix(0.06))
             .draw()
             .map_err(failed)?;
-        for (place, outline) in self.bands().into_iter().enumerate() {
-            let band = Polygon::new(outline, colour(place).filled());
-            chart.draw_series([band]).map_err(failed)?;
-        }
-        let mut top = 70;
+        Ok(chart)
+    }
+
+    fn draw_curves(&self, area: &Area<'_>) -> Result<(), String> {
+        let points = || self.series.iter().flat_map(Series::visible);
+        let mut places: Vec<f64> = points().map(|(right, _)| right).collect();
+        places.sort_unstable_by(f64::total_cmp);
+        places.dedup();
+        let ends = places.first().copied().zip(places.last().copied());
+        let (first, last) = ends.unwrap_or((1.0, 10.0));
+        let right = (first / 1.2..last * 1.2).log_scale();
+        let powers = || points().map(|(_, up)| up.log10());
+        let least = powers().min_by(f64::total_cmp).unwrap_or(0.0);
+        let most = powers().max_by(f64::total_cmp).unwrap_or(1.0);
+        // Whole decades, so that no point lies on the edge.
+        let up = [(least - 0.05).floor(), (most + 0.05).ceil()].map(|power| 10_f64.powf(power));
+        let up = (up[0]..up[1]).log_scale();
+        let mut chart = self.chart(area, right.with_key_points(places), up)?;
         for (place, series) in self.series.iter().enumerate() {
-            if series.points.is_empty() {
-                continue;
+            // Larger than the curves that follow, so that the reader sees where they coincide.
+            let size = 5 + 2 * (self.series.len() - 1 - place) as u32;
+            let curve = LineSeries::new(series.visible(), style(place)).point_size(size);
+            chart.draw_series(curve).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn draw_bands(&self, area: &Area<'_>) -> Result<(), String> {
+        let mut bands: Vec<Vec<(f64, f64)>> = Vec::new();
+        for series in &self.series {
+            let mut top = series.points.clone();
+            for (place, (_, below)) in bands.last().into_iter().flatten().enumerate() {
+                top[place].1 += below;
             }
-            let points = self
-                .visible(series)
-                .map(|point| chart.backend_coord(&point));
-            let points: Vec<(i32, i32)> = points.collect();
-            let name = match points.is_empty() {
-                false => series.name.clone(),
-                true => format!("{} (none)", series.name),
-            };
-            if !self.stacked {
-                self.draw_series(area, place, points)?;
-            }
-            draw_line(area, place, vec![(legend, top), (legend + 34, top)])?;
-            draw_marker(area, place, 6, (legend + 17, top))?;
-            let style = TextStyle::from(("sans-serif", 16).into_font())
-                .pos(Pos::new(HPos::Left, VPos::Center));
-            area.draw(&Text::new(name, (legend + 42, top), style))
+            bands.push(top);
+        }
+        let tops = || bands.iter().flatten();
+        let last = tops().map(|(at, _)| *at).fold(1.0, f64::max);
+        let highest = tops().map(|(_, top)| *top).fold(1.0, f64::max);
+        let mut chart = self.chart(area, 0.0..last * 1.05, 0.0..highest * 1.05)?;
+        // Each band hides the part of the band above it that is not its own.
+        for (place, band) in bands.iter().enumerate().rev() {
+            // Each height lasts until the next moment.
+            let ends = band.iter().skip(1).chain(band.last()).map(|(at, _)| *at);
+            let steps = band.iter().zip(ends);
+            let steps = steps.flat_map(|((at, top), end)| [(*at, *top), (end, *top)]);
+            let curve = AreaSeries::new(steps, 0.0, colour(place).filled());
+            chart.draw_series(curve).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Draws the names of the series, right of the chart.
+    fn draw_legend(&self, area: &Area<'_>) -> Result<(), String> {
+        let left = WIDTH as i32 - LEGEND;
+        let named = self.series.iter().enumerate();
+        let named = named.filter(|(_, series)| !series.points.is_empty());
+        for ((place, series), top) in named.zip((70..).step_by(28)) {
+            let is_visible = self.stacked || series.visible().next().is_some();
+            let none = if is_visible { "" } else { " (none)" };
+            let name = format!("{}{none}", series.name);
+            let line = PathElement::new([(left, top), (left + 34, top)], style(place));
+            area.draw(&line).map_err(failed)?;
+            area.draw(&Circle::new((left + 17, top), 6, style(place)))
                 .map_err(failed)?;
-            top += 28;
+            let text = TextStyle::from(("sans-serif", 16).into_font())
+                .pos(Pos::new(HPos::Left, VPos::Center));
+            area.draw(&Text::new(name, (left + 42, top), text))
+                .map_err(failed)?;
         }
         Ok(())
     }
-
-    /// Draws the points of a curve, which are in pixels.
-    fn draw_series(
-        &self,
-        area: &Area<'_>,
-        place: usize,
-        points: Vec<(i32, i32)>,
-    ) -> Result<(), String> {
-        // Larger than the curves that follow, so that the reader sees where they coincide.
-        let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
-        if points.len() > 1 {
-            draw_line(area, place, points.clone())?;
-        }
-        for point in points {
-            draw_marker(area, place, size, point)?;
-        }
-        Ok(())
-    }
-
-    fn axes(&self) -> (Axis, Axis) {
-        let points = || self.series.iter().flat_map(|series| self.visible(series));
-        let (right, up) = (points().map(|it| it.0), points().map(|it| it.1));
-        if self.stacked {
-            let tops = self.tops().into_iter().flatten();
-            return (axis_from_zero(right), axis_from_zero(tops));
-        }
-        (axis_at(right), axis_in_decades(up))
-    }
-
-    /// The figure at a place of an axis.
-    fn figure(&self, place: f64) -> f64 {
-        match self.stacked {
-            true => place,
-            false => 10_f64.powf(place),
-        }
-    }
-
-    /// The points that have a place in the picture, as places on the axes.
-    fn visible(&self, series: &Series) -> impl Iterator<Item = (f64, f64)> {
-        let points = series.points.iter().copied();
-        let places = points.map(move |(right, up)| match self.stacked {
-            true => (right, up),
-            false => (right.log10(), up.log10()),
-        });
-        places.filter(|(right, up)| right.is_finite() && up.is_finite())
-    }
-
-    /// The upper edge of each band at each moment.
-    fn tops(&self) -> Vec<Vec<f64>> {
-        let mut sums = Vec::new();
-        let tops = self.series.iter().map(|band| {
-            sums.resize(band.points.len(), 0.0);
-            for (sum, (_, height)) in sums.iter_mut().zip(&band.points) {
-                *sum += height;
-            }
-            sums.clone()
-        });
-        tops.collect()
-    }
-
-    /// The outlines of the bands; none of curves.
-    fn bands(&self) -> Vec<Vec<(f64, f64)>> {
-        if !self.stacked {
-            return Vec::new();
-        }
-        let moments = self.series.first().map_or(&[][..], |band| &band.points);
-        let moments: Vec<f64> = moments.iter().map(|(at, _)| *at).collect();
-        let mut below = vec![0.0; moments.len()];
-        let outlines = self.tops().into_iter().map(|top| {
-            let upper = steps(&moments, &top);
-            let lower = steps(&moments, &below).into_iter().rev();
-            below = top;
-            upper.into_iter().chain(lower).collect()
-        });
-        outlines.collect()
-    }
 }
 
-/// The edge with these heights: each height lasts until the next moment.
-fn steps(moments: &[f64], heights: &[f64]) -> Vec<(f64, f64)> {
-    let ends = moments.iter().skip(1).chain(moments.last());
-    let steps = moments.iter().zip(ends).zip(heights);
-    steps
-        .flat_map(|((begin, end), height)| [(*begin, *height), (*end, *height)])
-        .collect()
-}
-
-/// The largest of these, or another one if there are none.
-fn largest(places: &[f64], otherwise: f64) -> f64 {
-    places
-        .iter()
-        .copied()
-        .max_by(f64::total_cmp)
-        .unwrap_or(otherwise)
-}
-
-/// An axis from zero to the largest place, with about five lines.
-fn axis_from_zero(places: impl Iterator<Item = f64>) -> Axis {
-    let places: Vec<f64> = places.collect();
-    let last = largest(&places, 1.0).max(1.0);
-    let decade = 10_f64.powf((last / 5.0).log10().floor());
-    let step = [2.0, 5.0, 10.0].map(|of| of * decade);
-    let step = step.into_iter().find(|step| last / step <= 5.0);
-    let step = step.unwrap_or(last);
-    let lines = (0..=(last / step) as u32).map(|line| f64::from(line) * step);
-    Axis {
-        range: 0.0..last * 1.05,
-        lines: lines.collect(),
-        light: Vec::new(),
-    }
-}
-
-/// An axis with a line at each of these places.
-fn axis_at(places: impl Iterator<Item = f64>) -> Axis {
-    const AROUND: f64 = 0.08;
-    let mut places: Vec<f64> = places.collect();
-    places.sort_unstable_by(f64::total_cmp);
-    places.dedup();
-    let first = places.first().copied().unwrap_or(0.0);
-    let last = largest(&places, 1.0);
-    Axis {
-        range: first - AROUND..last + AROUND,
-        lines: places,
-        light: Vec::new(),
-    }
-}
-
-/// An axis with a line at each power of ten, from below the places to above them.
-fn axis_in_decades(powers: impl Iterator<Item = f64>) -> Axis {
-    let powers: Vec<f64> = powers.collect();
-    let smallest = powers.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
-    // Whole numbers, and small.
-    let first = (smallest - 0.05).floor() as i32;
-    let last = (largest(&powers, 1.0) + 0.05).ceil() as i32;
-    let steps = (2..10).map(|step| f64::from(step).log10());
-    let between =
-        (first..last).flat_map(|decade| steps.clone().map(move |step| f64::from(decade) + step));
-    Axis {
-        range: f64::from(first)..f64::from(last),
-        lines: (first..=last).map(f64::from).collect(),
-        light: between.collect(),
+impl Series {
+    /// The points that have a place on logarithmic axes.
+    fn visible(&self) -> impl Iterator<Item = (f64, f64)> {
+        let is_visible = |figure: f64| figure > 0.0 && figure.is_finite();
+        let points = self.points.iter().copied();
+        points.filter(move |(right, up)| is_visible(*right) && is_visible(*up))
     }
 }
 
 /// After the last colour come paler ones.
-fn colour(place: usize) -> RGBAColor {
-    let pale = place / COLOURS.len() % 2 == 1;
-    COLOURS[place % COLOURS.len()].mix(if pale { 0.5 } else { 1.0 })
+fn colour(place: usize) -> RGBColor {
+    let RGBColor(red, green, blue) = COLOURS[place % COLOURS.len()];
+    match place / COLOURS.len() % 2 {
+        0 => RGBColor(red, green, blue),
+        _ => RGBColor(128 + red / 2, 128 + green / 2, 128 + blue / 2),
+    }
 }
 
-/// Draws a line through points in pixels.
-fn draw_line(area: &Area<'_>, place: usize, points: Vec<(i32, i32)>) -> Result<(), String> {
-    let line = PathElement::new(points, colour(place).stroke_width(3));
-    area.draw(&line).map_err(failed)
-}
-
-/// Draws the mark of a point, of this many pixels to each side.
-fn draw_marker(area: &Area<'_>, place: usize, size: i32, at: (i32, i32)) -> Result<(), String> {
-    let mark = Circle::new(at, size, colour(place).filled());
-    area.draw(&mark).map_err(failed)
+fn style(place: usize) -> ShapeStyle {
+    colour(place).filled().stroke_width(3)
 }

@@ -11,13 +11,10 @@ pub struct Table {
 /// The content of one row and column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
     Text(String),
-    /// A count.
     Count(u64),
     /// A measured figure. Markdown shows three significant digits, CSV shows all.
     Figure(f64),
-    /// No figure.
     Nothing,
 }
 
@@ -84,7 +81,6 @@ impl From<Option<f64>> for Cell {
 }
 
 impl Table {
-    /// A table with a line for each row.
     pub fn of<R>(rows: impl IntoIterator<Item = R>, columns: &[Column<'_, R>]) -> Table {
         let row = |row: R| columns.iter().map(|(_, cell)| cell(&row)).collect();
         Table {
@@ -151,7 +147,6 @@ impl Table {
     }
 }
 
-/// A figure as Markdown shows it.
 pub fn shown(figure: f64) -> String {
     grouped(&three_digits(figure))
 }

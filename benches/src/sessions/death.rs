@@ -30,7 +30,6 @@ pub(crate) struct Sample {
     pub(crate) writes: u64,
 }
 
-/// What became of the fleet.
 #[derive(Debug)]
 pub(crate) struct Death {
     /// The sessions that were connected to the member that died.

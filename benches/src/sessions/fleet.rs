@@ -41,7 +41,6 @@ impl Fleet {
         Ok(Fleet { sessions, holds })
     }
 
-    /// How many locks are held.
     pub(crate) fn held(&self) -> usize {
         self.holds.iter().filter(|hold| hold.is_held()).count()
     }

@@ -16,7 +16,6 @@ const WARM_UP: Duration = Duration::from_secs(10);
 /// How long a fleet whose contenders all stand still is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The handoffs of one time.
 #[derive(Debug)]
 pub(crate) struct Handoffs {
     pub(crate) version: String,
@@ -27,11 +26,9 @@ pub(crate) struct Handoffs {
     pub(crate) server_processors: f64,
     /// The live objects of all servers; `None` if the machine has no `jcmd`.
     pub(crate) server_heap: Option<u64>,
-    /// The memory of all servers.
     pub(crate) server_bytes: u64,
     /// The processor time of the clients in each second.
     pub(crate) client_processors: f64,
-    /// The memory of the clients.
     pub(crate) client_bytes: u64,
 }
 

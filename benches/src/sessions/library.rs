@@ -7,7 +7,6 @@ use crate::ours::Ours;
 use crate::party::Party;
 use crate::plan::Plan;
 
-/// A library.
 pub(crate) enum Library {
     Ours,
     Curator(Program),

@@ -18,18 +18,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use zookeeper_recipes_benches::as_in_production;
 use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine, target};
 use zookeeper_recipes_interop::{Program, ProgramError};
-use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
+use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::curator::JAVA_OPTIONS;
 use crate::library::Library;
 use crate::plan::Plan;
 use crate::report::{Measured, report};
 
-/// The number of servers.
 const SERVERS: usize = 3;
 
 /// Many sessions in one ensemble of three servers, and the death of a member.
@@ -84,9 +84,9 @@ async fn main() -> anyhow::Result<()> {
     let (mut measured, mut machine) = (Vec::new(), None);
     for library in libraries {
         let name = library.name();
-        let mut ensemble = Ensemble::start(SERVERS, servers()).await?;
+        let mut ensemble = Ensemble::start(SERVERS, as_in_production(ServerOptions::new())).await?;
         if machine.is_none() {
-            machine = Some(Machine::with(&ensemble.members()[0]).await?);
+            machine = Some(Machine::with(&ensemble).await?);
         }
         progress.step(format!("{name}: handoffs"));
         let handoffs = handoffs::measure(&library, &ensemble, plan).await?;
@@ -99,15 +99,8 @@ async fn main() -> anyhow::Result<()> {
         });
     }
     progress.finish();
-    let machine = machine.context("a library")?.of_an_ensemble(SERVERS);
+    let machine = machine.context("a library")?;
     report(plan, &measured, machine)?.write(&arguments.destination)
-}
-
-fn servers() -> ServerOptions {
-    ServerOptions::new()
-        .compiler(Compiler::Full)
-        .tick_time(Duration::from_secs(2))
-        .heap_mebibytes(512)
 }
 
 /// Ours, and Curator if the machine has it.

@@ -5,10 +5,8 @@ use async_trait::async_trait;
 /// The sessions of a library, the locks that they hold, and contenders that take turns.
 #[async_trait]
 pub(crate) trait Party {
-    /// The library's version.
     fn version(&self) -> String;
 
-    /// The process that the sessions are in.
     fn process(&self) -> Option<u32>;
 
     /// Takes the times of the handoffs since the last call, in milliseconds.
@@ -38,7 +36,6 @@ pub(crate) struct Recovery {
     pub(crate) failures: usize,
 }
 
-/// Puts figures in order.
 pub(crate) fn in_order(figures: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_unstable_by(f64::total_cmp);

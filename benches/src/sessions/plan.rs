@@ -6,7 +6,6 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) sessions: usize,
-    /// The locks that each session holds.
     pub(crate) locks: usize,
     pub(crate) time: Duration,
 }

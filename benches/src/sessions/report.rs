@@ -6,7 +6,6 @@ use crate::death::{Death, SAMPLE, Sample};
 use crate::handoffs::Handoffs;
 use crate::plan::{AFTER, CONTENDERS, Plan};
 
-/// What was measured of a library.
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) handoffs: Handoffs,
@@ -27,7 +26,6 @@ const COLUMNS: [Column; 6] = [
     ("writes", |sample| sample.writes),
 ];
 
-/// Writes the report.
 pub(crate) fn report(
     plan: Plan,
     measured: &[Measured],
@@ -91,7 +89,6 @@ pub(crate) fn report(
     Ok(report)
 }
 
-/// The name of a library in the name of a file.
 fn file(name: &str) -> String {
     name.to_lowercase()
 }
@@ -169,7 +166,6 @@ fn percentile(values: &[f64], share: f64) -> Option<f64> {
     values.get(place.checked_sub(1)?).copied()
 }
 
-/// The counts in each whole second.
 fn by_second(death: &Death, count: fn(&Sample) -> u64) -> Vec<u64> {
     let until = |second: f64| {
         let mut before = death.samples.iter().filter(|sample| sample.at <= second);

@@ -349,7 +349,7 @@ async fn evicted_holder_is_stopped_and_the_next_one_holds() {
     unasked.refused(64, ["--yes"]);
     assert_eq!(stage.contenders("/lock").len(), 2);
     let evicted = stage.run(("evict /lock", [name, "--yes"])).await;
-    evicted.shows(["was taken out of the queue"]);
+    evicted.shows(["was removed from the queue"]);
     ended(waiter).await.coded(0);
     ended(holder).await.failed_with(81);
     eventually("the command is dead", async || !runs(&id)).await;
