@@ -47,7 +47,6 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// The report up to now.
     pub(crate) fn report(&self) -> Report {
         Report {
             owners: self.owners.now(),
@@ -56,16 +55,11 @@ impl Judge {
         }
     }
 
-    /// Who owns what.
     pub(crate) fn owners(&mut self) -> &mut Owners {
         &mut self.owners
     }
 
     /// Judges a line that a contender has sent. The crate's first page lists the lines.
-    ///
-    /// # Errors
-    ///
-    /// If the line cannot be understood.
     pub(crate) fn hear(&mut self, line: &str) -> anyhow::Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match *words.as_slice() {

@@ -90,6 +90,8 @@
 //! | `works <worker> <resource> <token>` | after a look at the hold, again and again |
 //! | `free <worker> <resource>` | when its work ends: before the release, or after the loss |
 
+#![allow(missing_docs, reason = "names that say all stand for themselves")]
+
 mod judge;
 mod owners;
 mod peer;

@@ -40,9 +40,7 @@ impl Lapsed {
 /// reports an older hold than the newest one of that resource at the end of the stop.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    /// One for each resource.
     histories: BTreeMap<String, History>,
-    /// The newest token of each resource.
     newest: BTreeMap<String, i64>,
     /// The number in the history and the token of each hold.
     owned: BTreeMap<Pair, (u64, i64)>,
@@ -144,7 +142,6 @@ impl Owners {
         self.continued.remove(worker);
     }
 
-    /// A worker's process is stopped.
     pub(crate) fn stopped(&mut self, worker: &str) {
         self.stopped.insert(worker.to_owned());
         for (pair, token) in self.let_all_go(worker) {

@@ -23,10 +23,6 @@ pub struct Peer {
 
 impl Peer {
     /// Starts a process by this command, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// If it does not start, or ends before it is ready.
     pub async fn start(name: &'static str, command: std::process::Command) -> anyhow::Result<Peer> {
         let mut child = Command::from(command)
             .stdin(Stdio::piped())
@@ -52,16 +48,11 @@ impl Peer {
         &self.version
     }
 
-    /// The id of the process.
     pub fn process_id(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// Gives an order, and returns the rest of the answer, which must begin with this word.
-    ///
-    /// # Errors
-    ///
-    /// If the process ends, answers something else, or does not answer in this time.
     pub async fn ask(
         &mut self,
         order: &str,
@@ -72,21 +63,12 @@ impl Peer {
         self.answer(word, patience).await
     }
 
-    /// Gives an order.
-    ///
-    /// # Errors
-    ///
-    /// If the process has ended.
     pub async fn order(&mut self, order: &str) -> anyhow::Result<()> {
         let sent = self.orders.write_all(format!("{order}\n").as_bytes()).await;
         sent.with_context(|| format!("{} has ended before: {order}", self.name))
     }
 
     /// The rest of the next line, which must begin with this word.
-    ///
-    /// # Errors
-    ///
-    /// As [`ask`](Self::ask).
     pub async fn answer(&mut self, word: &str, patience: Duration) -> anyhow::Result<String> {
         let name = self.name;
         let line = timeout(patience, self.answers.next_line())
@@ -101,10 +83,6 @@ impl Peer {
     }
 
     /// Ends the input, and waits until the process has closed its sessions and ended.
-    ///
-    /// # Errors
-    ///
-    /// If the process fails, or does not end in this time.
     pub async fn end(mut self, patience: Duration) -> anyhow::Result<()> {
         drop(self.orders);
         let status = timeout(patience, self.child.wait()).await;

@@ -30,12 +30,7 @@ const KAZOO_ADVICE: &str = "`cargo xtask install` installs it, given a Python wi
 pub enum ProgramError {
     /// The machine lacks what it needs.
     #[error("no {what}: {advice}")]
-    Missing {
-        /// What it lacks.
-        what: String,
-        /// How to get it.
-        advice: &'static str,
-    },
+    Missing { what: String, advice: &'static str },
     /// What is there does not work.
     #[error("{0}")]
     Broken(String),
@@ -54,10 +49,6 @@ impl Program {
     /// The program with Apache Curator, in a Java virtual machine with these options.
     ///
     /// It is compiled into the build directory, unless that has been done before.
-    ///
-    /// # Errors
-    ///
-    /// When there is no Curator or no Java compiler, or the program does not compile.
     pub fn curator(target: &Path, options: &[&str]) -> Result<Program, ProgramError> {
         let class_path = match env::var_os(CURATOR_CLASSPATH) {
             Some(class_path) if !class_path.is_empty() => class_path,
@@ -87,21 +78,12 @@ impl Program {
         Ok(Program { words })
     }
 
-    /// The program with kazoo.
-    ///
-    /// # Errors
-    ///
-    /// When there is no kazoo.
     pub fn kazoo(target: &Path) -> Result<Program, ProgramError> {
         Program::with_kazoo(&source("python/peer.py"), target)
     }
 
     /// This program in Python, in the virtual environment with kazoo that is kept in the build
     /// directory.
-    ///
-    /// # Errors
-    ///
-    /// When there is no kazoo.
     pub fn with_kazoo(source: &Path, target: &Path) -> Result<Program, ProgramError> {
         let named = env::var_os(KAZOO_PYTHON).filter(|python| !python.is_empty());
         let python = match &named {

@@ -25,10 +25,6 @@ struct Hall {
 
 impl Referee {
     /// Starts to listen. The referee answers no `ready` before this number of contenders is ready.
-    ///
-    /// # Errors
-    ///
-    /// If there is no free port.
     pub fn listen(expected: usize) -> io::Result<Referee> {
         let hall = Arc::new(Hall {
             all_ready: Barrier::new(expected),
@@ -53,7 +49,6 @@ impl Referee {
         Ok(referee)
     }
 
-    /// The address, for contenders.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -68,7 +63,6 @@ impl Referee {
         self.hall.judge().owners().continues(worker);
     }
 
-    /// The report up to now.
     pub fn report(&self) -> Report {
         self.hall.judge().report()
     }
@@ -109,11 +103,6 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Connects to the referee at this address.
-    ///
-    /// # Errors
-    ///
-    /// If no referee listens there.
     pub async fn connect(address: &str) -> anyhow::Result<Conversation> {
         let connection = tokio::net::TcpStream::connect(address).await?;
         connection.set_nodelay(true)?;
@@ -123,10 +112,6 @@ impl Conversation {
     }
 
     /// Sends a line, and waits until the referee has read it.
-    ///
-    /// # Errors
-    ///
-    /// If the referee closes the connection: it does not understand the line.
     pub async fn report(&mut self, line: &str) -> anyhow::Result<()> {
         self.connection
             .write_all(format!("{line}\n").as_bytes())

@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use crate::checker::{Attempt, Look, Outcome};
 use crate::clock;
+use crate::faults::Fault;
 use crate::store::{Read, Store};
 
 /// A client that has read and has not written.
@@ -27,7 +28,6 @@ pub(crate) struct Arena {
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) history: Vec<Attempt>,
-    /// The turn of each client.
     turns: Vec<Option<Turn>>,
     /// When this program last answered each client.
     answered: Vec<Duration>,
@@ -38,10 +38,9 @@ pub(crate) struct State {
     pub(crate) misunderstood: Vec<String>,
     /// How often an acquisition or a turn failed.
     pub(crate) failures: usize,
-    /// The library and its version.
     pub(crate) library: String,
     next: u64,
-    fault: Option<&'static str>,
+    fault: Option<Fault>,
 }
 
 /// How long the work and the way to the store take at most.
@@ -70,7 +69,7 @@ impl Arena {
     }
 
     /// The fault of the writes from now on.
-    pub(crate) fn begin(&self, fault: &'static str) {
+    pub(crate) fn begin(&self, fault: Fault) {
         self.state().fault = Some(fault);
     }
 
@@ -80,10 +79,6 @@ impl Arena {
     }
 
     /// The answer to a line of a client. The client waits for none after its look.
-    ///
-    /// # Errors
-    ///
-    /// If the line cannot be understood.
     pub(crate) fn answer(&self, client: usize, line: &str) -> anyhow::Result<Option<String>> {
         let mut state = self.state();
         let answer = self.answer_of(&mut state, client, line);
@@ -130,7 +125,6 @@ impl Arena {
         }))
     }
 
-    /// A client has ended.
     pub(crate) fn gone(&self, client: usize) {
         self.state().leave(client);
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A way to write to the set.
+use crate::faults::Fault;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     /// The client writes without a look at its lock.
@@ -19,10 +20,8 @@ impl Way {
     pub(crate) const ALL: [Way; 3] = [Way::Unchecked, Way::Checked, Way::Fenced];
 }
 
-/// What became of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The store acknowledged the write.
     Acknowledged,
     /// The client did not send the write: its library said that the lock was lost.
     Withheld,
@@ -46,7 +45,6 @@ pub(crate) struct Look {
 pub(crate) struct Attempt {
     /// The element. No other attempt has the same one.
     pub(crate) element: u64,
-    /// The token of the hold.
     pub(crate) token: i64,
     /// When the client read the clock, right after its acquisition.
     pub(crate) acquired: Duration,
@@ -55,7 +53,7 @@ pub(crate) struct Attempt {
     /// The outcome of each [way](Way::ALL).
     pub(crate) outcomes: [Outcome; 3],
     /// The fault that was there at the write, or the last one before it.
-    pub(crate) fault: Option<&'static str>,
+    pub(crate) fault: Option<Fault>,
 }
 
 impl Attempt {

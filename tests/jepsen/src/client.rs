@@ -35,10 +35,6 @@ use crate::clock;
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Takes turns until this program says `stop`.
-///
-/// # Errors
-///
-/// If no session can be opened, or the standard input ends.
 pub(crate) async fn run(
     connect: &str,
     path: &str,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use tokio::time::sleep;
 use zookeeper_recipes_testkit::Ensemble;
 
@@ -11,51 +12,32 @@ use crate::machine::Disk;
 use crate::namespace::run;
 use crate::network::Cut;
 
-/// A fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A fault. The help says what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fault {
+    #[value(help = "a holder is paused (SIGSTOP)")]
     PausedHolder,
+    #[value(help = "a client is cut off, both ways")]
     CutOff,
+    #[value(help = "the packets of a client are lost")]
     CutToServers,
+    #[value(help = "the packets to a client are lost")]
     CutToClient,
+    #[value(help = "the leader is cut off from the other members")]
     IsolatedLeader,
+    #[value(help = "a follower is cut off from the other members")]
     IsolatedFollower,
+    #[value(help = "the leader is paused (SIGSTOP)")]
     PausedLeader,
+    #[value(help = "the leader is killed (SIGKILL)")]
     KilledLeader,
+    #[value(help = "the disk of all members stands still")]
     StalledDisk,
 }
 
 impl Fault {
-    /// All faults.
-    pub(crate) const ALL: [Fault; 9] = [
-        Fault::PausedHolder,
-        Fault::CutOff,
-        Fault::CutToServers,
-        Fault::CutToClient,
-        Fault::IsolatedLeader,
-        Fault::IsolatedFollower,
-        Fault::PausedLeader,
-        Fault::KilledLeader,
-        Fault::StalledDisk,
-    ];
-
     /// Those of a run that only shows that it works.
     pub(crate) const QUICK: [Fault; 2] = [Fault::PausedHolder, Fault::CutToClient];
-
-    /// What happens, for the report.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Fault::PausedHolder => "a holder is paused (SIGSTOP)",
-            Fault::CutOff => "a client is cut off, both ways",
-            Fault::CutToServers => "the packets of a client are lost",
-            Fault::CutToClient => "the packets to a client are lost",
-            Fault::IsolatedLeader => "the leader is cut off from the other members",
-            Fault::IsolatedFollower => "a follower is cut off from the other members",
-            Fault::PausedLeader => "the leader is paused (SIGSTOP)",
-            Fault::KilledLeader => "the leader is killed (SIGKILL)",
-            Fault::StalledDisk => "the disk of all members stands still",
-        }
-    }
 }
 
 /// What can fail.
@@ -87,7 +69,7 @@ impl Failing<'_> {
             }
             // A paused holder is what the token is for, so it comes after each other fault too.
             for fault in round.pop().into_iter().chain([Fault::PausedHolder]) {
-                self.arena.begin(fault.name());
+                self.arena.begin(fault);
                 self.strike(fault).await?;
                 counts
                     .iter_mut()

@@ -13,7 +13,6 @@ use zookeeper_recipes_interop::Program;
 use crate::arena::Arena;
 use crate::network::ClientNetwork;
 
-/// A library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Library {
     /// The lock of this project.
@@ -25,7 +24,6 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// The command of a client.
     fn command(
         self,
         [connect, path]: [&str; 2],
@@ -46,7 +44,6 @@ impl Library {
     }
 }
 
-/// A client: its process, and its network.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) process: u32,

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checker::{Attempt, Look};
 
-/// What a history shows of the looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Looks {
     /// How many looks began after a newer holder had acquired the lock.

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use zookeeper_recipes_benches::report::{Destination, Machine, target};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
@@ -149,7 +149,7 @@ async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
         true => (Duration::from_secs(18), &Fault::QUICK[..]),
         false => (
             Duration::from_secs_f64(60.0 * arguments.minutes),
-            &Fault::ALL[..],
+            Fault::value_variants(),
         ),
     };
     let (mut machine, mut runs) = (None, Vec::new());
@@ -157,10 +157,7 @@ async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
         runs.push(run(*library, time, faults, &mut machine).await?);
     }
     let machine = machine.context("no library")?;
-    let machine = Machine::over(
-        machine,
-        "two other members beside it; each client in a network namespace of its own",
-    );
+    let machine = machine.over("each client in a network namespace of its own");
     let words: Vec<String> = env::args()
         .skip(1)
         .filter(|word| word != "--inside")
@@ -185,7 +182,7 @@ async fn run(
         .data_on_disk(disk.path());
     let mut ensemble = Ensemble::start_with_partitions(SERVERS, options).await?;
     if machine.is_none() {
-        *machine = Some(Machine::with(&ensemble.members()[0]).await?);
+        *machine = Some(Machine::with(&ensemble).await?);
     }
     let arena = Arc::new(Arena::new(CLIENTS, time));
     let clients = start_clients(library, &arena, &ensemble)?;

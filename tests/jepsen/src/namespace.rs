@@ -15,10 +15,6 @@ pub(crate) struct Namespace {
 
 impl Namespace {
     /// Makes a namespace without interfaces.
-    ///
-    /// # Errors
-    ///
-    /// If the program `unshare` is missing, or this process may not make a namespace.
     pub(crate) fn start() -> anyhow::Result<Namespace> {
         let mut keeper = Command::new("unshare")
             .args(["--net", "cat"])
@@ -35,7 +31,6 @@ impl Namespace {
         Ok(Namespace { keeper })
     }
 
-    /// The process that keeps the namespace.
     pub(crate) fn process(&self) -> u32 {
         self.keeper.id()
     }
@@ -56,10 +51,6 @@ impl Drop for Namespace {
 }
 
 /// Runs a command of words to its end.
-///
-/// # Errors
-///
-/// If it fails. The command prints why.
 pub(crate) fn run(line: &str) -> anyhow::Result<()> {
     let mut words = line.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());

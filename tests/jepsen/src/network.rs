@@ -23,11 +23,6 @@ pub(crate) struct ClientNetwork {
 
 impl ClientNetwork {
     /// Makes it. The servers are in the namespace of this process.
-    ///
-    /// # Errors
-    ///
-    /// If the programs `ip`, `unshare` and `nsenter` are missing, or this process may not make
-    /// networks.
     pub(crate) fn new(number: usize) -> anyhow::Result<ClientNetwork> {
         let namespace = Namespace::start()?;
         let network = ClientNetwork { namespace, number };

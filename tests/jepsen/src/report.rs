@@ -3,13 +3,12 @@
 use std::env;
 use std::time::Duration;
 
-use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table};
+use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table, help};
 
 use crate::checker::{Attempt, Verdict, Way};
 use crate::faults::Fault;
 use crate::looks::Looks;
 
-/// What a run of one library has shown.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) library: String,
@@ -38,7 +37,7 @@ impl Run {
             && fenced.lost.is_empty()
     }
 
-    fn lost_at(&self, way: Way, fault: &str) -> usize {
+    fn lost_at(&self, way: Way, fault: Fault) -> usize {
         let lost = &self.verdicts[way as usize].lost;
         let at =
             |attempt: &&Attempt| attempt.fault == Some(fault) && lost.contains(&attempt.element);
@@ -162,27 +161,25 @@ fn looks(runs: &[Run]) -> Table {
 }
 
 fn by_fault(run: &Run) -> Table {
-    let of = |fault: &Fault| {
+    let turns = |fault| {
         run.history
             .iter()
-            .filter(|it| it.fault == Some(fault.name()))
+            .filter(|it| it.fault == Some(fault))
             .count()
     };
     Table::of(
         &run.faults,
         &[
-            ("fault", &|(fault, _)| fault.name().into()),
+            ("fault", &|(fault, _)| help(fault).into()),
             ("times", &|(_, count)| (*count).into()),
-            ("turns", &|(fault, _)| of(fault).into()),
-            ("lost, unchecked", &|(fault, _)| {
-                run.lost_at(Way::Unchecked, fault.name()).into()
+            ("turns", &|(fault, _)| turns(*fault).into()),
+            ("lost, unchecked", &|it| {
+                run.lost_at(Way::Unchecked, it.0).into()
             }),
-            ("lost, checked", &|(fault, _)| {
-                run.lost_at(Way::Checked, fault.name()).into()
+            ("lost, checked", &|it| {
+                run.lost_at(Way::Checked, it.0).into()
             }),
-            ("lost, fenced", &|(fault, _)| {
-                run.lost_at(Way::Fenced, fault.name()).into()
-            }),
+            ("lost, fenced", &|it| run.lost_at(Way::Fenced, it.0).into()),
         ],
     )
 }

@@ -44,7 +44,6 @@ impl Store {
         })
     }
 
-    /// What the set of this way contains.
     pub(crate) fn set(&self, way: Way) -> BTreeSet<u64> {
         let register = &self.registers[way as usize];
         register.elements(register.head).collect()
@@ -83,7 +82,6 @@ impl Register {
         self.versions.push((read, element));
     }
 
-    /// The elements of this version.
     fn elements(&self, version: Option<usize>) -> impl Iterator<Item = u64> {
         let at = |place: Option<usize>| place.map(|place| self.versions[place]);
         let all = std::iter::successors(at(version), move |(before, _)| at(*before));

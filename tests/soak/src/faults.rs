@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use clap::ValueEnum;
 use fastrand::Rng;
 use tokio::time::sleep;
 use zookeeper_recipes_assignment::{AssignmentOperator, ConnectOptions, Session};
-use zookeeper_recipes_benches::report::Machine;
+use zookeeper_recipes_benches::report::{Machine, help};
 use zookeeper_recipes_interop::Report;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
@@ -21,50 +22,27 @@ const WORKERS: [&str; 3] = ["a", "b", "c"];
 /// Longer than a session lives that is silent.
 const LONGER_THAN_A_SESSION: Duration = Duration::from_secs(SESSION_TIMEOUT.as_secs() * 3 / 2);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A fault. The help says what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Fault {
+    #[value(help = "a process that holds everything is killed (SIGKILL), together with the leader")]
     Killed,
+    #[value(help = "a process that holds everything is stopped (SIGSTOP) until others hold")]
     Stopped,
+    #[value(help = "an operator drains a worker")]
     Drained,
+    #[value(help = "a process shuts down and is started again")]
     Restarted,
+    #[value(help = "the leader is stopped (SIGSTOP)")]
     LeaderStopped,
+    #[value(help = "a follower is stopped (SIGSTOP)")]
     FollowerStopped,
+    #[value(help = "the leader is cut off from the other members")]
     LeaderIsolated,
+    #[value(help = "all members are restarted, one after the other")]
     AllRestarted,
+    #[value(help = "two of three members are killed, for longer than a session lives")]
     QuorumLost,
-}
-
-impl Fault {
-    const ALL: [Fault; 9] = [
-        Fault::Killed,
-        Fault::Stopped,
-        Fault::Drained,
-        Fault::Restarted,
-        Fault::LeaderStopped,
-        Fault::FollowerStopped,
-        Fault::LeaderIsolated,
-        Fault::AllRestarted,
-        Fault::QuorumLost,
-    ];
-
-    /// What happens, for the report.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Fault::Killed => {
-                "a process that holds everything is killed (SIGKILL), together with the leader"
-            }
-            Fault::Stopped => {
-                "a process that holds everything is stopped (SIGSTOP) until others hold"
-            }
-            Fault::Drained => "an operator drains a worker",
-            Fault::Restarted => "a process shuts down and is started again",
-            Fault::LeaderStopped => "the leader is stopped (SIGSTOP)",
-            Fault::FollowerStopped => "a follower is stopped (SIGSTOP)",
-            Fault::AllRestarted => "all members are restarted, one after the other",
-            Fault::LeaderIsolated => "the leader is cut off from the other members",
-            Fault::QuorumLost => "two of three members are killed, for longer than a session lives",
-        }
-    }
 }
 
 /// How often a fault came, and how soon all was well again.
@@ -76,7 +54,6 @@ pub(crate) struct Count {
     pub(crate) longest: Duration,
 }
 
-/// What a run has shown.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) machine: Machine,
@@ -122,12 +99,12 @@ impl Faults {
     /// processes down.
     pub(crate) async fn run(mut self, lasts: Duration) -> anyhow::Result<Outcome> {
         self.recovered(&WORKERS).await?;
-        let machine = Machine::with(&self.ensemble.members()[0]).await?;
+        let machine = Machine::with(&self.ensemble).await?;
         let mut counts = BTreeMap::<Fault, Count>::new();
-        let mut order = Fault::ALL;
+        let mut order = Fault::value_variants().to_vec();
         loop {
             self.rng.shuffle(&mut order);
-            for fault in order {
+            for &fault in &order {
                 let is_new = !counts.contains_key(&fault);
                 if is_new || self.began.elapsed() < lasts {
                     let count = counts.entry(fault).or_default();
@@ -160,7 +137,7 @@ impl Faults {
     /// Lets a fault strike, and returns how long after its end all was well again.
     async fn strike(&mut self, fault: Fault) -> anyhow::Result<Duration> {
         let worker = WORKERS[self.rng.usize(..WORKERS.len())];
-        self.say(&format!("{worker}: {}", fault.name()));
+        self.say(&format!("{worker}: {}", help(&fault)));
         match fault {
             Fault::Killed => self.kill(worker).await?,
             Fault::Stopped => self.stop(worker).await?,

@@ -16,7 +16,6 @@ use crate::order::Order;
 /// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// The processes, by their ids.
 #[derive(Debug)]
 pub(crate) struct Processes {
     connect_string: String,
@@ -95,10 +94,6 @@ impl Processes {
     }
 
     /// Waits until this is true of what the processes have reported.
-    ///
-    /// # Errors
-    ///
-    /// If a process ends, or if the referee has seen a broken promise.
     pub(crate) async fn until(
         &mut self,
         what: &str,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use zookeeper_recipes_benches::report::{Report, Table};
+use zookeeper_recipes_benches::report::{Report, Table, help};
 
 use crate::faults::{Count, Fault, Outcome};
 use crate::settings::{SESSION_TIMEOUT, TICK};
@@ -37,9 +37,8 @@ fn rows(outcome: &Outcome) -> Vec<Row> {
 }
 
 pub(crate) fn report(outcome: &Outcome, command: &str) -> Report {
-    let machine = outcome.machine.clone().of_an_ensemble(3);
     let title = "Processes that hold every recipe, under faults";
-    let mut report = Report::new("soak", title, machine);
+    let mut report = Report::new("soak", title, outcome.machine.clone());
     report.paragraph(&format!(
         "Command: `{command}`. Commit: {}. It ran for {:.1} minutes. The session timeout is {SESSION_TIMEOUT:?}, \
          the tick {TICK:?}. Three processes contend for one queue of each recipe, and are the workers \
@@ -89,7 +88,7 @@ fn faults(outcome: &Outcome) -> Table {
     Table::of(
         &faults,
         &[
-            ("fault", &|(fault, _)| fault.name().into()),
+            ("fault", &|(fault, _)| help(*fault).into()),
             ("times", &|(_, count)| count.times.into()),
             ("longest recovery [s]", &|(_, count)| {
                 count.longest.as_secs_f64().into()

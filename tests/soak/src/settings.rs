@@ -5,6 +5,5 @@ use std::time::Duration;
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
-/// The assignment.
 pub(crate) const PATH: &str = "/app/queues";
 pub(crate) const PARTITIONS: usize = 6;

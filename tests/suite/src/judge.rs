@@ -24,7 +24,6 @@ struct Seen {
 }
 
 impl Judge {
-    /// The judge of the contenders for a recipe.
     pub fn of(recipe: TestedRecipe) -> Judge {
         Judge::by(History::new(recipe.capacity))
     }

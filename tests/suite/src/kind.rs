@@ -25,19 +25,15 @@ pub const KINDS: &[Kind] = &[
     Kind::new("lock-single-node", LOCK_OF_ONE_ZNODE, 1),
 ];
 
-/// A kind of contender.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// What it is called.
     pub name: &'static str,
-    /// For what it contends.
     pub recipe: TestedRecipe,
     /// How much of the capacity it wants.
     pub weight: u64,
 }
 
 impl Kind {
-    /// A contender of this weight.
     pub const fn new(name: &'static str, recipe: TestedRecipe, weight: u64) -> Kind {
         Kind {
             name,
@@ -60,7 +56,6 @@ impl Kind {
         Kind { weight, ..self }
     }
 
-    /// The recipe of this kind in a scenario.
     pub fn on(self, session: &Session, scenario: &str) -> Box<dyn Recipe> {
         self.at(session, &self.path(scenario))
     }
@@ -70,7 +65,6 @@ impl Kind {
         self.rival().on(session, scenario)
     }
 
-    /// The path of the recipe in a scenario.
     pub fn path(self, scenario: &str) -> String {
         format!("/{}/{scenario}/held", self.name)
     }
@@ -83,7 +77,6 @@ impl Kind {
         }
     }
 
-    /// How the contender waits.
     pub fn strategy(self) -> WaitStrategy {
         self.recipe.strategy.unwrap_or_default()
     }

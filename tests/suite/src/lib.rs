@@ -7,6 +7,8 @@
 //! All of it fails the test, by a panic, if something is not as it must be or takes longer than
 //! [`PATIENCE`].
 
+#![allow(missing_docs, reason = "names that say all stand for themselves")]
+
 mod conformance;
 mod judge;
 mod kind;

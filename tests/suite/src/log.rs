@@ -8,12 +8,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// An event.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its level.
     pub level: Level,
-    /// Its name.
     pub message: String,
     /// The other fields, as text.
     pub fields: BTreeMap<String, String>,

@@ -40,12 +40,10 @@ macro_rules! shared {
 }
 
 impl RecipeOptions {
-    /// The defaults of the recipes.
     pub fn new() -> RecipeOptions {
         RecipeOptions::default()
     }
 
-    /// How contenders for a lock wait.
     pub fn strategy(mut self, strategy: WaitStrategy) -> RecipeOptions {
         self.strategy = strategy;
         self

@@ -29,7 +29,6 @@ type Make = fn(&Session, &str, u64, u64, RecipeOptions) -> Result<Box<dyn Recipe
 /// sum to no more than the capacity. A reader weighs one and a writer all of it.
 #[derive(Clone, Copy)]
 pub struct TestedRecipe {
-    /// What it is called.
     pub name: &'static str,
     /// How much can be held at a time.
     pub capacity: u64,
@@ -59,7 +58,6 @@ pub struct Downgrade {
     pub from: &'static str,
     /// The label of the new one.
     pub to: &'static str,
-    /// What the new one weighs.
     pub weight: u64,
 }
 
@@ -70,7 +68,6 @@ impl fmt::Debug for TestedRecipe {
 }
 
 impl TestedRecipe {
-    /// All of them.
     pub const ALL: [TestedRecipe; 7] = [
         LOCK,
         LOCK_BY_PARENT,
@@ -81,7 +78,6 @@ impl TestedRecipe {
         ELECTION,
     ];
 
-    /// The recipe of this name.
     pub fn named(name: &str) -> Option<TestedRecipe> {
         TestedRecipe::ALL
             .into_iter()
@@ -104,10 +100,6 @@ impl TestedRecipe {
     /// Makes it at a path, for a contender of this weight.
     ///
     /// An election takes the data of the options for the candidate's id.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] if the recipe refuses the path or the options.
     pub fn make(
         &self,
         session: &Session,
@@ -152,10 +144,6 @@ impl TestedRecipe {
 }
 
 /// Changes how much can be held at a path.
-///
-/// # Errors
-///
-/// Those of [`Semaphore::resize`].
 pub async fn resize(session: &Session, path: &str, to: u64) -> Result<(), Error> {
     let permits = to as u32;
     Semaphore::new(session, path, permits)?
@@ -164,10 +152,6 @@ pub async fn resize(session: &Session, path: &str, to: u64) -> Result<(), Error>
 }
 
 /// A candidate, which is more than a recipe.
-///
-/// # Errors
-///
-/// [`InvalidInput`] if the election refuses the path or the options.
 pub fn candidate(
     session: &Session,
     path: &str,
@@ -178,10 +162,6 @@ pub fn candidate(
 }
 
 /// Renews a hold as one of a lesser weight.
-///
-/// # Errors
-///
-/// Those of [`Hold::replace`].
 pub async fn downgrade(hold: Hold, how: Downgrade) -> Result<Hold, Error> {
     let everyone = Acl::new(Permission::ALL, AuthId::anyone());
     hold.replace(how.from, how.to, b"", &[everyone]).await
@@ -239,7 +219,6 @@ pub const LOCK_OF_A_POOL: TestedRecipe = TestedRecipe {
     ..LOCK
 };
 
-/// The lock that is one znode.
 pub const LOCK_OF_ONE_ZNODE: TestedRecipe = TestedRecipe {
     name: "lock-single-node",
     queues: false,
@@ -278,7 +257,6 @@ pub const RWLOCK: TestedRecipe = TestedRecipe {
     ..LOCK
 };
 
-/// The semaphore.
 pub const SEMAPHORE: TestedRecipe = TestedRecipe {
     name: "semaphore",
     capacity: PERMITS,
@@ -300,7 +278,6 @@ pub const SEMAPHORE: TestedRecipe = TestedRecipe {
     ..LOCK
 };
 
-/// The leader election.
 pub const ELECTION: TestedRecipe = TestedRecipe {
     name: "election",
     elects: true,

@@ -23,7 +23,6 @@ pub const LATE: Duration = Duration::from_secs(15);
 
 /// What sessions and clients can connect to.
 pub trait Address {
-    /// The connect string.
     fn address(&self) -> String;
 }
 
@@ -53,29 +52,24 @@ macro_rules! addresses {
 
 addresses!(Server, Ensemble, Proxy);
 
-/// Starts a server.
 pub async fn server() -> Server {
     server_with(ServerOptions::new().tick_time(TICK)).await
 }
 
-/// Starts a server with these options.
 pub async fn server_with(options: ServerOptions) -> Server {
     Server::start(options).await.expect("a server starts")
 }
 
-/// Starts a proxy before a server.
 pub async fn proxy(server: &(impl Address + ?Sized)) -> Proxy {
     Proxy::start(server.address())
         .await
         .expect("a proxy starts")
 }
 
-/// A session with this timeout.
 pub async fn session(at: &(impl Address + ?Sized), timeout: Duration) -> Session {
     session_with_tick(at, timeout, TICK).await
 }
 
-/// A session that is configured with this tick.
 pub async fn session_with_tick(
     at: &(impl Address + ?Sized),
     timeout: Duration,
@@ -108,7 +102,6 @@ pub async fn create(client: &Client, path: &str) {
         .expect("a znode can be created");
 }
 
-/// True if there is a znode at this path.
 pub async fn exists(client: &Client, path: &str) -> bool {
     let stat = client.check_stat(path).await;
     stat.expect("the server answers").is_some()
@@ -129,7 +122,6 @@ pub async fn notifications(server: &Server) -> u64 {
     notifications.expect("a server of 3.6 or newer counts them")
 }
 
-/// The sessions that watch a znode.
 pub async fn watchers(server: &Server, path: &str) -> Vec<i64> {
     let watches = server.watches().await.expect("the server answers");
     watches.get(path).into_iter().flatten().copied().collect()
@@ -170,7 +162,6 @@ pub async fn assert_directory_empty(client: &Client, directory: &str) {
     eventually(&what, async || children(client, directory).await.is_empty()).await;
 }
 
-/// Waits until no watch is left on the server.
 pub async fn assert_no_watch_left(server: &(impl Address + ?Sized)) {
     let address = server.address();
     eventually("no watch is left", async || {

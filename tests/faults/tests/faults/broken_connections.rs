@@ -23,7 +23,6 @@ on_both_servers!(embedded at night:
     acquire_begun_while_suspended_waits_for_the_connection,
 );
 
-/// Breaks what is connected now.
 type Break = fn(&Proxy);
 
 const BREAKS: &[(&str, Break)] = &[
@@ -216,7 +215,6 @@ async fn frozen_contender_is_removed_with_its_session_and_learns_it(server: Test
     }
 }
 
-/// Waits until the session is suspended.
 async fn suspend(proxy: &Proxy, session: &Session) {
     // The proxy passes on nothing from a new connection.
     proxy.freeze();

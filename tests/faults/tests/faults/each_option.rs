@@ -31,7 +31,6 @@ const BACKENDS: [Backend; 4] = [
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 const SECRET: &str = "me:correct-horse";
 
-/// The option that is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Set {
     SessionTimeout,

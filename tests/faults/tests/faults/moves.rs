@@ -20,7 +20,6 @@ use zookeeper_recipes_testkit::{Ensemble as Members, ServerOptions};
 /// As many znodes of each kind are watched.
 const ZNODES: usize = 10;
 
-/// What is watched of a znode.
 #[derive(Clone, Copy, Debug)]
 enum Watched {
     Data,
@@ -48,7 +47,6 @@ fn watched() -> impl Iterator<Item = (Watched, String)> {
     KINDS.into_iter().flat_map(of_kind)
 }
 
-/// Creates the znodes that are watched.
 async fn create_all(writer: &ServerSession) {
     for (_, path) in watched().filter(|(kind, _)| !matches!(kind, Watched::Existence)) {
         let create = writer.create(&path, b"", CreateMode::Persistent, &everyone());

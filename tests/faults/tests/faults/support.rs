@@ -19,13 +19,11 @@ pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize)
     suite::queue_length(recipe, length.min(most)).await;
 }
 
-/// Acquires a recipe that is free.
 pub(crate) async fn held(recipe: Box<dyn Recipe>) -> Hold {
     let acquired = in_time("it is free", recipe.acquire()).await;
     acquired.expect("it is free")
 }
 
-/// Acquires each kind in this session.
 pub(crate) async fn hold_all(session: &Session, scenario: &str) -> Vec<Hold> {
     let mut holds = Vec::new();
     for kind in KINDS {

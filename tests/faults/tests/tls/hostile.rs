@@ -44,7 +44,6 @@ fn server_hello(version: [u8; 2]) -> Vec<u8> {
     hello
 }
 
-/// A fatal alert.
 fn alert(description: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, description]
 }

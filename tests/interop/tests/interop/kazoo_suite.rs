@@ -30,7 +30,6 @@ fn suite() -> Result<(PathBuf, Program), Vec<String>> {
     Ok((unpacked.path(), program))
 }
 
-/// The ensemble of one part of the tests.
 fn ensemble() -> EmbeddedServer {
     let defaults = EmbeddedOptions::default();
     let options = EmbeddedOptions {

@@ -29,7 +29,7 @@ async fn kill_one_after_the_other(
     languages: &[Language],
     mode: &str,
 ) {
-    let languages: Vec<_> = languages.iter().map(|it| (*it, [].as_slice())).collect();
+    let languages: Vec<_> = languages.iter().map(|it| (*it, ())).collect();
     let present = present(suite, &languages);
     let mut languages: Vec<Language> = present.iter().map(|(language, _)| *language).collect();
     languages.dedup();

@@ -46,14 +46,10 @@ pub(crate) fn curator_keeps_place_on_downgrade() -> bool {
     }
 }
 
-/// Whether the suite can run. See [`can_run`].
-pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
-    let missing: Vec<String> = peers
-        .iter()
-        .filter_map(|peer| peer.program().as_ref().err())
-        .cloned()
-        .collect();
-    can_run(&format!("mixed groups, {suite}"), &missing)
+/// Whether the suite can run with this library. See [`can_run`].
+pub(crate) fn available(suite: &str, peer: Peer) -> bool {
+    let missing = peer.program().as_ref().err().cloned();
+    can_run(&format!("mixed groups, {suite}"), missing.as_slice())
 }
 
 /// Fails the test that asks for a program which is there and does not work.

@@ -63,11 +63,9 @@ impl Language {
     }
 }
 
-/// What contenders are to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) connect_string: String,
-    /// The directory of the queue.
     pub(crate) path: &'a str,
     /// That of the session of each contender.
     pub(crate) session_timeout: Duration,

@@ -17,7 +17,6 @@ on_both_servers!(embedded at night:
 
 const LATCH: &str = "curator-latch-0";
 
-/// An election with a referee.
 struct Stage {
     server: TestServer,
     referee: Referee,
@@ -108,7 +107,7 @@ fn leaders(report: &Report) -> Vec<&str> {
 }
 
 async fn latch_before_the_successor_leads_and_after_it_the_successor(server: TestServer) {
-    if !available("transfers with Curator", &[Peer::Curator]) {
+    if !available("transfers with Curator", Peer::Curator) {
         return;
     }
     let stage = Stage::new(server).await;
@@ -133,7 +132,7 @@ async fn latch_before_the_successor_leads_and_after_it_the_successor(server: Tes
 }
 
 async fn latch_is_not_put_to_sleep_by_notices_and_proclamations(server: TestServer) {
-    if !available("proclamations with Curator", &[Peer::Curator]) {
+    if !available("proclamations with Curator", Peer::Curator) {
         return;
     }
     let stage = Stage::new(server).await;

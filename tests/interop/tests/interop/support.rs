@@ -12,13 +12,13 @@ use crate::process::{Contenders, Language, Task, all_done};
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-/// Of these groups, those whose library the machine has. None if no other library is left.
-pub(crate) fn present<'a>(suite: &str, groups: &[Group<'a>]) -> Vec<Group<'a>> {
-    let is_there = |(language, _): &Group<'_>| match language.peer() {
-        Some(peer) => available(suite, &[peer]),
-        None => true,
+/// Of these languages, those whose library the machine has. None if no other library is left.
+pub(crate) fn present<T: Copy>(suite: &str, languages: &[(Language, T)]) -> Vec<(Language, T)> {
+    let is_there = |(language, _): &(Language, T)| {
+        let peer = language.peer();
+        peer.is_none_or(|peer| available(suite, peer))
     };
-    let mut present: Vec<_> = groups.iter().copied().filter(is_there).collect();
+    let mut present: Vec<_> = languages.iter().copied().filter(is_there).collect();
     if present
         .iter()
         .all(|(language, _)| language.peer().is_none())
@@ -76,7 +76,6 @@ pub(crate) async fn share(
     Some(report)
 }
 
-/// The names of the contenders of one language.
 fn names(language: Language, modes: &[(&str, usize)]) -> BTreeSet<String> {
     let name = |mode: &str, number| format!("{}{mode}-{number}", language.prefix());
     modes

@@ -2,10 +2,8 @@
 
 use super::server::Zxid;
 
-/// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The leader.
     Leader,
     /// The follower that lags.
     Follower,
@@ -18,13 +16,11 @@ pub enum Action {
     Enter(usize),
     /// A contender holds by the number of its znode.
     ComeBack(usize),
-    /// A contender lists the queue.
     List(usize),
     /// A candidate that would hold reads the directory's data.
     ReadDirectory(usize),
     /// A waiter sets the watch on its own znode.
     WatchOwn(usize),
-    /// A waiter sets the watch on its predecessor.
     WatchPredecessor(usize),
     /// An event of this place arrives.
     Deliver(usize, usize),
@@ -32,11 +28,8 @@ pub enum Action {
     Downgrade(usize),
     /// A downgrade that was begun by a deletion ends.
     EndDowngrade(usize),
-    /// A holder begins its release.
     Release {
-        /// The contender.
         contender: usize,
-        /// True if the release is marked.
         marked: bool,
     },
     /// The leader applies the deletion of this place.

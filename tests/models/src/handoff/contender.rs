@@ -19,7 +19,6 @@ pub enum Way {
 }
 
 impl Way {
-    /// All ways.
     pub const ALL: [Way; 5] = [
         Way::List,
         Way::Marked,
@@ -41,9 +40,10 @@ pub struct Wait {
 }
 
 /// Where a contender is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// It has no znode in the queue.
+    #[default]
     Out,
     /// Its znode is created, and the answer has not come.
     Entered,
@@ -53,11 +53,9 @@ pub enum Phase {
     AsksForSuccessor,
     /// It waits, or sets the watches.
     Waits(Wait),
-    /// It holds.
     Holds(Way),
     /// It holds, and has deleted its znode to create another one.
     Replaces,
-    /// Its process has ended.
     Crashed,
 }
 
@@ -66,16 +64,13 @@ pub enum Phase {
 pub struct Own {
     /// The transaction that created it.
     pub czxid: Zxid,
-    /// Its number.
     pub number: u16,
-    /// Its label.
     pub label: Label,
 }
 
 /// A deletion on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaving {
-    /// The znode.
     pub own: Own,
     /// True if it is marked as a release.
     pub marked: bool,
@@ -92,12 +87,9 @@ pub struct Watch {
     pub armed: bool,
 }
 
-/// A contender and its session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Contender {
-    /// Where it is.
     pub phase: Phase,
-    /// Its znode.
     pub own: Option<Own>,
     /// The deletions on their way, the oldest first.
     pub leaving: Vec<Leaving>,
@@ -109,9 +101,7 @@ pub struct Contender {
     pub seen: Zxid,
     /// True if the connection has not broken since the create, or since the last watch was set.
     pub is_unbroken: bool,
-    /// The watch on its own znode.
     pub own_watch: Option<Watch>,
-    /// The watch on its predecessor.
     pub watch: Option<Watch>,
     /// The candidates behind it in the list by which it would hold.
     pub behind: Vec<Zxid>,
@@ -123,7 +113,6 @@ pub struct Contender {
     pub last_alone: Option<(u16, Zxid)>,
     /// The same, as the create of its znode was sent.
     pub comes_after: Option<(u16, Zxid)>,
-    /// True if it holds alone.
     pub is_alone: bool,
     /// True if its turn has come at the leader.
     pub had_turn: bool,
@@ -136,46 +125,29 @@ pub struct Contender {
 impl Contender {
     pub(super) fn new(rounds: u8, at: Side) -> Contender {
         Contender {
-            phase: Phase::Out,
-            own: None,
-            leaving: Vec::new(),
             rounds,
             at: Some(at),
-            seen: 0,
             is_unbroken: true,
-            own_watch: None,
-            watch: None,
-            behind: Vec::new(),
-            events: Vec::new(),
-            missed: 0,
-            last_alone: None,
-            comes_after: None,
-            is_alone: false,
-            had_turn: false,
-            is_disregarded: false,
-            passed_over: None,
+            ..Contender::default()
         }
     }
 
-    /// True if it believes that it holds.
     pub fn holds(&self) -> bool {
         matches!(self.phase, Phase::Holds(_) | Phase::Replaces)
     }
 
     /// Drops its watches and what it knows of its place.
     pub(super) fn leave(&mut self) -> Option<Own> {
-        self.phase = Phase::Out;
-        self.own_watch = None;
-        self.watch = None;
-        self.behind.clear();
-        self.events.clear();
-        self.missed = 0;
-        self.comes_after = None;
-        self.is_alone = false;
-        self.had_turn = false;
-        self.is_disregarded = false;
-        self.passed_over = None;
-        self.own.take()
+        let left = Contender {
+            leaving: std::mem::take(&mut self.leaving),
+            rounds: self.rounds,
+            at: self.at,
+            seen: self.seen,
+            is_unbroken: self.is_unbroken,
+            last_alone: self.last_alone,
+            ..Contender::default()
+        };
+        std::mem::replace(self, left).own
     }
 
     /// Leaves the queue: its znode is to be deleted.

@@ -17,7 +17,6 @@ impl HandoffModel {
     /// If no step is possible, no contender waits, and no znode is left.
     pub const PROGRESS: &str = "nobody waits for ever, and no znode is left";
 
-    /// What is seen of this way to hold.
     pub fn seen(way: Way) -> &'static str {
         match way {
             Way::List => "a contender holds by a list",

@@ -13,7 +13,6 @@ pub(super) enum Verdict {
     Wait(usize),
 }
 
-/// The contenders in the order of the queue.
 pub(super) fn in_order(tree: &Tree) -> Vec<Znode> {
     let mut queue = tree.znodes.clone();
     // Contenders at the end of the count have the same number, and so has a replacement.

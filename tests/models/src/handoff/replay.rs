@@ -18,19 +18,15 @@ use super::state::State;
 /// An observation. The number is that of the contender, and a name is that of a znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// A contender is connected.
     Connected(usize),
     /// The connection of a contender is broken.
     Disconnected(usize),
-    /// A caller asks for the hold.
     Asks(usize),
-    /// A caller is granted the hold.
     Granted(usize),
     /// A caller releases the hold, or gives the attempt up.
     Leaves(usize),
     /// A contender sends a request.
     Sent(usize, Read),
-    /// The reply to a list arrives.
     Listed(usize, BTreeSet<String>),
     /// The reply to a read of a znode or of the directory arrives. True if it stands.
     Found(usize, bool),
@@ -40,11 +36,8 @@ pub enum Observed {
     Created(usize, String),
     /// A transaction of a contender has deleted its znode.
     Deleted {
-        /// The contender.
         contender: usize,
-        /// The znode.
         name: String,
-        /// True if the deletion is marked.
         marked: bool,
     },
     /// A transaction has replaced the znode of a writer by this one of a reader.
@@ -53,7 +46,6 @@ pub enum Observed {
     DeletedTogether(usize, BTreeSet<String>),
     /// An operator has deleted a znode.
     DeletedByHand(String),
-    /// The session of a contender has ended.
     Ended(usize),
     /// The server has deleted the empty directory.
     Reaped,
@@ -61,10 +53,8 @@ pub enum Observed {
     Named(String),
 }
 
-/// A request that reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Read {
-    /// A list of the queue.
     List,
     /// A read of this znode, with a watch.
     Watch(String),
@@ -72,7 +62,6 @@ pub enum Read {
     Directory,
 }
 
-/// The answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Names(BTreeSet<String>),
@@ -87,7 +76,6 @@ struct Moment {
     reads: Vec<VecDeque<(Read, Option<Answer>)>>,
 }
 
-/// The replay of a run.
 #[derive(Debug)]
 pub struct Replay {
     model: HandoffModel,
@@ -270,7 +258,6 @@ impl Replay {
         self.names.get(&czxid).cloned().unwrap_or_default()
     }
 
-    /// The moments after an observation.
     fn next(&self, mut moment: Moment, observed: &Observed) -> Vec<Moment> {
         match observed {
             Observed::Connected(_) | Observed::Asks(_) => vec![moment],
@@ -298,10 +285,9 @@ impl Replay {
                 self.notified(moment, *index, event)
             }
             Observed::Created(index, _) => self.created(moment, *index),
-            Observed::Downgraded(index, _) => self
-                .after(&moment, Action::Downgrade(*index))
-                .into_iter()
-                .collect(),
+            Observed::Downgraded(index, _) => {
+                Vec::from_iter(self.after(&moment, Action::Downgrade(*index)))
+            }
             Observed::Deleted {
                 contender,
                 name,
@@ -320,12 +306,7 @@ impl Replay {
                 self.model.expire(&mut moment.state, *index);
                 vec![moment]
             }
-            Observed::Reaped => {
-                let state = self.model.next_state(&moment.state, Action::Reap);
-                let reads = moment.reads;
-                let after = state.map(|state| Moment { state, reads });
-                after.into_iter().collect()
-            }
+            Observed::Reaped => Vec::from_iter(self.then(&moment, Action::Reap)),
         }
     }
 
@@ -354,10 +335,7 @@ impl Replay {
     fn granted(&self, moment: Moment, index: usize) -> Vec<Moment> {
         match moment.state.contenders[index].phase {
             Phase::Holds(_) => vec![moment],
-            _ => self
-                .after(&moment, Action::ComeBack(index))
-                .into_iter()
-                .collect(),
+            _ => Vec::from_iter(self.after(&moment, Action::ComeBack(index))),
         }
     }
 
@@ -366,19 +344,9 @@ impl Replay {
             return vec![moment];
         }
         let contender = index;
-        let ways = [
-            Action::Release {
-                contender,
-                marked: false,
-            },
-            Action::Release {
-                contender,
-                marked: true,
-            },
-            Action::GiveUp(index),
-        ];
-        let next = ways.into_iter().filter_map(|way| self.after(&moment, way));
-        next.collect()
+        let releases = [false, true].map(|marked| Action::Release { contender, marked });
+        let ways = releases.into_iter().chain([Action::GiveUp(index)]);
+        ways.filter_map(|way| self.after(&moment, way)).collect()
     }
 
     /// The event of a znode, as the contender takes it. `None` if it is about neither its own znode

@@ -9,13 +9,9 @@ pub const LAST: u16 = 200;
 /// The kind of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
-    /// An exclusive lock.
     Lock,
-    /// A read lock.
     Read,
-    /// A write lock.
     Write,
-    /// A candidate of an election.
     Candidate,
 }
 
@@ -26,14 +22,12 @@ impl Label {
     }
 }
 
-/// A contender's znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Znode {
     /// The transaction that created it. It stands for the name, which is unique.
     pub czxid: Zxid,
     /// The number at the end of its name.
     pub number: u16,
-    /// The kind of its contender.
     pub label: Label,
     /// The contender whose session owns it.
     pub owner: u8,
@@ -43,18 +37,14 @@ pub struct Znode {
     pub mzxid: Zxid,
 }
 
-/// One operation of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// The directory is created.
     Make,
     /// The directory is deleted, because it is empty.
     Reap,
-    /// A znode is created.
     Create(Znode),
     /// A znode's data is set.
     Write(Zxid),
-    /// A znode is deleted.
     Delete(Zxid),
     /// The directory's data names this znode as the successor.
     Name(Zxid),
@@ -64,15 +54,9 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The contender's own znode is deleted, or written to.
-    Own {
-        /// True if it is deleted.
-        deleted: bool,
-    },
+    Own { deleted: bool },
     /// The predecessor's znode is deleted, or written to.
-    Predecessor {
-        /// True if it is deleted.
-        deleted: bool,
-    },
+    Predecessor { deleted: bool },
 }
 
 /// The directory on one server.
@@ -80,9 +64,7 @@ pub enum Event {
 pub struct Tree {
     /// The last transaction that the server has applied.
     pub zxid: Zxid,
-    /// True if the directory exists.
     pub exists: bool,
-    /// The count of creates in the directory.
     pub creates: u16,
     /// The contenders, in the order of their creation.
     pub znodes: Vec<Znode>,
@@ -102,17 +84,14 @@ impl Tree {
         }
     }
 
-    /// The znode that this transaction has created.
     pub fn get(&self, czxid: Zxid) -> Option<&Znode> {
         self.znodes.iter().find(|znode| znode.czxid == czxid)
     }
 
-    /// The number of the next sequential znode.
     pub fn next_number(&self) -> u16 {
         self.creates.min(LAST)
     }
 
-    /// Applies an operation.
     pub fn apply(&mut self, zxid: Zxid, operation: Operation) {
         match operation {
             Operation::Make => {

@@ -13,10 +13,8 @@ pub enum Kind {
     Latch,
 }
 
-/// One contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Party {
-    /// Its program.
     pub kind: Kind,
     /// What it contends for at first.
     pub label: Label,
@@ -38,7 +36,6 @@ impl Party {
 /// What the adversary may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// A waiter gives up.
     GiveUp,
     /// A process ends, and its session expires later.
     Crash,
@@ -59,7 +56,6 @@ pub enum Fault {
 /// A step of a proof that is left out, or a mistake in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// A waiter that gives up marks its deletion.
     MarksGivingUp,
     /// The access control list lets everybody write.
     EverybodyWrites,
@@ -116,7 +112,6 @@ pub enum Change {
 /// A search through all schedules.
 #[derive(Clone, Debug)]
 pub struct HandoffModel {
-    /// The contenders.
     pub parties: Vec<Party>,
     /// How often each contender enters the queue.
     pub rounds: u8,
@@ -126,13 +121,11 @@ pub struct HandoffModel {
     pub kinds: Vec<Fault>,
     /// The number of the first znode.
     pub first: u16,
-    /// True if a writer may downgrade.
     pub downgrades: bool,
     /// True if a contender may enter while its last znode is still to be deleted.
     pub in_background: bool,
     /// How many contenders begin at the leader. The others begin at the follower.
     pub at_the_leader: usize,
-    /// The change of the library.
     pub change: Option<Change>,
 }
 
@@ -161,7 +154,6 @@ impl HandoffModel {
         self
     }
 
-    /// The same with this change of the library.
     #[must_use]
     pub fn changed(mut self, change: Change) -> HandoffModel {
         self.change = Some(change);

@@ -11,20 +11,15 @@ use super::setting::HandoffModel;
 pub struct Pending {
     zxid: Zxid,
     operation: Operation,
-    /// True if it is the last one of its transaction.
     is_last: bool,
 }
 
-/// A moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The directory on the leader.
     pub leader: Tree,
-    /// The directory on the follower.
     pub follower: Tree,
     /// The operations that the follower has not applied, the oldest first.
     pub pending: Vec<Pending>,
-    /// The contenders.
     pub contenders: Vec<Contender>,
     /// How many faults the adversary has left.
     pub faults: u8,
@@ -46,7 +41,6 @@ impl State {
         }
     }
 
-    /// The directory on this server.
     pub fn tree(&self, side: Side) -> &Tree {
         match side {
             Side::Leader => &self.leader,

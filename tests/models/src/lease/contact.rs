@@ -44,7 +44,6 @@ pub enum Contact {
     Counted {
         /// When its request was sent.
         sent: Option<Age>,
-        /// A reconnect has confirmed it.
         by_reconnect: bool,
         /// The session had been silent for as long as a lease when the request reached the server.
         after_silence: bool,
@@ -76,7 +75,6 @@ impl Contact {
         matches!(self, Contact::Counted { sent: Some(sent), .. } if *sent <= lease)
     }
 
-    /// Whether its own request has been answered.
     pub(super) fn is_answered(&self) -> bool {
         matches!(self, Contact::Pending { requests, .. } if requests[0] == Request::Answered)
     }

@@ -9,7 +9,6 @@ use super::{Age, Connection, Contact, LeaseModel, Proof, Proven, Request, State}
 pub enum Action {
     /// A unit of time passes.
     Pass,
-    /// The leader pings the follower.
     Ping,
     /// The observer master pings the observer, and hears which sessions that has heard of.
     PingObserver,
@@ -42,12 +41,10 @@ pub enum Action {
     },
     /// The isolated leader steps down, or stops.
     StepDown,
-    /// Another leader is elected.
     Elect,
 }
 
 impl LeaseModel {
-    /// Whether the leader may expire the session.
     pub(super) fn may_expire(&self, state: &State) -> bool {
         state
             .touched

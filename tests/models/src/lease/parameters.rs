@@ -108,9 +108,7 @@ impl Servers {
 /// From which moment of a contact the lease counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CountedFrom {
-    /// The sending of its request.
     Sending,
-    /// Its answer.
     Answer,
 }
 
@@ -119,7 +117,6 @@ pub enum CountedFrom {
 pub enum WaitFrom {
     /// The sending of the contact's request.
     Sending,
-    /// The processing of its answer.
     Answer,
 }
 
@@ -139,13 +136,11 @@ pub struct Rule {
     pub answers: usize,
     /// How long the second request waits.
     pub wait: Age,
-    /// What it waits for that long.
     pub wait_from: WaitFrom,
     /// From where the lease counts.
     pub counted_from: CountedFrom,
     /// How long the lease runs: T - margin.
     pub lease: Age,
-    /// What a reconnect takes.
     pub proof: Proof,
     /// Counts a contact only if the lease still runs as it is answered.
     pub only_while_it_runs: bool,
@@ -198,8 +193,6 @@ impl Rule {
 /// The servers and the rule, for `stateright` to check.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseModel {
-    /// The servers' times.
     pub servers: Servers,
-    /// The client's rule.
     pub rule: Rule,
 }

@@ -2,18 +2,14 @@
 
 use super::{Age, Contact};
 
-/// What the client is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Connection {
-    /// Nothing.
     None,
     /// A member that reaches no leader: answers on their way arrive, and nothing else comes.
     Silent,
     /// The isolated leader, or a follower that was cut off with it.
     Isolated,
-    /// The leader itself.
     Leader,
-    /// A follower.
     Follower {
         /// The leader's last ping to it.
         since_ping: Age,
@@ -42,7 +38,6 @@ pub enum Proven {
     No,
     /// The answer is on its way.
     ProofServed,
-    /// It does.
     Yes,
 }
 
@@ -53,7 +48,6 @@ pub struct State {
     pub touched: Option<Age>,
     /// Since when a leader has been cut off from its followers, and still answers.
     pub isolated: Option<Age>,
-    /// What the client is connected to.
     pub connection: Connection,
     /// Whether the client goes by its connection.
     pub proven: Proven,

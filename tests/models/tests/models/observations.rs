@@ -6,7 +6,6 @@ use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_models::handoff::{Observed, Read};
 use zookeeper_recipes_simulation::{Trace, TraceEntry, TraceKind};
 
-/// The directory.
 pub(crate) const LOCK: &str = "/lock";
 
 /// The observations of a trace. The name of a process is the number of its contender.

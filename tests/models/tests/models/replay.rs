@@ -15,7 +15,6 @@ use super::runs::{CONTENDERS, Contended, Run, Workload};
 
 const SEEDS: u64 = 4;
 
-/// What a replay has seen.
 #[derive(Debug, Default)]
 struct Replayed {
     /// The first observation that the model cannot take.

@@ -22,10 +22,8 @@ const READER: usize = CONTENDERS - 1;
 /// The contender that comes back, or that drops many holds at once.
 const REGULAR: usize = 0;
 
-/// What the contenders contend for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contended {
-    /// An exclusive lock.
     Lock,
     /// A read/write lock, of which the last contender wants a read lock. The others may downgrade.
     ReadWrite,
@@ -46,7 +44,6 @@ impl Contended {
         }
     }
 
-    /// Waits for a lock.
     async fn acquire(self, session: &Session, index: usize) -> Result<Held, Error> {
         match self {
             Contended::Lock => {
@@ -69,13 +66,11 @@ impl Contended {
     }
 }
 
-/// What a contender holds.
 enum Held {
     Hold(Hold),
     Write(WriteHold),
 }
 
-/// What the contenders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
     /// All contenders wait, hold, release and give up.
@@ -320,7 +315,6 @@ async fn transfer(simulation: &Simulation, mut rng: Rng) {
     }
 }
 
-/// Deletes the znode of a contender.
 fn delete_by_hand(simulation: &Simulation, rng: &mut Rng) {
     let administrator = simulation.administrator();
     if let Some(name) = rng.choice(administrator.children(LOCK)) {

@@ -22,13 +22,10 @@ use zookeeper_recipes_core::TlsOptions;
 /// A certificate and its key, in PEM.
 #[derive(Debug)]
 pub struct Issued {
-    /// The certificate.
     pub certificate: String,
-    /// Its private key.
     pub key: String,
 }
 
-/// Issues certificates.
 #[derive(Debug)]
 pub struct Authority {
     /// Its own certificate, in PEM.
@@ -52,7 +49,6 @@ impl Authority {
         self.sign(named(subjects, "zookeeper"))
     }
 
-    /// A certificate that has expired.
     pub fn issue_expired(&self, subjects: &[&str]) -> Issued {
         self.issue_in(2001, subjects)
     }
@@ -116,7 +112,6 @@ fn named(subjects: &[&str], name: &str) -> CertificateParams {
 }
 
 impl Issued {
-    /// A certificate that no authority has issued.
     pub fn by_itself(subjects: &[&str]) -> Issued {
         let key = KeyPair::generate().expect("a key");
         let certificate = named(subjects, "zookeeper").self_signed(&key);
@@ -126,7 +121,6 @@ impl Issued {
         }
     }
 
-    /// The certificate in DER.
     pub fn der(&self) -> CertificateDer<'static> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate")
     }
@@ -167,7 +161,6 @@ impl Issued {
     }
 }
 
-/// Trusts this authority, and shows nothing.
 pub fn trusting(authority: &Authority) -> TlsOptions {
     TlsOptions::new().roots(authority.root.as_bytes())
 }
@@ -194,14 +187,12 @@ impl Files {
         self.write("key.pem", &client.key);
     }
 
-    /// Writes a file, and returns its path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let file = self.directory.path().join(name);
         fs::write(&file, text).expect("it is written");
         file
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
