@@ -51,7 +51,7 @@ mod terminal;
 mod under_hold;
 mod wait;
 
-pub(crate) use leading::Leading;
+pub(crate) use leading::Lead;
 pub(crate) use part::play_part;
 pub(crate) use signals::Signals;
 pub(crate) use task::TaskArguments;

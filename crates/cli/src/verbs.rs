@@ -6,8 +6,6 @@ pub(crate) mod completions;
 pub(crate) mod dev_server;
 pub(crate) mod doctor;
 pub(crate) mod evict;
-#[cfg(unix)]
-pub(crate) mod lead;
 pub(crate) mod leader;
 #[cfg(unix)]
 pub(crate) mod lock;
@@ -35,7 +33,7 @@ pub(crate) enum Verb {
     #[cfg(unix)]
     Once(once::Once),
     #[cfg(unix)]
-    Lead(lead::Lead),
+    Lead(crate::run::Lead),
     Who(who::Who),
     Watch(watch::Watch),
     Leader(leader::Leader),

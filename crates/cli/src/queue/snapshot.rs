@@ -29,6 +29,14 @@ pub(crate) struct Snapshot {
     pub(crate) foreign: Vec<String>,
 }
 
+/// What was read, or nothing if the directory does not exist.
+fn or_none<T: Default>(read: Result<T, ServerError>) -> Result<T, ServerError> {
+    match read {
+        Err(error) if error.is(Refusal::NoNode) => Ok(T::default()),
+        read => read,
+    }
+}
+
 impl Snapshot {
     /// Lists the contenders: one list and one read together, for any number of contenders.
     ///
@@ -50,24 +58,9 @@ impl Snapshot {
         names: Result<Vec<String>, ServerError>,
         data: Result<(Vec<u8>, Stat), ServerError>,
     ) -> Result<Snapshot, ServerError> {
-        let is_missing = |error: &ServerError| error.is(Refusal::NoNode);
-        let exists = !matches!(&names, Err(error) if is_missing(error));
-        let names = names.or_else(|error| {
-            if is_missing(&error) {
-                Ok(Vec::new())
-            } else {
-                Err(error)
-            }
-        });
-        let data = data.or_else(|error| {
-            if is_missing(&error) {
-                Ok((Vec::new(), Stat::default()))
-            } else {
-                Err(error)
-            }
-        });
+        let exists = !matches!(&names, Err(error) if error.is(Refusal::NoNode));
         let (mut contenders, mut foreign) = (Vec::new(), Vec::new());
-        for name in names? {
+        for name in or_none(names)? {
             match contender(&name) {
                 Some(contender) => contenders.push(contender),
                 None => foreign.push(name),
@@ -77,7 +70,7 @@ impl Snapshot {
         order(&mut contenders);
         distinguish(server, path, &mut contenders).await?;
         let recipe = recipe(&contenders);
-        let (data, stat) = data?;
+        let (data, stat) = or_none(data)?;
         let job = JobRecord::read(&data);
         let permits = String::from_utf8(data).ok();
         Ok(Snapshot {

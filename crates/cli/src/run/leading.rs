@@ -1,9 +1,10 @@
-//! Campaigning, running the command while leading, and campaigning again after a loss.
+//! `zkr lead`: campaigning, running the command while leading, and campaigning again after a loss.
 
 use std::future::{pending, ready};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use rustix::process::Signal;
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, Leadership};
@@ -14,6 +15,7 @@ use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
 use super::under_hold::{heard, lost, release};
 use crate::connecting::{Connection, close};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::{Failure, warn};
 use crate::four_letter::Servers;
@@ -21,29 +23,66 @@ use crate::four_letter::Servers;
 /// The pause after a failed campaign.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(crate) struct Leading<'a> {
-    pub(crate) connection: &'a Connection,
-    /// A file of the servers in place of `connection`'s, read again at each SIGHUP.
-    pub(crate) connect_file: Option<&'a Path>,
-    pub(crate) path: &'a str,
-    pub(crate) id: &'a str,
-    /// True if it leads only while no other campaigns.
-    pub(crate) standby: bool,
-    /// True if credentials that are refused for a moment do not end the program.
-    pub(crate) retry_credentials: bool,
-    /// True if a loss ends the program.
-    pub(crate) once: bool,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) task: &'a TaskArguments,
+/// Run a command while this process leads.
+///
+/// If the leadership is being lost, zkr stops the command and its children before another candidate
+/// can lead, and campaigns again. If `zkr leader --transfer-to` names another candidate, zkr stops
+/// the command, resigns and campaigns again. If the command ends by itself, zkr resigns and ends
+/// with the command's exit code. If the command runs longer than --max-hold, zkr stops it as for a
+/// loss.
+///
+/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
+/// LeaderLatch and zookeeper-recipes' LeaderElection take part in the same election.
+#[derive(Debug, Args)]
+pub(crate) struct Lead {
+    /// The directory of the election, such as /app/leader.
+    path: String,
+
+    /// The name of this candidate, which `zkr leader` shows.
+    #[arg(long, value_name = "NAME")]
+    id: String,
+
+    /// Lead only while no other candidate campaigns.
+    #[arg(long)]
+    standby: bool,
+
+    /// Keep campaigning while the servers refuse the credentials after the first session.
+    ///
+    /// A server that is restarted with a wrong configuration does that for a while. By default zkr
+    /// ends with exit code 77 then.
+    #[arg(long)]
+    retry_credentials: bool,
+
+    /// End after the leadership was lost or transferred, instead of campaigning again.
+    #[arg(long)]
+    once: bool,
+
+    /// End if it does not lead within this time, at first and after each loss.
+    #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+
+    /// A file of the servers, in the form of --connect and in place of it.
+    ///
+    /// SIGHUP has zkr read it again, and the leadership moves to its servers, which have to be of the
+    /// same ensemble. The command does not get the signal then.
+    #[arg(long, value_name = "FILE")]
+    connect_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    task: TaskArguments,
 }
 
-impl Leading<'_> {
+impl Lead {
     /// Runs the command while this candidate leads, until the command ends by itself.
-    pub(crate) async fn run(&self) -> Result<Exit, Failure> {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         self.task.look_at_command()?;
         let mut signals = heard()?;
-        let mut connection = self.connection.clone();
-        let hosts = self.connect_file.map(HostsFile::new).transpose()?;
+        let mut connection = connection.clone();
+        let hosts = self
+            .connect_file
+            .as_deref()
+            .map(HostsFile::new)
+            .transpose()?;
         if let Some(hosts) = &hosts {
             signals.leave_out(Signal::HUP);
             connection.connect = hosts.read()?;
@@ -64,27 +103,32 @@ impl Leading<'_> {
         let result = tokio::select! {
             biased;
             never = follow => match never {},
-            result = self.in_session(&session, &mut signals) => result,
+            result = self.in_session(&connection, &session, &mut signals) => result,
         };
         close(session).await;
         result
     }
 
-    async fn in_session(&self, session: &Session, signals: &mut Signals) -> Result<Exit, Failure> {
+    async fn in_session(
+        &self,
+        connection: &Connection,
+        session: &Session,
+        signals: &mut Signals,
+    ) -> Result<Exit, Failure> {
         // What is wrong with the options is not to be found by the first leadership.
-        self.task.in_session(self.connection, session)?;
+        self.task.in_session(connection, session)?;
         let mut options = ElectionOptions::new();
         if let Some(limit) = self.task.max_hold {
             options = options.max_hold(limit);
         }
-        let mut election = LeaderElection::with_options(session, self.path, self.id, options)?;
+        let mut election = LeaderElection::with_options(session, &*self.path, &*self.id, options)?;
         if self.standby {
             election = election.standby();
         }
         tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
-            () = self.warn_of_namesakes(session, &election) => {}
+            () = self.warn_of_namesakes(connection, session, &election) => {}
         }
         loop {
             let leadership = tokio::select! {
@@ -93,10 +137,10 @@ impl Leading<'_> {
                 elected = self.elected(session, &election) => elected?,
             };
             // A later session may have another timeout.
-            let task = self.task.in_session(self.connection, session)?;
+            let task = self.task.in_session(connection, session)?;
             let asked = leadership.asked_to_resign();
             let view = leadership.view();
-            match supervise(&view, ready(Ok(())), asked, &task, self.path, signals).await {
+            match supervise(&view, ready(Ok(())), asked, &task, &self.path, signals).await {
                 Ok(Ending::ByItself(exit)) => {
                     release(leadership.into_hold()).await;
                     return Ok(exit);
@@ -106,16 +150,16 @@ impl Leading<'_> {
                     return why;
                 }
                 Ok(Ending::Asked) => {
-                    let failure = transferred(self.path);
+                    let failure = transferred(&self.path);
                     resign(leadership).await?;
                     if self.once {
                         return Err(failure);
                     }
                     failure.print();
                 }
-                Ok(Ending::Lost) if self.once => return Err(lost(self.path, &view, &task).await),
+                Ok(Ending::Lost) if self.once => return Err(lost(&self.path, &view, &task).await),
                 Ok(Ending::Lost) => {
-                    lost(self.path, &view, &task).await.print();
+                    lost(&self.path, &view, &task).await.print();
                     // The session deletes the znode in the background.
                     drop(leadership);
                 }
@@ -126,9 +170,7 @@ impl Leading<'_> {
             }
         }
     }
-}
 
-impl Leading<'_> {
     /// Campaigns until it leads, for as long as the user allows.
     async fn elected(
         &self,
@@ -149,7 +191,12 @@ impl Leading<'_> {
     }
 
     /// Warns of other candidates with the same id.
-    async fn warn_of_namesakes(&self, session: &Session, election: &LeaderElection) {
+    async fn warn_of_namesakes(
+        &self,
+        connection: &Connection,
+        session: &Session,
+        election: &LeaderElection,
+    ) {
         // The campaign itself reports what is wrong.
         let candidates = tokio::time::timeout(PAUSE, election.contenders()).await;
         let Ok(Ok(candidates)) = candidates else {
@@ -157,7 +204,7 @@ impl Leading<'_> {
         };
         let namesake = candidates.iter().find(|it| it.data == self.id.as_bytes());
         let Some(namesake) = namesake else { return };
-        let addresses = match Servers::of(session, self.connection).await {
+        let addresses = match Servers::of(session, connection).await {
             Ok(servers) => servers.addresses().await,
             Err(_) => return,
         };

@@ -123,9 +123,6 @@ async fn credentials_come_from_a_file_or_the_environment() {
         ended(start_in(credentials, &stage.connect, arguments)).await
     };
     with("digest:owner:wrong").await.failed_with(77);
-    let garbled = with("secret").await;
-    let line = garbled.failed_with(64);
-    assert!(!line.contains("secret"), "{line}");
     with("digest:owner:secret").await.coded(0);
 
     let file = stage.file("credentials");
