@@ -23,7 +23,6 @@
 //! If a list shows several contenders at the end of the count, or two with one number, it costs one
 //! request more: a read of all these contenders.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -293,21 +292,16 @@ impl Identity {
 pub fn order(contenders: &mut [Contender]) {
     let ends = ends(contenders);
     let at_the_end = |contender: &Contender| ends && contender.sequence.is_at_the_end();
+    let key = |contender: &Contender| {
+        let at_the_end = at_the_end(contender);
+        let number = if at_the_end { 0 } else { contender.sequence.0 };
+        let beyond = i64::from(contender.sequence.beyond_the_end());
+        let age = contender.czxid.map_or((1, beyond), |czxid| (0, czxid));
+        (at_the_end, number, age)
+    };
     contenders.sort_unstable_by(|left, right| {
-        let number = match (at_the_end(left), at_the_end(right)) {
-            (false, false) => left.sequence.0.cmp(&right.sequence.0),
-            (left, right) => left.cmp(&right),
-        };
-        let czxid = match (left.czxid, right.czxid) {
-            (Some(left), Some(right)) => left.cmp(&right),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => left
-                .sequence
-                .beyond_the_end()
-                .cmp(&right.sequence.beyond_the_end()),
-        };
-        number.then(czxid).then_with(|| left.name.cmp(&right.name))
+        let order = key(left).cmp(&key(right));
+        order.then_with(|| left.name.cmp(&right.name))
     });
     // If a contender is at the end of the count, the count has not begun again.
     if !contenders.iter().any(at_the_end) {
@@ -324,22 +318,16 @@ fn ends(contenders: &[Contender]) -> bool {
         .any(|contender| contender.sequence.is_of_a_wrapped_count())
 }
 
+/// The place of the first contender after the widest gap of the ring.
 fn after_the_widest_gap(contenders: &[Contender]) -> usize {
-    let (Some(first), Some(last)) = (contenders.first(), contenders.last()) else {
-        return 0;
+    let gap_before = |place: &usize| {
+        let before = place.checked_sub(1).unwrap_or(contenders.len() - 1);
+        let (before, at) = (contenders[before].sequence, contenders[*place].sequence);
+        before.distance_to(at)
     };
-    let mut widest = last.sequence.distance_to(first.sequence);
-    let mut after = 0;
-    for next in 1..contenders.len() {
-        let gap = contenders[next - 1]
-            .sequence
-            .distance_to(contenders[next].sequence);
-        if gap > widest {
-            widest = gap;
-            after = next;
-        }
-    }
-    after
+    // Of equal gaps the last one that is tried counts.
+    let widest = (0..contenders.len()).rev().max_by_key(gap_before);
+    widest.unwrap_or(0)
 }
 
 /// The places of the contenders that can only be ordered by their `czxid`.

@@ -239,11 +239,15 @@ impl NamedZnode {
             self.until_may_hold().await?;
             // No answer came to an earlier create, whose future may be dropped.
             let may_exist = self.named.may_exist();
-            self.count()?;
+            let counted = self
+                .znode_owner
+                .znode
+                .count(self.path.as_str(), CreateMode::Ephemeral);
+            counted.map_err(|error| self.failed(error))?;
             let created = self.create_once(data, acl).await;
             let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
             if is_refused && !may_exist {
-                self.note_gone();
+                self.znode_owner.znode.note_gone();
             }
             match created {
                 Ok(created) => return Ok(Some(created.stat)),
@@ -255,7 +259,7 @@ impl NamedZnode {
                         Some((stat, true)) => return Ok(Some(stat)),
                         None if error.is_unknown() => pause_if_unknown.wait().await,
                         _ => {
-                            self.note_gone();
+                            self.znode_owner.znode.note_gone();
                             return Ok(None);
                         }
                     }
@@ -273,15 +277,6 @@ impl NamedZnode {
         }
     }
 
-    /// Counts the znode among those of the session.
-    fn count(&self) -> Result<(), Error> {
-        let counted = self
-            .znode_owner
-            .znode
-            .count(self.path.as_str(), CreateMode::Ephemeral);
-        counted.map_err(|error| self.failed(error))
-    }
-
     /// Looks for the znode again. Servers that have lost their data may have lost it.
     async fn is_there(&self) -> Result<bool, Error> {
         let find = || self.named.find(&self.server);
@@ -290,10 +285,6 @@ impl NamedZnode {
             found.map_err(|error| self.failed(error))
         });
         Ok(matches!(self.during(found).await?, Some((_, true))))
-    }
-
-    fn note_gone(&self) {
-        self.znode_owner.znode.note_gone();
     }
 
     /// Sends one create, unless the session is being left.

@@ -111,15 +111,8 @@ impl Locks {
     ) -> Result<Locks, InvalidInput> {
         // A lock at the path itself shows whether the options can work.
         let sample = ExclusiveLock::with_options(session, path, options.clone())?;
-        Ok(Locks {
-            shared: Arc::new(Shared {
-                session: session.clone(),
-                path: sample.path().clone(),
-                options,
-                stripes: None,
-                kept: Mutex::default(),
-            }),
-        })
+        let path = sample.path().clone();
+        Ok(Locks::of(session.clone(), path, options, None))
     }
 
     /// The same locks, with one lock for many names: `stripes` locks in all. The call sends
@@ -161,15 +154,25 @@ impl Locks {
             ));
         }
         let shared = &self.shared;
-        Ok(Locks {
+        let (session, path) = (shared.session.clone(), shared.path.clone());
+        Ok(Locks::of(
+            session,
+            path,
+            shared.options.clone(),
+            Some(stripes),
+        ))
+    }
+
+    fn of(session: Session, path: NodePath, options: LockOptions, stripes: Option<u32>) -> Locks {
+        Locks {
             shared: Arc::new(Shared {
-                session: shared.session.clone(),
-                path: shared.path.clone(),
-                options: shared.options.clone(),
-                stripes: Some(stripes),
+                session,
+                path,
+                options,
+                stripes,
                 kept: Mutex::default(),
             }),
-        })
+        }
     }
 
     /// The lock of this name. The call sends nothing.
@@ -181,7 +184,7 @@ impl Locks {
     /// |---|---|---|---|
     /// | this call | 0 | 0 | 0 |
     /// | to acquire | as [`ExclusiveLock::acquire`] | | |
-    /// | a name that is used for the first time, or whose directory the servers have deleted since | 3 more | 2 more | 0 |
+    /// | a name that is used for the first time, or whose directory the servers have deleted since | 1 or 3 more | 0 or 1 more | 0 |
     ///
     /// # Errors
     ///

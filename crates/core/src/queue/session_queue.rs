@@ -278,21 +278,13 @@ impl<'a> SessionQueue<'a> {
 
     /// Reads the directory's data. `None` if there is no directory.
     pub(crate) async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
-        let read = self.read(self.directory()).await?;
+        let read = || async { if_there(self.server.get(self.directory()).await) };
+        let read = self.ask_until_answered(read).await?;
         Ok(read.map(|(data, _)| data))
     }
 
-    /// Reads a znode. `None` if it does not exist.
-    pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
-        self.ask_until_answered(|| async { if_there(self.server.get(path).await) })
-            .await
-    }
-
     /// Sends a request until an answer comes.
-    pub(crate) async fn ask_until_answered<T, F>(
-        &self,
-        request: impl FnMut() -> F,
-    ) -> Result<T, Error>
+    async fn ask_until_answered<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ServerError>>,
     {
@@ -369,19 +361,13 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
     let read = zip(listing.contenders, read);
     let (contenders, nodes): (Vec<_>, Vec<_>) =
         read.filter_map(|(it, node)| Some((it, node?))).unzip();
-    let rule = &*queue.shared.rule;
-    let holds = |position| holds(rule, &contenders[..=position], listing.data.as_deref());
+    let (rule, data) = (&*queue.shared.rule, listing.data.as_deref());
     let each = nodes.into_iter().enumerate().map(|(position, node)| {
-        let name = contenders[position].name();
-        QueueEntry::new(position, name, node, holds(position))
+        let me = &contenders[position];
+        let holds = rule.holds(&QueueView::new(&contenders[..position], me, data));
+        QueueEntry::new(position, me.name(), node, holds)
     });
     Ok(each.collect())
-}
-
-/// True if the rule lets the last contender hold.
-fn holds(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
-    let split = contenders.split_last();
-    split.is_some_and(|(me, before)| rule.holds(&QueueView::new(before, me, data)))
 }
 
 pub(crate) const UNCOUNTED: &str = "does not count the contenders that it creates";
