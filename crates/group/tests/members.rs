@@ -5,9 +5,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal};
-use zookeeper_recipes_group::{Group, GroupState, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, FencingToken, Permission, Refusal};
+use zookeeper_recipes_group::{Group, GroupState, Membership, Session};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/app/members";
@@ -17,8 +17,32 @@ fn group(session: &Session) -> Group {
     Group::new(session, PATH).expect("a good path")
 }
 
+/// A simulation, and the group as a process sees it.
+async fn one() -> (Simulation, Group) {
+    let simulation = Simulation::default();
+    let group = group_of(&simulation, "one").await;
+    (simulation, group)
+}
+
 async fn group_of(simulation: &Simulation, process: &str) -> Group {
     group(&simulated_session(simulation, process).await)
+}
+
+fn is_taken(joined: &Result<Membership, Error>) -> bool {
+    matches!(joined, Err(Error::Refused { refusal, .. }) if *refusal == Refusal::NodeExists)
+}
+
+/// Waits until this member has a znode again.
+async fn is_joined_again(member: &Membership) {
+    let mut holds = member.holds();
+    let joined = timeout(LONG, holds.wait_for(Option::is_some)).await;
+    assert!(joined.is_ok() && member.is_joined());
+}
+
+fn token(member: &Membership) -> Option<FencingToken> {
+    let holds = member.holds();
+    let held = holds.borrow();
+    held.as_ref().map(|hold| hold.fencing_token())
 }
 
 /// Waits until the watch shows members of exactly these names.
@@ -34,8 +58,7 @@ async fn shows(watched: &mut watch::Receiver<GroupState>, names: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn member_is_shown_with_its_data_until_it_leaves() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (simulation, group) = one().await;
     let mut watched = group_of(&simulation, "other").await.watch();
     shows(&mut watched, &[]).await;
     let one = group.join("one", "address").await.expect("it is free");
@@ -53,8 +76,7 @@ async fn member_is_shown_with_its_data_until_it_leaves() {
 
 #[tokio::test(start_paused = true)]
 async fn dropped_membership_leaves_in_the_background() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (_simulation, group) = one().await;
     let mut watched = group.watch();
     let one = group.join("one", "").await.expect("it is free");
     shows(&mut watched, &["one"]).await;
@@ -64,7 +86,7 @@ async fn dropped_membership_leaves_in_the_background() {
 
 #[tokio::test(start_paused = true)]
 async fn member_joins_again_after_its_session_is_replaced() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let mut watched = group_of(&simulation, "other").await.watch();
     let one = group(&session).join("one", "data").await.expect("free");
@@ -76,15 +98,12 @@ async fn member_joins_again_after_its_session_is_replaced() {
     let second = shown.expect("in time").expect("open").members()[0].clone();
     assert_eq!(second.data, b"data");
     assert_eq!(Some(second.session_id), session.id());
-    let mut holds = one.holds();
-    let joined = timeout(LONG, holds.wait_for(Option::is_some)).await;
-    assert!(joined.is_ok() && one.is_joined());
+    is_joined_again(&one).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn member_whose_znode_is_deleted_by_hand_joins_again() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (simulation, group) = one().await;
     let mut watched = group.watch();
     let one = group.join("one", "").await.expect("it is free");
     shows(&mut watched, &["one"]).await;
@@ -96,14 +115,12 @@ async fn member_whose_znode_is_deleted_by_hand_joins_again() {
     let again = |state: &GroupState| state.member("one").is_some_and(|it| it.token > first);
     let shown = timeout(LONG, watched.wait_for(again)).await;
     assert!(shown.is_ok(), "it has not joined again");
-    let mut holds = one.holds();
-    let joined = timeout(LONG, holds.wait_for(Option::is_some)).await;
-    assert!(joined.is_ok() && one.is_joined());
+    is_joined_again(&one).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn member_that_is_cut_off_knows_it_before_the_group_does() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let process = simulation.process("one");
     let group = group_of(&simulation, "one").await;
     let mut watched = group_of(&simulation, "other").await.watch();
@@ -122,21 +139,12 @@ async fn member_that_is_cut_off_knows_it_before_the_group_does() {
 
 #[tokio::test(start_paused = true)]
 async fn taken_name_is_refused_or_awaited() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let first = group_of(&simulation, "first").await;
     let second = group_of(&simulation, "second").await;
     let one = first.join("one", "first").await.expect("it is free");
     let refused = second.try_join("one", "second").await;
-    let taken = |error: &Error| {
-        matches!(
-            error,
-            Error::Refused {
-                refusal: Refusal::NodeExists,
-                ..
-            }
-        )
-    };
-    assert!(refused.as_ref().is_err_and(taken), "{refused:?}");
+    assert!(is_taken(&refused), "{refused:?}");
     let mut watched = second.watch();
     let waiting = tokio::spawn(async move { second.join("one", "second").await });
     sleep(LONG).await;
@@ -153,10 +161,7 @@ async fn taken_name_is_refused_or_awaited() {
 #[tokio::test(start_paused = true)]
 async fn join_that_is_dropped_at_any_moment_leaves_nothing() {
     for step in 0..100 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed: step,
-            ..SimulationOptions::default()
-        });
+        let simulation = Simulation::with(|it| it.seed = step);
         let group = group_of(&simulation, "one").await;
         let join = group.join("one", "").boxed();
         let time = Duration::from_micros(300 * step);
@@ -171,8 +176,7 @@ async fn join_that_is_dropped_at_any_moment_leaves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn znode_of_a_create_without_an_answer_is_the_members_own() {
     for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
-        let simulation = Simulation::new(SimulationOptions::default());
-        let group = group_of(&simulation, "one").await;
+        let (simulation, group) = one().await;
         let before = group.join("before", "").await.expect("it is free");
         let lost = Fault::new(kind).on(RequestKind::Create);
         simulation.faults().inject(lost.under("/app/members/one"));
@@ -189,13 +193,12 @@ async fn znode_of_a_create_without_an_answer_is_the_members_own() {
 #[tokio::test(start_paused = true)]
 async fn two_values_of_one_session_join_with_one_name_one_after_the_other() {
     for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let session = simulated_session(&simulation, "one").await;
         let (first, second) = (group(&session), group(&session));
         let one = first.join("one", "first").await.expect("it is free");
         let refused = second.try_join("one", "second").await;
-        let is_taken = |error: &Error| matches!(error, Error::Refused { refusal, .. } if *refusal == Refusal::NodeExists);
-        assert!(refused.as_ref().is_err_and(is_taken), "{refused:?}");
+        assert!(is_taken(&refused), "{refused:?}");
 
         let lost = Fault::new(kind).on(RequestKind::Create);
         simulation.faults().inject(lost.under("/app/members/one"));
@@ -216,12 +219,9 @@ async fn two_values_of_one_session_join_with_one_name_one_after_the_other() {
 /// A name that two sessions of one process use is free once the server says so.
 #[tokio::test(start_paused = true)]
 async fn values_of_two_sessions_leave_a_name_to_each_other_on_the_server() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let sessions = [
-        simulated_session(&simulation, "one").await,
-        simulated_session(&simulation, "two").await,
-    ];
-    let [first, second] = sessions.each_ref().map(group);
+    let simulation = Simulation::default();
+    let first = group_of(&simulation, "one").await;
+    let second = group_of(&simulation, "two").await;
     let _one = first.join("one", "first").await.expect("it is free");
     simulation.process("one").partition(LONG * 10);
     let joined = timeout(LONG, second.join("one", "second")).await;
@@ -231,41 +231,28 @@ async fn values_of_two_sessions_leave_a_name_to_each_other_on_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn join_after_a_member_that_has_not_left_yet_does_not_take_its_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (simulation, group) = one().await;
     let one = group.join("one", "").await.expect("it is free");
-    let token = one
-        .holds()
-        .borrow()
-        .as_ref()
-        .map(|hold| hold.fencing_token());
-    let lost = || Fault::new(FaultKind::RequestLost);
+    let first = token(&one);
     for kind in [RequestKind::Delete, RequestKind::Create] {
-        let lost = lost().on(kind).under("/app/members/one");
-        simulation.faults().inject(lost);
+        let lost = Fault::new(FaultKind::RequestLost).on(kind);
+        simulation.faults().inject(lost.under("/app/members/one"));
     }
     drop(one);
     let next = timeout(LONG, group.join("one", "")).await;
     let next = next.expect("in time").expect("the name is free");
     assert_eq!(simulation.faults().waiting(), 0);
-    let holds = next.holds();
-    let now = holds.borrow().as_ref().map(|hold| hold.fencing_token());
-    assert!(now > token, "{now:?} after {token:?}");
+    let now = token(&next);
+    assert!(now > first, "{now:?} after {first:?}");
     sleep(LONG).await;
     assert!(next.is_joined());
-    assert_eq!(
-        holds.borrow().as_ref().map(|hold| hold.fencing_token()),
-        now
-    );
+    assert_eq!(token(&next), now);
 }
 
 #[tokio::test(start_paused = true)]
 async fn member_that_comes_as_a_watch_begins_is_shown() {
     for step in 0..100 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed: step,
-            ..SimulationOptions::default()
-        });
+        let simulation = Simulation::with(|it| it.seed = step);
         let group = group_of(&simulation, "one").await;
         let mut watched = group_of(&simulation, "other").await.watch();
         sleep(Duration::from_micros(100 * step)).await;
@@ -277,8 +264,7 @@ async fn member_that_comes_as_a_watch_begins_is_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn only_ephemeral_children_are_members() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (simulation, group) = one().await;
     let one = group.join("one", "").await.expect("it is free");
     let administrator = simulation.administrator();
     let child = administrator.create("/app/members/other", b"", CreateMode::Persistent);
@@ -290,26 +276,19 @@ async fn only_ephemeral_children_are_members() {
 
 #[tokio::test(start_paused = true)]
 async fn bad_name_is_refused_and_leaves_nothing() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
-    for name in ["", "a/b", "."] {
-        let refused = group.join(name, "").await;
-        assert!(
-            matches!(refused, Err(Error::InvalidInput(_))),
-            "{refused:?}"
-        );
+    let (simulation, group) = one().await;
+    let none = Vec::new();
+    let names = ["", "a/b", "."].map(|name| (name, none.clone()));
+    for (name, data) in names.into_iter().chain([("one", vec![0; 2 << 20])]) {
+        let error = group.join(name, data).await.expect_err("it is no input");
+        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
     }
-    let refused = group.join("one", vec![0; 2 << 20]).await;
-    assert!(
-        matches!(refused, Err(Error::InvalidInput(_))),
-        "{refused:?}"
-    );
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn watch_without_the_permission_to_read_says_so() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let one = group_of(&simulation, "one").await;
     let _one = one.join("one", "").await.expect("it is free");
     let administrator = simulation.administrator();
@@ -327,8 +306,7 @@ async fn watch_without_the_permission_to_read_says_so() {
 /// The reply to its create is lost, and the earlier znode is found at its path.
 #[tokio::test(start_paused = true)]
 async fn next_member_does_not_take_the_znode_of_the_last_one_for_its_own() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let group = group_of(&simulation, "one").await;
+    let (simulation, group) = one().await;
     let first = group.join("name", "first").await.expect("it is free");
     let token = group.members().await.expect("they are read")[0].token;
     let faults = simulation.faults();

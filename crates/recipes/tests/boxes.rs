@@ -7,7 +7,7 @@ use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
     SingleNodeLock,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -24,7 +24,7 @@ fn begins<F>(begin: impl FnOnce() -> F) -> (usize, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn futures_are_boxed_once_and_only_behind_the_trait() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;
     let session = session.expect("a session opens");
     let lock = ExclusiveLock::new(&session, "/lock").expect("a good path");

@@ -24,9 +24,9 @@ use crate::server::watches::WatchKind;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use zookeeper_recipes_core::ensemble::CreateMode;
-/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+/// use zookeeper_recipes_simulation::{Simulation};
 ///
-/// let simulation = Simulation::new(SimulationOptions::default());
+/// let simulation = Simulation::default();
 /// let session = simulation.process("worker").connect().await?;
 /// let (_, changed) = session.list_and_watch("/").await?;
 ///

@@ -25,7 +25,7 @@ use crate::server::data::Data;
 /// use std::time::Duration;
 /// use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
 ///
-/// let simulation = Simulation::new(SimulationOptions { servers: 3, ..Default::default() });
+/// let simulation = Simulation::with(|it| it.servers = 3);
 /// let session = simulation.process("worker").connect().await?;
 ///
 /// simulation.faults().elect(1, Duration::from_secs(1)); // the leader falls
@@ -233,7 +233,7 @@ impl Faults {
     /// use std::time::Duration;
     /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     ///
-    /// let simulation = Simulation::new(SimulationOptions::default());
+    /// let simulation = Simulation::default();
     /// let late = Duration::from_millis(300);
     /// simulation.faults().slow_handshakes(0, late..=late, Duration::from_secs(60));
     ///
@@ -308,7 +308,7 @@ impl Faults {
     /// use zookeeper_recipes_core::ensemble::CreateMode;
     /// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     ///
-    /// let simulation = Simulation::new(SimulationOptions::default());
+    /// let simulation = Simulation::default();
     /// let administrator = simulation.administrator();
     /// administrator.create("/kept", b"", CreateMode::Persistent).expect("a new path");
     /// let backup = simulation.faults().back_up();

@@ -27,7 +27,7 @@
 //! # */
 //! # #[tokio::main(flavor = "current_thread")]
 //! async fn numbers_are_given_out_under_the_lock() {
-//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let simulation = Simulation::default();
 //!     let worker = simulation.ensemble("worker");
 //!     let session = Session::open(worker, ConnectOptions::new()).await.unwrap();
 //!
@@ -57,7 +57,7 @@
 //! # */
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! async fn holder_that_is_cut_off_learns_it_before_another_holds() {
-//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let simulation = Simulation::default();
 //!     let (one, other) = (simulation.process("one"), simulation.process("other"));
 //!     let session = Session::open(one.ensemble(), ConnectOptions::new()).await.unwrap();
 //!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
@@ -84,7 +84,7 @@
 //!     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 //! };
 //!
-//! let simulation = Simulation::new(SimulationOptions { seed: 7, ..Default::default() });
+//! let simulation = Simulation::with(|it| it.seed = 7);
 //! let session = simulation.process("worker").connect().await.unwrap();
 //! simulation.faults().inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
 //!

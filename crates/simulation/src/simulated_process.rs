@@ -21,9 +21,9 @@ use crate::engine::tasks;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use zookeeper_recipes_core::ensemble::ConnectionState;
-/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+/// use zookeeper_recipes_simulation::{Simulation};
 ///
-/// let simulation = Simulation::new(SimulationOptions::default());
+/// let simulation = Simulation::default();
 /// let process = simulation.process("worker");
 /// let session = process.connect().await?;
 ///

@@ -46,6 +46,13 @@ impl Simulation {
         }
     }
 
+    /// Starts an ensemble with the default options but for what this changes: see [`new`](Self::new).
+    pub fn with(change: impl FnOnce(&mut SimulationOptions)) -> Simulation {
+        let mut options = SimulationOptions::default();
+        change(&mut options);
+        Simulation::new(options)
+    }
+
     /// The simulation that is shared by these.
     #[cfg(feature = "embedded")]
     pub(crate) fn of(shared: &Arc<Shared>) -> Simulation {

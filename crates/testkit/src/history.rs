@@ -19,11 +19,11 @@
 //! use zookeeper_recipes_core::{ConnectOptions, Session};
 //! use zookeeper_recipes_lock::ExclusiveLock;
 //! use zookeeper_recipes_testkit::history::History;
-//! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//! use zookeeper_recipes_simulation::{Simulation};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let simulation = Simulation::new(SimulationOptions::default());
+//! let simulation = Simulation::default();
 //! let session = Session::open(simulation.ensemble("node-7"), ConnectOptions::new()).await?;
 //! let lock = ExclusiveLock::new(&session, "/held")?;
 //! let mut history = History::new(1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 
 const SECOND: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(5);
@@ -17,7 +17,7 @@ async fn candidate(process: &SimulatedProcess) -> LeaderElection {
 
 #[tokio::test(start_paused = true)]
 async fn leader_that_keeps_what_it_has_lost_is_unhealthy_after_the_grace() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let process = simulation.process("node-7");
     let election = candidate(&process).await;
     let idle = election.health(GRACE);
@@ -53,7 +53,7 @@ async fn leader_that_keeps_what_it_has_lost_is_unhealthy_after_the_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn leader_that_resigns_is_healthy() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let election = candidate(&simulation.process("node-7")).await;
     let leadership = election.acquire().await.expect("nobody leads");
     let view = leadership.view();
@@ -65,7 +65,7 @@ async fn leader_that_resigns_is_healthy() {
 
 #[tokio::test(start_paused = true)]
 async fn session_reports_its_lease_and_the_last_answer() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let process = simulation.process("node-7");
     let election = candidate(&process).await;
     let session = election.session();

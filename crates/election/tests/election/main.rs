@@ -13,17 +13,14 @@ mod watching;
 use std::time::Duration;
 
 use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A simulation whose processes ask for a session timeout of [`TIMEOUT`].
 fn simulation() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    })
+    Simulation::with(|it| it.session_timeout = TIMEOUT)
 }
 
 async fn open(process: &SimulatedProcess) -> Session {

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes_election::{LeaderElection, StopWork, Term};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::election_in;
 
 #[tokio::test(start_paused = true)]
 async fn work_that_returns_at_once_leads_ever_more_rarely() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let election = election_in(&simulation, "one").await;
     let mut terms = 0;
     let work = |_| {
@@ -29,7 +29,7 @@ async fn work_that_returns_at_once_leads_ever_more_rarely() {
 
 #[tokio::test(start_paused = true)]
 async fn term_that_lasts_is_followed_by_the_next_at_once() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let election = election_in(&simulation, "one").await;
     let mut terms = 0;
     let work = |_| {
@@ -47,7 +47,7 @@ async fn term_that_lasts_is_followed_by_the_next_at_once() {
 /// The break is shorter than the lease.
 #[tokio::test(start_paused = true)]
 async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "p").await;
     let first_session = session.id();
     let terms = async |path: &str, stop_work: StopWork| {
@@ -88,7 +88,7 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() {
 /// The future of `run` is `Send`, whatever the closure captures.
 #[tokio::test(start_paused = true)]
 async fn run_can_be_spawned_with_work_that_captures_references_and_trait_objects() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let election = election_in(&simulation, "one").await;
     let name: &'static str = "one";
     let store: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});

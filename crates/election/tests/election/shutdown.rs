@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_election::Term;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 use crate::election_in;
 
@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[tokio::test(start_paused = true)]
 async fn work_ends_by_itself_if_the_shutdown_waits_for_it() {
     const REQUEST: Duration = Duration::from_secs(5);
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let leading = election_in(&simulation, "one").await;
     let waiting = election_in(&simulation, "two").await;
     let (draining, _) = watch::channel(false);

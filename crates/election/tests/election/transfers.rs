@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_election::{Error, LeaderElection, LossReason, QueueEntry, RunError, Term};
+use zookeeper_recipes_core::{CreateMode, Session};
+use zookeeper_recipes_election::{
+    Error, LeaderElection, Leadership, LossReason, QueueEntry, RunError, Term,
+};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, SimulatedProcess, Simulation};
 
 use crate::{election, open, simulation};
@@ -49,6 +51,14 @@ impl Fleet {
         self.join_by(id, |election| election).await
     }
 
+    async fn join_all<const N: usize>(&self, ids: [&str; N]) -> Vec<Member> {
+        let mut members = Vec::new();
+        for id in ids {
+            members.push(self.join(id).await);
+        }
+        members
+    }
+
     async fn join_by(
         &self,
         id: &str,
@@ -76,6 +86,13 @@ impl Fleet {
             running,
             end,
         }
+    }
+
+    /// Has a candidate lead that runs nothing, with its session.
+    async fn lead(&self, id: &str) -> (Session, Leadership) {
+        let session = open(&self.simulation.process(id)).await;
+        let leadership = election(&session, id).acquire().await;
+        (session, leadership.expect("nobody leads"))
     }
 
     async fn ids(&self) -> Vec<String> {
@@ -124,10 +141,7 @@ impl Member {
 async fn transfer_makes_the_named_candidate_lead_and_nobody_between() {
     let fleet = Fleet::new().await;
     let first = fleet.join("first").await;
-    let mut between = Vec::new();
-    for id in ["second", "third", "fourth"] {
-        between.push(fleet.join(id).await);
-    }
+    let between = fleet.join_all(["second", "third", "fourth"]).await;
     let _chosen = fleet.join("chosen").await;
     let _behind = fleet.join("behind").await;
     fleet.have_led(&["first"], SOON).await;
@@ -174,9 +188,7 @@ async fn transfer_that_is_over_makes_nobody_step_back_later() {
 async fn next_candidate_leads_if_the_named_one_is_killed_while_the_others_step_back() {
     for moment in 0..40 {
         let fleet = Fleet::new().await;
-        let _first = fleet.join("first").await;
-        let _second = fleet.join("second").await;
-        let _third = fleet.join("third").await;
+        let _before = fleet.join_all(["first", "second", "third"]).await;
         let chosen = fleet.join("chosen").await;
         fleet.have_led(&["first"], SOON).await;
         fleet.operator.transfer_to("chosen").await.expect("named");
@@ -254,11 +266,7 @@ async fn data_of_another_program_is_not_overwritten() {
     let administrator = fleet.simulation.administrator();
     let created = administrator.create(PATH, b"10.0.0.7", CreateMode::Persistent);
     created.expect("it is free");
-    let session = open(&fleet.simulation.process("first")).await;
-    let leadership = election(&session, "first")
-        .acquire()
-        .await
-        .expect("it leads");
+    let (_session, leadership) = fleet.lead("first").await;
     let _second = fleet.join("second").await;
     for refused in [
         fleet.operator.transfer_to("second").await,
@@ -282,12 +290,7 @@ async fn data_of_another_program_is_not_overwritten() {
 #[tokio::test(start_paused = true)]
 async fn former_leader_names_nobody_and_proclaims_nothing() {
     let fleet = Fleet::new().await;
-    let process = fleet.simulation.process("first");
-    let session = open(&process).await;
-    let leadership = election(&session, "first")
-        .acquire()
-        .await
-        .expect("it leads");
+    let (_session, leadership) = fleet.lead("first").await;
     let _second = fleet.join("second").await;
     // What the operator has named before, a former leader does not name either.
     fleet.operator.transfer_to("second").await.expect("named");
@@ -344,14 +347,42 @@ async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     other_standby.end().await;
 }
 
+/// All candidates have the same number, so each reads the others before it decides. The regular
+/// candidate comes, and the leader leaves, between the two reads of the candidate on standby.
+#[tokio::test(start_paused = true)]
+async fn candidate_on_standby_leads_before_no_other_that_came_as_it_looked() {
+    for seed in 0..40 {
+        let mut fleet = Fleet::new().await;
+        fleet.simulation = Simulation::with(|it| {
+            it.seed = seed;
+            it.network_delay = Duration::from_millis(2)..=Duration::from_millis(9);
+        });
+        let administrator = fleet.simulation.administrator();
+        let (_session, leadership) = fleet.lead("before").await;
+        leadership.release().await.expect("it leads");
+        let counted = administrator.set_create_counter(PATH, i32::MAX);
+        counted.expect("the directory is there");
+        let (_session, leadership) = fleet.lead("first").await;
+        let [standby, regular] = ["standby", "regular"].map(|id| fleet.simulation.process(id));
+        let standby = election(&open(&standby).await, "standby").standby();
+        let regular = election(&open(&regular).await, "regular");
+        let standby = tokio::spawn(async move { standby.acquire().await });
+        sleep(Duration::from_millis(seed)).await;
+        let regular = tokio::spawn(async move { regular.acquire().await });
+        while administrator.children(PATH).len() < 3 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let gone = administrator.delete(leadership.node_path());
+        gone.expect("it exists");
+        let led = timeout(LONG, regular).await;
+        assert!(led.is_ok() && !standby.is_finished(), "seed {seed}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
     let fleet = Fleet::new().await;
-    let session = open(&fleet.simulation.process("first")).await;
-    let leadership = election(&session, "first")
-        .acquire()
-        .await
-        .expect("it leads");
+    let (_session, leadership) = fleet.lead("first").await;
     let _second = fleet.join("second").await;
     let mut watched = fleet.operator.watch_leader();
     let mut next = async || {
@@ -383,11 +414,7 @@ async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
 #[tokio::test(start_paused = true)]
 async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
     let fleet = Fleet::new().await;
-    let session = open(&fleet.simulation.process("first")).await;
-    let leadership = election(&session, "first")
-        .acquire()
-        .await
-        .expect("it leads");
+    let (session, leadership) = fleet.lead("first").await;
     let asked = leadership.asked_to_resign();
     let mut asked = std::pin::pin!(asked);
     let early = timeout(Duration::from_millis(100), &mut asked).await;
@@ -406,14 +433,9 @@ async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
 
 /// Transfers to a candidate, to one on standby, and back, with others between.
 async fn transfers_succeed(fleet: &Fleet) {
-    let mut members = Vec::new();
-    for id in ["first", "second"] {
-        members.push(fleet.join(id).await);
-    }
-    members.push(fleet.join_by("standby", LeaderElection::standby).await);
-    for id in ["third", "fourth"] {
-        members.push(fleet.join(id).await);
-    }
+    let _before = fleet.join_all(["first", "second"]).await;
+    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
+    let _behind = fleet.join_all(["third", "fourth"]).await;
     let mut led = vec!["first"];
     fleet.have_led(&led, SOON).await;
     for next in ["third", "standby", "second"] {
@@ -444,9 +466,7 @@ async fn transfers_succeed_where_the_count_ends() {
 #[tokio::test(start_paused = true)]
 async fn proclamation_that_is_written_late_erases_no_named_successor() {
     let fleet = Fleet::new().await;
-    let session = open(&fleet.simulation.process("first")).await;
-    let leadership = election(&session, "first").acquire().await;
-    let leadership = leadership.expect("it leads");
+    let (_session, leadership) = fleet.lead("first").await;
     let _second = fleet.join("second").await;
     let faults = fleet.simulation.faults();
     let late = Fault::new(FaultKind::RequestLate(SOON / 5)).on(RequestKind::Transact);

@@ -34,7 +34,7 @@ async fn watch_begins_with_no_leader_that_was_replaced_before() {
 /// A server of local sessions opens one before it has caught up with its leader.
 #[tokio::test(start_paused = true)]
 async fn watch_catches_up_in_each_session_before_it_reads() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let watching = simulated_session(&simulation, "watching").await;
     let first = election_in(&simulation, "first").await;
     let _first = first.acquire().await.expect("nobody else wants it");
@@ -53,10 +53,7 @@ async fn watch_catches_up_in_each_session_before_it_reads() {
 /// A candidate comes at any moment of the first reads of a watch.
 async fn assert_a_candidate_that_comes_is_shown(directory_exists: bool) {
     for step in 0..200 {
-        let simulation = Simulation::new(SimulationOptions {
-            seed: step,
-            ..SimulationOptions::default()
-        });
+        let simulation = Simulation::with(|it| it.seed = step);
         let candidate = election(&simulated_session(&simulation, "candidate").await, "one");
         if directory_exists {
             let before = candidate.acquire().await.expect("nobody else wants it");

@@ -8,7 +8,7 @@ use std::thread;
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::{AllOf, Recipe};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Locks};
-use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation};
 use zookeeper_recipes_suite::{in_time, simulated_session};
 
 const PATH: &str = "/keys";
@@ -57,7 +57,7 @@ fn most_contenders(simulation: &Simulation) -> Arc<Mutex<HashMap<String, (usize,
 
 #[tokio::test(start_paused = true)]
 async fn hold_keeps_its_lock_though_nobody_has_the_lock_any_more() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let counts = most_contenders(&simulation);
     let locks = locks(&simulation).await;
     let hold = lock(&locks, "4711").acquire().await.expect("it is free");
@@ -81,7 +81,7 @@ async fn hold_keeps_its_lock_though_nobody_has_the_lock_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn lock_that_a_task_still_has_is_not_made_again() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let locks = locks(&simulation).await;
     let kept = lock(&locks, "4711");
     look_for_idle(&locks);
@@ -99,7 +99,7 @@ fn kept(locks: &Locks) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn idle_locks_are_forgotten_and_locks_in_use_are_not() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let locks = locks(&simulation).await;
     let names = (0..100).map(|name| name.to_string());
     let in_use: Vec<_> = names.map(|name| lock(&locks, &name)).collect();
@@ -115,7 +115,7 @@ async fn idle_locks_are_forgotten_and_locks_in_use_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn name_that_is_no_segment_is_refused_at_once() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let locks = locks(&simulation).await;
     for name in ["", "a/b", "/a", ".", "..", "a\u{0}"] {
         let refused = locks.lock(name).expect_err("no segment");
@@ -131,7 +131,7 @@ async fn name_that_is_no_segment_is_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn names_of_one_stripe_exclude_each_other_in_each_process() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let stripes = locks(&simulation).await.striped(2).expect("two stripes");
     let session = simulated_session(&simulation, "other").await;
     let others = Locks::new(&session, PATH).and_then(|locks| locks.striped(2));
@@ -153,7 +153,7 @@ async fn threads_share_one_lock_for_each_name_and_exclude_each_other() {
     const TASKS: usize = 8;
     const TURNS: usize = 150;
     const NAMES: usize = 3;
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let most = most_contenders(&simulation);
     let locks = locks(&simulation).await;
     let held: Arc<[AtomicBool; NAMES]> = Arc::default();

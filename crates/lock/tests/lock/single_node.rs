@@ -53,12 +53,11 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
 
 #[tokio::test(start_paused = true)]
 async fn guarded_write_is_refused_at_once_and_not_sent() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (one, _) = two_locks(&simulation).await;
     let administrator = simulation.administrator();
-    administrator
-        .create("/data", b"", CreateMode::Persistent)
-        .expect("an empty tree takes it");
+    let made = administrator.create("/data", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
     let hold = one.acquire().await.expect("free");
     let write = hold.transaction().set_data("/data", b"written");
     let refused = write.commit().await;
@@ -74,7 +73,7 @@ async fn guarded_write_is_refused_at_once_and_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_try_whose_answer_is_lost_is_tried_again() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let one = lock(&simulation, "one").await;
     let faults = simulation.faults();
     faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Get));
@@ -87,8 +86,41 @@ async fn a_try_whose_answer_is_lost_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn znode_of_ones_own_is_known_though_two_answers_in_a_row_are_lost() {
+    // The session also proves each reconnect by a transaction.
+    for (lost, times) in [(RequestKind::Transact, 2), (RequestKind::Get, 1)] {
+        let simulation = Simulation::default();
+        let one = lock(&simulation, "one").await;
+        let faults = simulation.faults();
+        let create = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
+        faults.inject(create.under(PATH));
+        for nth in 1..=times {
+            let lost = Fault::new(FaultKind::ReplyLost).on(lost);
+            faults.inject(lost.of_process("one").nth(nth));
+        }
+        let hold = one.acquire_timeout(TIMEOUT * 6).await;
+        assert_eq!(faults.waiting(), 0, "all that was to be lost is");
+        assert!(hold.expect("it is nobody else's").is_held());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_of_ones_own_is_known_by_a_server_that_lags_behind() {
+    for seed in 0..20 {
+        let simulation = lagging(seed);
+        let one = lock(&simulation, "one").await;
+        let create = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
+        let lost = create.under(PATH).reconnecting_to(1 + seed as usize % 2);
+        simulation.faults().inject(lost);
+        let hold = one.acquire_timeout(TIMEOUT * 6).await;
+        assert_eq!(simulation.faults().waiting(), 0, "it was lost");
+        assert!(hold.expect("it is nobody else's").is_held(), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn server_that_refuses_a_create_is_one_that_knows_creates() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (one, other) = two_locks(&simulation).await;
     let hold = other.acquire().await.expect("free");
     let waiter = tokio::spawn(async move { one.acquire_timeout(TIMEOUT * 6).await });
@@ -108,17 +140,18 @@ async fn server_that_refuses_a_create_is_one_that_knows_creates() {
 const TICK: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+fn patient(options: &mut SimulationOptions) {
+    (options.tick, options.session_timeout) = (TICK, TIMEOUT);
+}
+
 /// An ensemble whose followers lag behind their leader.
 fn lagging(seed: u64) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        servers: 3,
-        tick: TICK,
-        session_timeout: TIMEOUT,
-        follower_lag: Duration::from_millis(100)..=Duration::from_millis(1_500),
+    Simulation::with(|it| {
+        patient(it);
+        (it.seed, it.servers) = (seed, 3);
+        it.follower_lag = Duration::from_millis(100)..=Duration::from_millis(1_500);
         // A client is without a connection for longer than a first wait before a retry.
-        network_delay: Duration::from_millis(20)..=Duration::from_millis(50),
-        ..SimulationOptions::default()
+        it.network_delay = Duration::from_millis(20)..=Duration::from_millis(50);
     })
 }
 
@@ -133,11 +166,7 @@ async fn replaced(simulation: &Simulation, other: &SingleNodeLock) -> Hold {
 #[tokio::test(start_paused = true)]
 async fn lost_hold_deletes_no_other_holders_znode() {
     for kept in [true, false] {
-        let simulation = Simulation::new(SimulationOptions {
-            tick: TICK,
-            session_timeout: TIMEOUT,
-            ..SimulationOptions::default()
-        });
+        let simulation = Simulation::with(patient);
         let (one, other) = two_locks(&simulation).await;
         let hold = one.acquire().await.expect("free");
         let lapses = hold.remaining() + Duration::from_millis(100);
@@ -156,7 +185,7 @@ async fn lost_hold_deletes_no_other_holders_znode() {
 
 #[tokio::test(start_paused = true)]
 async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let next = replaced(&simulation, &other).await;
@@ -171,11 +200,7 @@ async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
 /// second learns late that the znode is its own.
 #[tokio::test(start_paused = true)]
 async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
-    let simulation = Simulation::new(SimulationOptions {
-        tick: TICK,
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
+    let simulation = Simulation::with(patient);
     let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let next = tokio::spawn(async move { other.acquire().await });
@@ -195,7 +220,7 @@ async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
 
 #[tokio::test(start_paused = true)]
 async fn znode_of_the_same_session_is_not_taken_for_ones_own() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let one = lock(&simulation, "one").await;
     let hold = one.acquire().await.expect("free");
     let faults = simulation.faults();
@@ -244,11 +269,9 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
 /// The client sends it after a reconnect, in the new session that the server has put it into.
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
-    let simulation = Simulation::new(SimulationOptions {
-        forgets_sessions: true,
-        session_timeout: TIMEOUT,
-        tick: TICK,
-        ..SimulationOptions::default()
+    let simulation = Simulation::with(|it| {
+        patient(it);
+        it.forgets_sessions = true;
     });
     let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_lock::{Error, ExclusiveLock, FencingToken, Locks, TaskGuard, TaskMutex};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/locks/a";
@@ -43,7 +43,7 @@ fn contenders(simulation: &Simulation) -> usize {
 /// The order in which this process and another hold, with their tokens: five tasks of this one, and
 /// one contender of the other, which comes while the first of the five holds.
 async fn order(passes: u32, time: Duration, stays: Duration) -> Vec<(&'static str, FencingToken)> {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let mutex = mutex(&simulation, passes, time).await;
     let theirs = lock(&simulation, "two").await;
     let (turns, mut order) = mpsc::unbounded_channel();
@@ -109,7 +109,7 @@ async fn other_process_holds_once_the_time_is_up() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_share_a_hold_first_in_first_out_without_a_request() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let mutex = mutex(&simulation, 100, LONG).await;
     let first = held(&mutex).await;
     let token = first.fencing_token();
@@ -134,7 +134,7 @@ async fn tasks_share_a_hold_first_in_first_out_without_a_request() {
 
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_kept_for_a_task_that_gives_up_is_released() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let mutex = mutex(&simulation, 100, LONG).await;
     for others in 0..3 {
         let first = held(&mutex).await;
@@ -152,7 +152,7 @@ async fn hold_that_is_kept_for_a_task_that_gives_up_is_released() {
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_at_any_moment_lets_the_next_task_hold() {
     for milliseconds in 0..20 {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let mutex = mutex(&simulation, 100, LONG).await;
         let patience = Duration::from_millis(milliseconds);
         let gives_up = timeout(patience, mutex.acquire());
@@ -165,7 +165,7 @@ async fn attempt_that_is_dropped_at_any_moment_lets_the_next_task_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn task_after_a_lost_hold_acquires_anew() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let mutex = mutex(&simulation, 100, LONG).await;
     for is_dropped in [true, false] {
         let lost = held(&mutex).await;
@@ -188,7 +188,7 @@ async fn task_after_a_lost_hold_acquires_anew() {
 /// The hold is lost after it was left to a task that is polled late.
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_between_two_turns_is_not_taken() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let mutex = mutex(&simulation, 100, LONG).await;
     let first = held(&mutex).await;
     let (next, token) = (waiter(&mutex), first.fencing_token());
@@ -203,7 +203,7 @@ async fn hold_that_is_lost_between_two_turns_is_not_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn mutexes_of_one_name_are_one_and_are_forgotten_when_idle() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let locks = Locks::new(&session, "/keys").expect("a good path");
     let name = |name: &str| locks.mutex(name).expect("a good name");

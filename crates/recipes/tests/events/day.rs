@@ -9,7 +9,7 @@ use zookeeper_recipes::{
     Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LeaderElection, Permission, RwLock,
     Session,
 };
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
 
 const PATH: &str = "/locks/report";
 const REFUSED: &str = "/guarded";
@@ -31,10 +31,7 @@ fn report(session: &Session) -> ExclusiveLock {
 }
 
 pub(crate) async fn bad_day() {
-    let simulation = Simulation::new(SimulationOptions {
-        session_timeout: 30 * SECOND,
-        ..SimulationOptions::default()
-    });
+    let simulation = Simulation::with(|it| it.session_timeout = 30 * SECOND);
     let unlucky = simulation.process("unlucky");
     let one = open(&unlucky).await;
     let two = open(&simulation.process("other")).await;

@@ -8,9 +8,7 @@ use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
     Acl, AuthId, ConnectOptions, Error, Hold, LossReason, Permission, Session, SessionEnd,
 };
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::log::Log;
 
 use crate::{listen, lock, named};
@@ -20,10 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn simulation() -> Simulation {
-    Simulation::new(SimulationOptions {
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    })
+    Simulation::with(|it| it.session_timeout = TIMEOUT)
 }
 
 async fn open(process: &SimulatedProcess) -> Session {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, Locks, Recipe, RwLock, Semaphore, Session,
-    SingleNodeLock,
+    ConnectOptions, Error, ExclusiveLock, LeaderElection, Locks, Recipe, RwLock, Semaphore,
+    Session, SingleNodeLock,
 };
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
@@ -72,6 +73,30 @@ impl Testbed {
     fn watches(&self) -> usize {
         self.simulation.counters().watches()
     }
+
+    /// Has a contender wait. Returns what it has sent until then, and its watches.
+    async fn wait<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> (JoinHandle<T>, (u64, usize)) {
+        let (requests, watches) = (self.requests(), self.watches());
+        let waiting = tokio::spawn(async move { call.await.expect("it is its turn") });
+        settle().await;
+        let cost = (self.requests() - requests, self.watches() - watches);
+        (waiting, cost)
+    }
+
+    /// Has the one that waits hold after this release, at the cost of so many requests of its own.
+    async fn hand_on<T>(
+        &self,
+        release: impl Future<Output = Result<(), Error>>,
+        waiting: JoinHandle<T>,
+    ) -> (T, u64) {
+        let before = self.requests();
+        release.await.expect("it is held");
+        let next = waiting.await.expect("no panic");
+        (next, self.requests() - before - 1)
+    }
 }
 
 /// Waits until the work in the background is done.
@@ -102,16 +127,11 @@ async fn exclusive_lock_costs_what_it_says() {
     settle().await;
     // The holder watches its own znode by now.
     assert_eq!(testbed.watches(), 1);
-    let before = testbed.requests();
-    let waiting = tokio::spawn(async move { other.acquire().await.map(|hold| (other, hold)) });
-    settle().await;
-    assert_eq!(testbed.requests() - before, 3 + 2);
-    assert_eq!(testbed.watches(), 1 + 2);
-
-    let before = testbed.requests();
-    hold.release().await.expect("it is held");
-    let (other, next) = waiting.await.expect("no panic").expect("it is its turn");
-    assert_eq!(testbed.requests() - before, 1);
+    let waits = async move { other.acquire().await.map(|hold| (other, hold)) };
+    let (waiting, cost) = testbed.wait(waits).await;
+    assert_eq!(cost, (3 + 2, 2));
+    let ((other, next), cost) = testbed.hand_on(hold.release(), waiting).await;
+    assert_eq!(cost, 0);
     next.release().await.expect("it is held");
     assert_eq!(testbed.cost(other.contenders()).await.1, (1, 1));
     assert_eq!(testbed.watches(), 0);
@@ -134,13 +154,10 @@ async fn single_node_lock_costs_what_it_says() {
 
     let elsewhere = testbed.session("two").await;
     let other = SingleNodeLock::new(&elsewhere, "/recipe/lock").expect("a good path");
-    let (before, watches) = (testbed.requests(), testbed.watches());
-    let waiting = tokio::spawn(async move { other.acquire().await });
-    settle().await;
-    assert_eq!(testbed.requests() - before, 2);
-    assert_eq!(testbed.watches() - watches, 1);
-    hold.release().await.expect("it is held");
-    let next = waiting.await.expect("no panic").expect("it is its turn");
+    let waits = async move { other.acquire().await };
+    let (waiting, cost) = testbed.wait(waits).await;
+    assert_eq!(cost, (2, 1));
+    let (next, _) = testbed.hand_on(hold.release(), waiting).await;
     next.release().await.expect("it is held");
 }
 
@@ -165,27 +182,18 @@ async fn rwlock_costs_what_it_says() {
     let elsewhere = testbed.session("two").await;
     let other = RwLock::new(&elsewhere, PATH).expect("a good path");
     let writer = other.write().clone();
-    let (before, watches) = (testbed.requests(), testbed.watches());
-    let waiting = tokio::spawn(async move { writer.acquire().await });
-    settle().await;
-    assert_eq!(testbed.requests() - before, 3 + 2);
-    assert_eq!(testbed.watches() - watches, 2);
+    let (waiting, cost) = testbed.wait(async move { writer.acquire().await }).await;
+    assert_eq!(cost, (3 + 2, 2));
     assert_eq!(testbed.cost(lock.read().try_acquire()).await.1, (1, 1));
-    let before = testbed.requests();
-    hold.release().await.expect("it is held");
-    let writing = waiting.await.expect("no panic").expect("it is its turn");
-    assert_eq!(testbed.requests() - before, 1);
+    let (writing, cost) = testbed.hand_on(hold.release(), waiting).await;
+    assert_eq!(cost, 0);
 
     // A reader that waits for a writer, which marks its release.
     let reader = lock.read().clone();
-    let before = testbed.requests();
-    let waiting = tokio::spawn(async move { reader.acquire().await });
-    settle().await;
-    assert_eq!(testbed.requests() - before, 2 + 2);
-    let before = testbed.requests();
-    writing.release().await.expect("it is held");
-    let reading = waiting.await.expect("no panic").expect("it is its turn");
-    assert_eq!(testbed.requests() - before, 1);
+    let (waiting, (requests, _)) = testbed.wait(async move { reader.acquire().await }).await;
+    assert_eq!(requests, 2 + 2);
+    let (reading, cost) = testbed.hand_on(writing.release(), waiting).await;
+    assert_eq!(cost, 0);
     reading.release().await.expect("it is held");
 
     let (writing, _) = testbed.cost(other.write().acquire()).await;
@@ -215,17 +223,13 @@ async fn semaphore_costs_what_it_says() {
 
     let elsewhere = testbed.session("two").await;
     let other = Semaphore::new(&elsewhere, PATH, 5).expect("a good path");
-    let (before, watches) = (testbed.requests(), testbed.watches());
-    let waiting = tokio::spawn(async move { other.acquire_many(3).await });
-    settle().await;
-    assert_eq!(testbed.requests() - before, 3 + 3);
-    assert_eq!(testbed.watches() - watches, 3);
+    let waits = async move { other.acquire_many(3).await };
+    let (waiting, cost) = testbed.wait(waits).await;
+    assert_eq!(cost, (3 + 3, 3));
     // Two are free, and wanted.
     assert_eq!(testbed.cost(semaphore.available_permits()).await.0, 0);
-    let before = testbed.requests();
-    hold.release().await.expect("it is held");
-    let next = waiting.await.expect("no panic").expect("it is its turn");
-    assert_eq!(testbed.requests() - before, 1 + 2);
+    let (next, cost) = testbed.hand_on(hold.release(), waiting).await;
+    assert_eq!(cost, 2);
     // The watch on the directory. The session sends the removal once its tasks wait.
     sleep(Duration::from_millis(1)).await;
     let removed = testbed.simulation.counters();
@@ -268,15 +272,13 @@ async fn election_costs_what_it_says() {
     assert_eq!(testbed.watches() - watches, 2);
     let elsewhere = testbed.session("two").await;
     let other = LeaderElection::new(&elsewhere, PATH, "two").expect("a good path");
-    let (before, watches) = (testbed.requests(), testbed.watches());
-    let waiting = tokio::spawn(async move { other.acquire().await });
-    settle().await;
+    let waits = async move { other.acquire().await };
+    let (waiting, cost) = testbed.wait(waits).await;
     // Candidates behind the leader cost the watching task nothing.
-    assert_eq!(testbed.requests() - before, 2 + 2);
-    assert_eq!(testbed.watches() - watches, 2);
+    assert_eq!(cost, (2 + 2, 2));
     let before = testbed.requests();
     leadership.release().await.expect("it leads");
-    let next = waiting.await.expect("no panic").expect("it is its turn");
+    let next = waiting.await.expect("no panic");
     settle().await;
     // The release, the list and the read of the candidate, and those and one more of the watching
     // task.
@@ -286,43 +288,55 @@ async fn election_costs_what_it_says() {
     next.release().await.expect("it leads");
 }
 
-/// A value that expects to be alone finds that another contender came in between.
-async fn coming_back_costs(data: &[u8], expected: Cost, recipe: fn(&Session) -> Box<dyn Recipe>) {
-    let testbed = Testbed::new(data);
-    let sessions = [testbed.session("one").await, testbed.session("two").await];
-    let [ours, theirs] = sessions.each_ref().map(recipe);
-    for holder in [&ours, &ours, &ours, &theirs] {
-        let hold = holder.acquire().await.expect("it is free");
-        hold.release().await.expect("it is held");
-    }
-    let (hold, cost) = testbed.cost(ours.acquire()).await;
-    assert_eq!(cost, expected, "{ours:?}");
-    hold.release().await.expect("it is held");
+/// Makes a recipe at a path.
+type Make = fn(&Session, &str) -> Box<dyn Recipe>;
+
+fn exclusive(session: &Session, path: &str) -> Box<dyn Recipe> {
+    Box::new(ExclusiveLock::new(session, path).expect("a good path"))
 }
 
+fn of_a_pool(session: &Session, path: &str) -> Box<dyn Recipe> {
+    let (parent, name) = path.rsplit_once('/').expect("it has a parent");
+    let locks = Locks::new(session, parent).expect("a good path");
+    Box::new(locks.lock(name).expect("a good name"))
+}
+
+fn semaphore(session: &Session, path: &str) -> Box<dyn Recipe> {
+    Box::new(Semaphore::new(session, path, 5).expect("a good path"))
+}
+
+fn election(session: &Session, path: &str) -> Box<dyn Recipe> {
+    Box::new(LeaderElection::new(session, path, "id").expect("a good path"))
+}
+
+/// A value that expects to be alone finds that another contender came in between.
 #[tokio::test(start_paused = true)]
 async fn coming_back_after_another_contender_costs_what_it_says() {
-    coming_back_costs(b"", (2, 2), |session| {
-        Box::new(ExclusiveLock::new(session, PATH).expect("a good path"))
-    })
-    .await;
-    coming_back_costs(b"", (2, 2), |session| {
-        let lock = RwLock::new(session, PATH).expect("a good path");
+    let reader: Make = |session, path| {
+        let lock = RwLock::new(session, path).expect("a good path");
         Box::new(lock.read().clone())
-    })
-    .await;
-    coming_back_costs(b"5", (4, 2), |session| {
-        Box::new(Semaphore::new(session, PATH, 5).expect("a good path"))
-    })
-    .await;
-    coming_back_costs(b"", (2, 2), |session| {
-        Box::new(LeaderElection::new(session, PATH, "id").expect("a good path"))
-    })
-    .await;
+    };
+    for (data, expected, make) in [
+        ("", (2, 2), exclusive as Make),
+        ("", (2, 2), reader),
+        ("5", (4, 2), semaphore),
+        ("", (2, 2), election),
+    ] {
+        let testbed = Testbed::new(data.as_bytes());
+        let sessions = [testbed.session("one").await, testbed.session("two").await];
+        let [ours, theirs] = sessions.each_ref().map(|session| make(session, PATH));
+        for holder in [&ours, &ours, &ours, &theirs] {
+            let hold = holder.acquire().await.expect("it is free");
+            hold.release().await.expect("it is held");
+        }
+        let (hold, cost) = testbed.cost(ours.acquire()).await;
+        assert_eq!(cost, expected, "{ours:?}");
+        hold.release().await.expect("it is held");
+    }
 }
 
 /// What the first acquisition at a path costs more than one in a directory that exists.
-async fn first_use_costs_more(known: Cost, new: fn(&Session, &str) -> Box<dyn Recipe>) {
+async fn first_use_costs_more(known: Cost, make: Make) {
     for (path, missing_parents) in [("/recipe/a", 0), ("/recipe/b/c", 1), ("/recipe/d/e/f", 2)] {
         let testbed = Testbed::new(b"");
         let session = testbed.session("one").await;
@@ -330,7 +344,7 @@ async fn first_use_costs_more(known: Cost, new: fn(&Session, &str) -> Box<dyn Re
         let other = ExclusiveLock::new(&session, PATH).expect("a good path");
         let hold = other.acquire().await.expect("it is free");
         hold.release().await.expect("it is held");
-        let recipe = new(&session, path);
+        let recipe = make(&session, path);
         let (hold, cost) = testbed.cost(recipe.acquire()).await;
         // The first attempt is refused, and made again behind the directory's create. If a parent is
         // missing, this is refused, too, and made again once all of them are created.
@@ -381,27 +395,12 @@ async fn first_acquisition_of_a_session_costs_what_it_says() {
 
 #[tokio::test(start_paused = true)]
 async fn first_use_of_a_path_costs_what_it_says() {
-    first_use_costs_more((2, 1), |session, path| {
-        Box::new(ExclusiveLock::new(session, path).expect("a good path"))
-    })
-    .await;
-    first_use_costs_more((2, 1), |session, path| {
-        let (parent, name) = path.rsplit_once('/').expect("it has a parent");
-        let locks = Locks::new(session, parent).expect("a good path");
-        Box::new(locks.lock(name).expect("a good name"))
-    })
-    .await;
-    first_use_costs_more((2, 1), |session, path| {
+    let writer: Make = |session, path| {
         let lock = RwLock::new(session, path).expect("a good path");
         Box::new(lock.write().clone())
-    })
-    .await;
-    first_use_costs_more((3, 1), |session, path| {
-        Box::new(Semaphore::new(session, path, 5).expect("a good path"))
-    })
-    .await;
-    first_use_costs_more((2, 1), |session, path| {
-        Box::new(LeaderElection::new(session, path, "id").expect("a good path"))
-    })
-    .await;
+    };
+    for make in [exclusive, of_a_pool, writer, election] {
+        first_use_costs_more((2, 1), make).await;
+    }
+    first_use_costs_more((3, 1), semaphore).await;
 }

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Semaphore, Session,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 async fn session(simulation: &Simulation) -> Session {
     let options = ConnectOptions::new().owner("billing");
@@ -25,7 +25,7 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn each_kind_of_a_read_write_lock_holds_by_its_own_rule_whoever_asks() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation).await;
     let lock = RwLock::new(&session, "/rw").expect("a good path");
     let reads = [
@@ -69,7 +69,7 @@ async fn each_kind_of_a_read_write_lock_holds_by_its_own_rule_whoever_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn permits_are_held_by_the_recorded_number_whoever_asks() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation).await;
     let semaphore = Semaphore::new(&session, "/s", 5).expect("a good path");
     let first = semaphore.acquire_many(4).await.expect("free");
@@ -97,7 +97,7 @@ async fn permits_are_held_by_the_recorded_number_whoever_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn lock_says_who_it_is_and_a_candidate_its_id() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation).await;
     let lock = ExclusiveLock::new(&session, "/lock").expect("a good path");
     let _held = lock.acquire().await.expect("free");

@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A waiter's first `slow` request (or the one after) is under way while one of two holders goes
 /// and the number is lowered, so that there is still no room for it.
 async fn lowered_number_counts(first_number: i32, slow: RequestKind, nth: u64) {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     let made = administrator
         .create("/limits", b"", CreateMode::Persistent)
@@ -59,7 +59,7 @@ async fn number_that_is_lowered_while_equals_are_ordered_counts() {
 #[tokio::test(start_paused = true)]
 async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
     const PERMITS: u32 = 5;
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let holding = simulated_session(&simulation, "holding").await;
     let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
     let mut held = Vec::new();
@@ -100,7 +100,7 @@ async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
 #[tokio::test(start_paused = true)]
 async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
     const PERMITS: u32 = 1_500;
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let holding = simulated_session(&simulation, "holding").await;
     let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
     let mut held = Vec::new();
@@ -116,6 +116,24 @@ async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
     let hold = tokio::time::timeout(interval + SECOND / 10, waiting).await;
     let hold = hold.expect("in time").expect("no panic").expect("a permit");
     assert!(hold.is_held());
+}
+
+/// It may be a holder from before the number was lowered. A weight with a leading zero is none.
+#[tokio::test(start_paused = true)]
+async fn holder_that_is_heavier_than_the_number_leaves_no_permit_until_it_goes() {
+    let simulation = Simulation::default();
+    let administrator = simulation.administrator();
+    let session = simulated_session(&simulation, "one").await;
+    let semaphore = Semaphore::new(&session, PATH, 5).expect("a good path");
+    semaphore.resize(5).await.expect("it is recorded");
+    let mode = CreateMode::PersistentSequential;
+    let [_, heavy] = ["permit-01-", "permit-4294967295-"].map(|label| {
+        let name = format!("{PATH}/_c_0123456789abcdef0123456789abcdef-{label}");
+        administrator.create(&name, b"", mode).expect("it is new")
+    });
+    assert_eq!(semaphore.available_permits().await.expect("read"), 0);
+    administrator.delete(&heavy).expect("it exists");
+    assert_eq!(semaphore.available_permits().await.expect("read"), 5);
 }
 
 fn session_timeout() -> Duration {
@@ -142,10 +160,7 @@ async fn at_a_follower(
 /// To the follower the number is still the one that it shall be.
 #[tokio::test(start_paused = true)]
 async fn resize_at_a_follower_that_lags_takes_back_what_it_has_not_seen() {
-    let simulation = Simulation::new(SimulationOptions {
-        servers: 3,
-        ..SimulationOptions::default()
-    });
+    let simulation = Simulation::with(|it| it.servers = 3);
     let (session, lagging) = at_a_follower(&simulation, "one", usize::MAX).await;
     let one = Semaphore::new(&session, PATH, 5).expect("a good path");
     let (session, _) = at_a_follower(&simulation, "other", lagging).await;

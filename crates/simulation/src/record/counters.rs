@@ -9,9 +9,9 @@ use super::request_kind::RequestKind;
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+/// use zookeeper_recipes_simulation::{RequestKind, Simulation};
 ///
-/// let simulation = Simulation::new(SimulationOptions::default());
+/// let simulation = Simulation::default();
 /// let session = simulation.process("worker").connect().await?;
 /// let (_, watch) = session.list_and_watch("/").await?;
 ///

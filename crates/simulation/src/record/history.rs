@@ -9,9 +9,9 @@ use zookeeper_recipes_core::ensemble::{SessionEnd, SessionId};
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+/// use zookeeper_recipes_simulation::{Change, Simulation};
 ///
-/// let simulation = Simulation::new(SimulationOptions::default());
+/// let simulation = Simulation::default();
 /// let session = simulation.process("worker").connect().await?;
 ///
 /// let opened = Change::SessionOpened { session: session.id() };

@@ -68,9 +68,9 @@ impl fmt::Display for TraceEntry {
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+/// use zookeeper_recipes_simulation::{Simulation};
 ///
-/// let simulation = Simulation::new(SimulationOptions::default());
+/// let simulation = Simulation::default();
 /// let session = simulation.process("worker").connect().await?;
 /// session.list("/").await?;
 /// simulation.remark("and now the interesting part");

@@ -9,9 +9,10 @@ use zookeeper_recipes_protocol::{
     Acl, AddWatchMode, AddWatchRequest, AuthId, CreateMode, CreateRequest, DeleteRequest,
     ErrorCode, MultiOperation, OpCode, Permission, RequestBody,
 };
-use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_simulation::EmbeddedServer;
 
 use crate::raw::{Raw, at, create};
+use crate::{embedded, resume, served};
 
 fn is_closed(mut stream: TcpStream) -> bool {
     let patience = Some(Duration::from_secs(20));
@@ -25,8 +26,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn garbage_closes_the_connection_and_no_other() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut other = Raw::connect(&server.connect_string());
+    let (server, mut other) = served();
     let frames: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         &[0xff; 64],
@@ -50,9 +50,7 @@ fn garbage_in_a_session_closes_its_connection_and_the_session_lives() {
         client.done(create("/alive", CreateMode::Ephemeral));
         client.send_bytes(bytes);
         assert!(client.is_closed(), "{bytes:?}");
-        let earlier = client.connected;
-        let address = server.connect_string();
-        let mut again = Raw::resume(&address, earlier.session_id, earlier.password);
+        let mut again = resume(&server.connect_string(), &client);
         again.done(RequestBody::Exists(at("/alive", false)));
         again.done(RequestBody::CloseSession);
     }
@@ -60,8 +58,7 @@ fn garbage_in_a_session_closes_its_connection_and_the_session_lives() {
 
 #[test]
 fn request_that_cannot_be_read_is_answered_with_an_error() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
+    let (_server, mut client) = served();
     client.send(RequestBody::Other {
         opcode: OpCode::GetData,
         bytes: vec![0, 0, 0, 9],
@@ -73,8 +70,7 @@ fn request_that_cannot_be_read_is_answered_with_an_error() {
 
 #[test]
 fn request_of_an_unknown_type_is_answered_and_ends_the_connection() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
+    let (_server, mut client) = served();
     let unknown = || RequestBody::Other {
         opcode: OpCode::Unknown(4242),
         bytes: Vec::new(),
@@ -82,11 +78,7 @@ fn request_of_an_unknown_type_is_answered_and_ends_the_connection() {
     assert_eq!(client.fails(unknown()), ErrorCode::Unimplemented);
     assert!(client.is_closed());
 
-    let options = EmbeddedOptions {
-        closes_at_unknown_requests: true,
-        ..Default::default()
-    };
-    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let server = embedded(|it| it.closes_at_unknown_requests = true);
     let mut client = Raw::connect(&server.connect_string());
     client.send(unknown());
     assert!(client.reply().is_none(), "the connection is closed");
@@ -94,11 +86,7 @@ fn request_of_an_unknown_type_is_answered_and_ends_the_connection() {
 
 #[test]
 fn client_that_never_reads_is_closed_and_the_others_are_served() {
-    let options = EmbeddedOptions {
-        queue_limit: 1 << 20,
-        ..Default::default()
-    };
-    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let server = embedded(|it| it.queue_limit = 1 << 20);
     let mut other = Raw::connect(&server.connect_string());
     let mut silent = Raw::connect(&server.connect_string());
     let watch = AddWatchRequest {
@@ -123,12 +111,10 @@ fn client_that_never_reads_is_closed_and_the_others_are_served() {
 
 #[test]
 fn client_that_asks_for_much_and_reads_late_gets_it_all() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
+    let (server, mut client) = served();
     let administrator = server.administrator();
-    administrator
-        .create("/large", &vec![7; 500_000], Kind::Persistent)
-        .expect("it is new");
+    let made = administrator.create("/large", &vec![7; 500_000], Kind::Persistent);
+    made.expect("it is new");
     for _ in 0..200 {
         client.send(RequestBody::GetData(at("/large", false)));
     }
@@ -164,8 +150,7 @@ fn long_access_control_list_takes_its_memory_once() {
         acl,
         mode: CreateMode::Persistent,
     };
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
+    let (_server, mut client) = served();
     let mut long: Vec<Acl> = (0..4_000).map(entry).collect();
     long.push(anyone.clone());
     client.done(RequestBody::Create(node("/long".to_owned(), long)));
@@ -207,9 +192,8 @@ fn client_that_never_ends_its_first_frame_is_closed() {
 fn request_for_a_large_znode_many_times_is_refused() {
     let server = EmbeddedServer::start().expect("it starts");
     let administrator = server.administrator();
-    administrator
-        .create("/large", &vec![7; 500_000], Kind::Persistent)
-        .expect("it is new");
+    let made = administrator.create("/large", &vec![7; 500_000], Kind::Persistent);
+    made.expect("it is new");
     let mut client = Raw::connect(&server.connect_string());
     let reads = |count| {
         let read = || MultiOperation::GetData(at("/large", false));
@@ -224,16 +208,10 @@ fn request_for_a_large_znode_many_times_is_refused() {
 
 #[test]
 fn half_open_connection_ends_when_its_session_has_expired() {
-    let simulation = SimulationOptions {
-        tick: Duration::from_millis(100),
-        max_session_timeout: Some(Duration::from_millis(300)),
-        ..EmbeddedOptions::default().simulation
-    };
-    let options = EmbeddedOptions {
-        simulation,
-        ..Default::default()
-    };
-    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let server = embedded(|it| {
+        it.simulation.tick = Duration::from_millis(100);
+        it.simulation.max_session_timeout = Some(Duration::from_millis(300));
+    });
     let mut client = Raw::connect(&server.connect_string());
     client.done(create("/mine", CreateMode::Ephemeral));
     assert!(client.is_closed());

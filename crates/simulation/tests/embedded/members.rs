@@ -4,9 +4,10 @@ use std::io;
 use std::net::TcpStream;
 
 use zookeeper_recipes_protocol::{CreateMode, ErrorCode, PathRequest, RequestBody};
-use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_simulation::{EmbeddedServer, SimulationOptions};
 
 use crate::raw::{Raw, at, create};
+use crate::{embedded, resume};
 
 fn refuses(address: &str) -> bool {
     let connected = TcpStream::connect(address);
@@ -15,12 +16,10 @@ fn refuses(address: &str) -> bool {
 
 /// The ensemble of three, with options of the simulation.
 fn ensemble(change: impl FnOnce(&mut SimulationOptions)) -> EmbeddedServer {
-    let mut options = EmbeddedOptions {
-        members: 3,
-        ..Default::default()
-    };
-    change(&mut options.simulation);
-    EmbeddedServer::start_with(options).expect("it starts")
+    embedded(|it| {
+        it.members = 3;
+        change(&mut it.simulation);
+    })
 }
 
 #[test]
@@ -33,9 +32,8 @@ fn stopped_member_refuses_until_it_is_started_on_the_same_port() {
     assert!(client.is_closed());
     assert!(ensemble.faults().is_stopped(1));
 
-    let earlier = client.connected;
-    let mut moved = Raw::resume(&ensemble.member(2), earlier.session_id, earlier.password);
-    assert_eq!(moved.connected.session_id, earlier.session_id);
+    let mut moved = resume(&ensemble.member(2), &client);
+    assert_eq!(moved.connected.session_id, client.connected.session_id);
     moved.done(create("/moved", CreateMode::Ephemeral));
 
     ensemble.faults().start_member(1);
@@ -53,9 +51,8 @@ fn lone_server_that_is_stopped_comes_back_with_its_data_and_sessions() {
     server.faults().stop_member(0);
     assert!(refuses(&address));
     server.faults().start_member(0);
-    let earlier = client.connected;
-    let mut again = Raw::resume(&address, earlier.session_id, earlier.password);
-    assert_eq!(again.connected.session_id, earlier.session_id);
+    let mut again = resume(&address, &client);
+    assert_eq!(again.connected.session_id, client.connected.session_id);
     again.done(RequestBody::Exists(at("/alive", false)));
 }
 

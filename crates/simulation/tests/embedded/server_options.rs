@@ -7,10 +7,11 @@ use zookeeper_recipes_protocol::{
     MultiOperation, MultiResult, PathRequest, Permission, ReplyBody, Request, RequestBody,
     SaslRequest, SetDataRequest,
 };
-use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_simulation::{EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::raw::{Raw, anyone, at, create, entry};
+use crate::served;
 
 /// Longer than a server takes to check its containers.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,14 +26,11 @@ struct Both {
 }
 
 impl Both {
-    async fn start(apache: ServerOptions, embedded: SimulationOptions) -> Both {
-        let options = EmbeddedOptions {
-            simulation: embedded,
-            ..Default::default()
-        };
+    /// Starts both; `embedded` sets the options of the embedded one.
+    async fn start(apache: ServerOptions, embedded: impl FnOnce(&mut SimulationOptions)) -> Both {
         Both {
             apache: Server::start(apache).await.expect("it starts"),
-            embedded: EmbeddedServer::start_with(options).expect("it starts"),
+            embedded: crate::embedded(|it| embedded(&mut it.simulation)),
         }
     }
 
@@ -45,8 +43,12 @@ impl Both {
     }
 }
 
-fn defaults() -> SimulationOptions {
-    EmbeddedOptions::default().simulation
+/// What the operations of a transaction come to.
+fn multi(client: &mut Raw, operations: Vec<MultiOperation>) -> Vec<MultiResult> {
+    match client.done(RequestBody::Multi(operations)) {
+        ReplyBody::Multi(results) => results,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn ttl(path: &str, mode: CreateMode, ttl: i64) -> CreateTtlRequest {
@@ -114,12 +116,11 @@ fn until_deleted(client: &mut Raw, path: &str, name: &str) {
 async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are_on() {
     let apache = ServerOptions::new().extended_types();
     let apache = apache.container_check_interval(INTERVAL);
-    let embedded = SimulationOptions {
-        extended_types: true,
-        container_interval: INTERVAL,
-        ..defaults()
-    };
-    let both = Both::start(apache, embedded).await;
+    let both = Both::start(apache, |embedded| {
+        embedded.extended_types = true;
+        embedded.container_interval = INTERVAL;
+    })
+    .await;
     for (name, mut client) in both.clients() {
         use CreateMode::{PersistentSequentialWithTtl, PersistentWithTtl};
         for milliseconds in [0, -1, 1 << 40] {
@@ -139,11 +140,7 @@ async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are
         assert_eq!(stat.ephemeral_owner, 0, "{name}");
 
         let short = |path| MultiOperation::CreateTtl(ttl(path, PersistentWithTtl, 1));
-        let both = RequestBody::Multi(vec![short("/short"), short("/parent")]);
-        let ReplyBody::Multi(results) = client.done(both) else {
-            panic!("{name}: an answer of another kind");
-        };
-        for result in results {
+        for result in multi(&mut client, vec![short("/short"), short("/parent")]) {
             let MultiResult::Create2 { stat, .. } = result else {
                 panic!("{name}: {result:?}");
             };
@@ -168,18 +165,15 @@ async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are
 
 #[tokio::test(flavor = "multi_thread")]
 async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
-    let both = Both::start(ServerOptions::new(), defaults()).await;
+    let both = Both::start(ServerOptions::new(), |_| ()).await;
     for (name, mut client) in both.clients() {
         for milliseconds in [10_000, 0] {
             let refused = ttl("/refused", CreateMode::PersistentWithTtl, milliseconds);
             let one = MultiOperation::CreateTtl(refused.clone());
             let code = client.fails(RequestBody::CreateTtl(refused));
             assert_eq!(code, ErrorCode::Unimplemented, "{name}");
-            let ReplyBody::Multi(results) = client.done(RequestBody::Multi(vec![one])) else {
-                panic!("{name}: an answer of another kind");
-            };
             let unimplemented = MultiResult::Error(ErrorCode::Unimplemented);
-            assert_eq!(results, [unimplemented], "{name}");
+            assert_eq!(multi(&mut client, vec![one]), [unimplemented], "{name}");
         }
         let code = client.fails(create("/refused", CreateMode::PersistentWithTtl));
         assert_eq!(code, ErrorCode::Unimplemented, "{name}");
@@ -189,7 +183,7 @@ async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
             assert_eq!(code, ErrorCode::BadArguments, "{name}: {path}");
         }
         forbid(&mut client, "/closed");
-        client.done(authenticate());
+        client.done(authenticate("digest", b"super:password"));
         let read = RequestBody::GetData(at("/closed", false));
         assert_eq!(client.fails(read), ErrorCode::NoAuth, "{name}");
 
@@ -212,11 +206,11 @@ fn forbid(client: &mut Raw, path: &str) {
     }));
 }
 
-fn authenticate() -> RequestBody {
+fn authenticate(scheme: &str, auth: &[u8]) -> RequestBody {
     RequestBody::Auth(AuthRequest {
         kind: 0,
-        scheme: "digest".to_owned(),
-        auth: Some(b"super:password".to_vec()),
+        scheme: scheme.to_owned(),
+        auth: Some(auth.to_vec()),
     })
 }
 
@@ -225,16 +219,15 @@ async fn no_access_control_list_limits_the_super_user() {
     let digest = AuthId::digest("super", "password").id;
     let property = "zookeeper.DigestAuthenticationProvider.superDigest";
     let apache = ServerOptions::new().system_property(property, &*digest);
-    let embedded = SimulationOptions {
-        super_digest: Some(digest.to_string()),
-        ..defaults()
-    };
-    let both = Both::start(apache, embedded).await;
+    let both = Both::start(apache, |embedded| {
+        embedded.super_digest = Some(digest.to_string());
+    })
+    .await;
     for (name, mut client) in both.clients() {
         forbid(&mut client, "/closed");
         let read = || RequestBody::GetData(at("/closed", false));
         assert_eq!(client.fails(read()), ErrorCode::NoAuth, "{name}");
-        client.done(authenticate());
+        client.done(authenticate("digest", b"super:password"));
         assert_eq!(data(&mut client, "/closed"), "secret", "{name}");
         client.done(set("/closed", b"changed"));
         client.done(created("/closed/child", b""));
@@ -252,18 +245,11 @@ async fn no_access_control_list_limits_the_super_user() {
         };
         let own = entry(Permission::ALL, "digest", &digest);
         assert_eq!(acl, [own], "{name}");
-
-        // Nobody can claim to be that user otherwise.
-        let mut other = match name {
-            "embedded" => Raw::connect(&both.embedded.connect_string()),
-            _ => Raw::connect(&both.apache.connect_string()),
-        };
-        let claim = RequestBody::Auth(AuthRequest {
-            kind: 0,
-            scheme: "super".to_owned(),
-            auth: Some(Vec::new()),
-        });
-        assert_eq!(other.fails(claim), ErrorCode::AuthFailed, "{name}");
+    }
+    // Nobody can claim to be that user otherwise.
+    for (name, mut other) in both.clients() {
+        let code = other.fails(authenticate("super", b""));
+        assert_eq!(code, ErrorCode::AuthFailed, "{name}");
     }
 }
 
@@ -283,11 +269,10 @@ fn counted(client: &mut Raw) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
     let apache = ServerOptions::new().system_property("zookeeper.enforceQuota", "true");
-    let embedded = SimulationOptions {
-        enforces_quotas: true,
-        ..defaults()
-    };
-    let both = Both::start(apache, embedded).await;
+    let both = Both::start(apache, |embedded| {
+        embedded.enforces_quotas = true;
+    })
+    .await;
     for (name, mut client) in both.clients() {
         for path in ["/a", "/a/b", "/beside"] {
             client.done(created(path, b"1234"));
@@ -312,14 +297,11 @@ async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
 
         // Each operation of a transaction is checked by what is there before the transaction.
         let two = ["/a/d", "/a/e"].map(|path| MultiOperation::Create2(create_of(path, b"1")));
-        client.done(RequestBody::Multi(two.to_vec()));
+        multi(&mut client, two.to_vec());
         assert_eq!(counted(&mut client), "count=4,bytes=10", "{name}");
         let one = MultiOperation::Create2(create_of("/a/f", b""));
-        let ReplyBody::Multi(results) = client.done(RequestBody::Multi(vec![one])) else {
-            panic!("{name}: an answer of another kind");
-        };
         let exceeded = MultiResult::Error(ErrorCode::QuotaExceeded);
-        assert_eq!(results, [exceeded], "{name}");
+        assert_eq!(multi(&mut client, vec![one]), [exceeded], "{name}");
 
         client.done(delete("/zookeeper/quota/a/zookeeper_limits"));
         client.done(created("/a/f", b""));
@@ -331,11 +313,10 @@ async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
 async fn request_longer_than_the_largest_ends_the_connection() {
     const LARGEST: usize = 2_000;
     let apache = ServerOptions::new().system_property("jute.maxbuffer", LARGEST.to_string());
-    let embedded = SimulationOptions {
-        largest_request: LARGEST,
-        ..defaults()
-    };
-    let both = Both::start(apache, embedded).await;
+    let both = Both::start(apache, |embedded| {
+        embedded.largest_request = LARGEST;
+    })
+    .await;
     let of_length = |length: usize| {
         let mut frame = Vec::new();
         let (xid, body) = (1, created("/a", b""));
@@ -353,8 +334,7 @@ async fn request_longer_than_the_largest_ends_the_connection() {
 /// Apache's server without a SASL configuration does not answer.
 #[test]
 fn sasl_is_refused_with_a_code_before_the_connection_is_closed() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let mut client = Raw::connect(&server.connect_string());
+    let (_server, mut client) = served();
     let token = Some(Vec::new());
     let code = client.fails(RequestBody::Sasl(SaslRequest { token }));
     assert_eq!(code, ErrorCode::AuthFailed);

@@ -8,6 +8,7 @@ use zookeeper_recipes_protocol::CreateMode;
 use zookeeper_recipes_simulation::EmbeddedServer;
 
 use crate::raw::{Raw, create};
+use crate::resume;
 
 #[tokio::test]
 async fn session_outlives_the_fall_of_its_leader() {
@@ -28,20 +29,20 @@ async fn session_outlives_the_fall_of_its_leader() {
 #[test]
 fn session_goes_on_with_its_password_and_with_no_other() {
     let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
-    let first = Raw::connect(&ensemble.member(0)).connected;
-    let wrong = Raw::resume(&ensemble.member(1), first.session_id, vec![1; 16]);
+    let first = Raw::connect(&ensemble.member(0));
+    let id = first.connected.session_id;
+    let wrong = Raw::resume(&ensemble.member(1), id, vec![1; 16]);
     assert_eq!(wrong.connected.session_id, 0);
     assert_eq!(wrong.connected.timeout, 0);
-    let right = Raw::resume(&ensemble.member(2), first.session_id, first.password);
-    assert_eq!(right.connected.session_id, first.session_id);
+    let right = resume(&ensemble.member(2), &first);
+    assert_eq!(right.connected.session_id, id);
 }
 
 #[test]
 fn session_that_has_moved_is_no_longer_served_by_the_first_member() {
     let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let mut first = Raw::connect(&ensemble.member(1));
-    let earlier = first.connected.clone();
-    let mut moved = Raw::resume(&ensemble.member(2), earlier.session_id, earlier.password);
+    let mut moved = resume(&ensemble.member(2), &first);
     moved.done(create("/moved", CreateMode::Ephemeral));
     first.send(create("/late", CreateMode::Ephemeral));
     assert!(first.is_closed());

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, StartError};
 
 use crate::raw::Raw;
+use crate::{embedded, resume};
 
 #[test]
 fn server_takes_connections_when_start_returns() {
@@ -44,18 +45,9 @@ fn dropped_server_is_gone_and_its_port_is_free() {
     assert!(client.is_closed());
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 
-    let options = EmbeddedOptions {
-        port,
-        ..Default::default()
-    };
-    let again = EmbeddedServer::start_with(options).expect("the port is free");
+    let again = embedded(|it| it.port = port);
     assert_eq!(again.port(), port);
-    let earlier = client.connected;
-    let answer = Raw::resume(
-        &again.connect_string(),
-        earlier.session_id,
-        earlier.password,
-    );
+    let answer = resume(&again.connect_string(), &client);
     assert_eq!(answer.connected.session_id, 0, "the session is over");
 }
 
@@ -68,14 +60,12 @@ fn paused_server_that_is_dropped_is_gone() {
 
 #[test]
 fn server_begins_with_the_given_znodes() {
-    let options = EmbeddedOptions {
-        znodes: vec![
+    let server = embedded(|it| {
+        it.znodes = vec![
             ("/app/config".to_owned(), b"v1".to_vec()),
             ("/app".to_owned(), b"an application".to_vec()),
-        ],
-        ..Default::default()
-    };
-    let server = EmbeddedServer::start_with(options).expect("it starts");
+        ];
+    });
     let tree = server.administrator().tree();
     let found: Vec<(&str, &[u8])> = tree
         .iter()

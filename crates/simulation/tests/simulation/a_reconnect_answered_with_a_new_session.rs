@@ -3,7 +3,7 @@
 use crate::support::{TIMEOUT, connect, create_ephemeral, milliseconds, servers};
 use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{ConnectionState, SessionEnd, WatchEvent};
-use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{FaultRates, Simulation};
 
 const EXPIRED: ConnectionState = ConnectionState::Ended(SessionEnd::Expired);
 
@@ -27,10 +27,7 @@ async fn ends_the_session(simulation: Simulation, forget: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn ends_the_session_at_servers_that_forget_sessions() {
-    let simulation = Simulation::new(SimulationOptions {
-        forgets_sessions: true,
-        ..Default::default()
-    });
+    let simulation = Simulation::with(|it| it.forgets_sessions = true);
     ends_the_session(simulation, false).await;
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::{connect, create, one_server, seconds, three_servers};
+use crate::support::{connect, create, seconds, servers};
 use tokio::sync::{Notify, watch};
 use zookeeper_recipes_core::ensemble::{CreateMode, WatchEvent};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 fn on_a_paused_clock<T>(run: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -20,10 +20,7 @@ fn on_a_paused_clock<T>(run: impl Future<Output = T>) -> T {
 /// Three tasks of a process wait for one value, and send a request when it comes. The first has
 /// been woken before, and puts the process to sleep.
 async fn run_tasks_that_are_woken_together() -> String {
-    let simulation = Simulation::new(SimulationOptions {
-        trace_limit: usize::MAX,
-        ..Default::default()
-    });
+    let simulation = Simulation::with(|it| it.trace_limit = usize::MAX);
     let session = connect(&simulation, "a").await;
     let ensemble = simulation.ensemble("a");
     let (value, awaited) = watch::channel(0);
@@ -62,7 +59,7 @@ fn gives_the_same_trace_however_the_runtime_wakes_the_tasks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn is_not_needed_on_several_threads() {
-    let simulation = three_servers(1);
+    let simulation = servers(1, 3);
     let mut tasks = Vec::new();
     for process in ["a", "b", "c"] {
         let process = simulation.process(process);
@@ -82,7 +79,7 @@ async fn is_not_needed_on_several_threads() {
 
 #[tokio::test(start_paused = true)]
 async fn ends_with_the_last_handle() {
-    let simulation = one_server(1);
+    let simulation = servers(1, 1);
     let session = connect(&simulation, "a").await;
     drop(simulation);
     create(&session, "/n", CreateMode::Persistent).await;

@@ -7,9 +7,7 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, CreateMode, Operation, Permission, ServerSession, WatchEvent,
 };
 use zookeeper_recipes_core::{ConnectOptions, Refusal, ServerError};
-use zookeeper_recipes_simulation::{
-    Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_too_much_for_it_does_nothing() {
@@ -62,10 +60,7 @@ async fn what_is_too_large_closes_the_connection() {
 }
 
 async fn unknown(opcode: Opcode) -> (Simulation, Arc<ServerSession>) {
-    let simulation = Simulation::new(SimulationOptions {
-        unknown: vec![opcode],
-        ..Default::default()
-    });
+    let simulation = Simulation::with(|it| it.unknown = vec![opcode]);
     let session = connect(&simulation, "a").await;
     (simulation, session)
 }

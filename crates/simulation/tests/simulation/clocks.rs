@@ -3,14 +3,11 @@
 use crate::support::{TICK, servers};
 use std::time::Duration;
 use tokio::time::sleep;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 
 #[tokio::test(start_paused = true)]
 async fn begin_anywhere_and_run_at_their_own_rate() {
-    let simulation = Simulation::new(SimulationOptions {
-        clock_drift: 10_000,
-        ..Default::default()
-    });
+    let simulation = Simulation::with(|it| it.clock_drift = 10_000);
     let mut rates = Vec::new();
     for process in 0..20 {
         let ensemble = simulation.ensemble(&format!("p{process}"));

@@ -1,6 +1,6 @@
 //! A connection breaks at each byte of a small conversation, in either direction.
 
-use crate::support::{connect, everyone, is_unknown, one_server, seconds};
+use crate::support::{connect, everyone, is_unknown, seconds, servers};
 use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateRequest, DeleteRequest, Permission, ReadRequest, Reply, ReplyBody, Request,
@@ -67,7 +67,7 @@ async fn converse(session: &ServerSession) -> Vec<RequestKind> {
 /// Has the conversation with this fault in it. Returns the requests without a reply, and those that
 /// the server has applied.
 async fn converse_with(kind: RequestKind, fault: FaultKind) -> (Vec<RequestKind>, [bool; 2]) {
-    let simulation = one_server(7);
+    let simulation = servers(7, 1);
     let session = connect(&simulation, "a").await;
     simulation.faults().inject(Fault::new(fault).on(kind));
     let unknown = converse(&session).await;

@@ -1,6 +1,6 @@
 //! Faults happen to the requests that they are meant for.
 
-use crate::support::{connect, create, everyone, is_unknown, one_server, seconds};
+use crate::support::{connect, create, everyone, is_unknown, seconds, servers};
 use futures_util::FutureExt;
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Operation, SessionEnd};
@@ -8,7 +8,7 @@ use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 
 #[tokio::test(start_paused = true)]
 async fn lose_a_request_before_it_is_applied() {
-    let simulation = one_server(1);
+    let simulation = servers(1, 1);
     let session = connect(&simulation, "a").await;
     simulation.faults().inject(
         Fault::new(FaultKind::RequestLost)
@@ -32,7 +32,7 @@ async fn lose_a_request_before_it_is_applied() {
 
 #[tokio::test(start_paused = true)]
 async fn lose_a_reply_after_the_request_was_applied() {
-    let simulation = one_server(2);
+    let simulation = servers(2, 1);
     let session = connect(&simulation, "a").await;
     simulation.faults().inject(
         Fault::new(FaultKind::ReplyLost)
@@ -51,7 +51,7 @@ async fn lose_a_reply_after_the_request_was_applied() {
 
 #[tokio::test(start_paused = true)]
 async fn expire_a_session_as_its_request_arrives() {
-    let simulation = one_server(4);
+    let simulation = servers(4, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/e", CreateMode::Ephemeral).await;
     simulation
@@ -75,7 +75,7 @@ async fn expire_a_session_as_its_request_arrives() {
 
 #[tokio::test(start_paused = true)]
 async fn delay_requests_and_replies_without_changing_their_order() {
-    let simulation = one_server(5);
+    let simulation = servers(5, 1);
     let session = connect(&simulation, "a").await;
     simulation
         .faults()

@@ -3,11 +3,11 @@
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::ensemble::CreateMode;
 
-use crate::support::{connect, create, milliseconds, seconds, three_servers};
+use crate::support::{connect, create, milliseconds, seconds, servers};
 
 #[tokio::test(start_paused = true)]
 async fn each_request_of_a_process_far_away_takes_a_round_trip_more() {
-    let simulation = three_servers(1);
+    let simulation = servers(1, 3);
     let (far, near) = (
         simulation.process("far"),
         connect(&simulation, "near").await,
@@ -40,7 +40,7 @@ async fn each_request_of_a_process_far_away_takes_a_round_trip_more() {
 
 #[tokio::test(start_paused = true)]
 async fn order_of_messages_outlives_the_end_of_a_long_path() {
-    let simulation = three_servers(2);
+    let simulation = servers(2, 3);
     let session = connect(&simulation, "far").await;
     let far = simulation.process("far");
     far.lengthen_path(milliseconds(500), seconds(60));

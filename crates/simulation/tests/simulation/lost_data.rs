@@ -8,8 +8,7 @@ use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, ServerSessio
 use zookeeper_recipes_simulation::{Change, Simulation};
 
 use crate::support::{
-    TICK, TIMEOUT, connect, connect_alone_to, create, milliseconds, one_server, seconds,
-    three_servers,
+    TICK, TIMEOUT, connect, connect_alone_to, create, milliseconds, seconds, servers,
 };
 
 const SOON: Duration = Duration::from_millis(100);
@@ -47,7 +46,7 @@ fn write(simulation: &Simulation, number: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn client_that_has_seen_more_is_refused_until_a_single_server_has_caught_up() {
-    let simulation = one_server(1);
+    let simulation = servers(1, 1);
     let session = connect(&simulation, "a").await;
     for number in 0..5 {
         create(&session, &format!("/a{number}"), CreateMode::Ephemeral).await;
@@ -75,7 +74,7 @@ async fn client_that_has_seen_more_is_refused_until_a_single_server_has_caught_u
 #[tokio::test(start_paused = true)]
 async fn session_of_a_backup_continues_with_its_znodes_of_then() {
     for seed in 0..5 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let session = connect(&simulation, "a").await;
         create(&session, "/kept", CreateMode::Ephemeral).await;
         create(&session, "/deleted", CreateMode::Ephemeral).await;
@@ -104,7 +103,7 @@ async fn session_of_a_backup_continues_with_its_znodes_of_then() {
 
 #[tokio::test(start_paused = true)]
 async fn session_that_has_seen_nothing_since_the_backup_loses_nothing() {
-    for servers in [one_server(3), three_servers(3)] {
+    for servers in [servers(3, 1), servers(3, 3)] {
         let session = connect(&servers, "a").await;
         create(&session, "/a", CreateMode::Ephemeral).await;
         let backup = servers.faults().back_up();
@@ -125,7 +124,7 @@ async fn session_that_has_seen_nothing_since_the_backup_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn session_of_a_backup_whose_client_is_gone_expires() {
-    let simulation = one_server(4);
+    let simulation = servers(4, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/a", CreateMode::Ephemeral).await;
     let backup = simulation.faults().back_up();
@@ -141,7 +140,7 @@ async fn session_of_a_backup_whose_client_is_gone_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_committed_is_in_no_backup() {
-    let simulation = three_servers(5);
+    let simulation = servers(5, 3);
     let session = connect(&simulation, "a").await;
     simulation.faults().stall_commits(seconds(2));
     let opening = simulation.process("b");
@@ -158,7 +157,7 @@ async fn what_is_not_committed_is_in_no_backup() {
 
 #[tokio::test(start_paused = true)]
 async fn member_that_is_stopped_meanwhile_takes_the_data_over() {
-    let simulation = three_servers(6);
+    let simulation = servers(6, 3);
     let faults = simulation.faults();
     write(&simulation, 3);
     faults.stop_member(2);
@@ -174,7 +173,7 @@ async fn member_that_is_stopped_meanwhile_takes_the_data_over() {
 
 #[tokio::test(start_paused = true)]
 async fn history_begins_anew_with_what_the_backup_has() {
-    let simulation = one_server(7);
+    let simulation = servers(7, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/a", CreateMode::Ephemeral).await;
     let backup = simulation.faults().back_up();

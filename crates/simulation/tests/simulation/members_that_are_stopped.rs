@@ -5,8 +5,7 @@ use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_simulation::Simulation;
 
 use crate::support::{
-    TICK, TIMEOUT, comes, connect_alone_to, connect_to, create, milliseconds, seconds,
-    three_servers,
+    TICK, TIMEOUT, comes, connect_alone_to, connect_to, create, milliseconds, seconds, servers,
 };
 
 async fn connected_again(session: &ServerSession) {
@@ -22,7 +21,7 @@ fn names(simulation: &Simulation) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn sessions_of_a_stopped_member_go_on_elsewhere() {
     for seed in 0..10 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let session = connect_alone_to(&simulation, "a", 1).await;
         simulation.faults().stop_member(1);
         sleep(milliseconds(20)).await;
@@ -36,7 +35,7 @@ async fn sessions_of_a_stopped_member_go_on_elsewhere() {
 #[tokio::test(start_paused = true)]
 async fn member_that_has_missed_much_catches_up_before_it_serves() {
     for seed in 0..10 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let faults = simulation.faults();
         let session = connect_to(&simulation, "a", 0).await;
         faults.stop_member(2);
@@ -53,7 +52,7 @@ async fn member_that_has_missed_much_catches_up_before_it_serves() {
 #[tokio::test(start_paused = true)]
 async fn member_that_has_missed_something_does_not_lead() {
     for seed in 0..10 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let faults = simulation.faults();
         let session = connect_to(&simulation, "a", 0).await;
         faults.stop_member(2);
@@ -72,7 +71,7 @@ async fn member_that_has_missed_something_does_not_lead() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
-    let simulation = three_servers(3);
+    let simulation = servers(3, 3);
     let session = connect_to(&simulation, "a", 0).await;
     create(&session, "/a", CreateMode::Ephemeral).await;
     simulation.faults().stop_member(1);
@@ -87,7 +86,7 @@ async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
 
 #[tokio::test(start_paused = true)]
 async fn follower_lags_until_a_sync_and_no_longer_once_the_lag_is_zero() {
-    let simulation = three_servers(4);
+    let simulation = servers(4, 3);
     let administrator = simulation.administrator();
     let reader = connect_to(&simulation, "reader", 1).await;
     let prompt = connect_to(&simulation, "prompt", 2).await;

@@ -3,7 +3,7 @@
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use crate::support::{comes, seconds, three_servers};
+use crate::support::{comes, seconds, servers};
 
 /// Three servers, and one name that has the addresses of all.
 fn by_one_name() -> Simulation {
@@ -65,7 +65,7 @@ async fn session_reconnects_to_known_addresses_while_the_name_servers_are_silent
 
 #[tokio::test(start_paused = true)]
 async fn session_is_opened_once_the_name_servers_answer() {
-    let simulation = three_servers(7);
+    let simulation = servers(7, 3);
     simulation.faults().silence_name_servers(seconds(30));
     let connector = simulation.ensemble("a").connector(&ConnectOptions::new());
     let connector = connector.expect("good options");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::{
-    connect, connect_to, create, everyone, is_unknown, milliseconds, seconds, three_servers,
+    connect, connect_to, create, everyone, is_unknown, make, milliseconds, seconds, servers,
 };
 use futures_util::{FutureExt, StreamExt};
 use zookeeper_recipes_core::ensemble::{
@@ -20,10 +20,7 @@ async fn reader_at_a_server_that_lags() -> (Simulation, Arc<ServerSession>) {
         ..Default::default()
     });
     let reader = connect_to(&simulation, "reader", 1).await;
-    simulation
-        .administrator()
-        .create("/n", b"", CreateMode::Persistent)
-        .unwrap();
+    make(&simulation, "/n");
     (simulation, reader)
 }
 
@@ -51,7 +48,7 @@ async fn that_follow_let_a_session_continue_before_they_have_applied_all_that_th
 #[tokio::test(start_paused = true)]
 async fn answer_in_the_order_of_the_calls_whatever_is_asked() {
     for seed in 0..50 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let session = connect(&simulation, "a").await;
         let acl = everyone();
         let mode = CreateMode::PersistentSequential;
@@ -91,10 +88,7 @@ async fn never_show_a_session_less_than_it_has_seen() {
         let mut seen = 0;
         for round in 0..10 {
             let path = format!("/{round}");
-            simulation
-                .administrator()
-                .create(&path, b"", CreateMode::Persistent)
-                .unwrap();
+            make(&simulation, &path);
             if round % 3 == 0 {
                 simulation.faults().disconnect(session.id());
             }
@@ -108,7 +102,7 @@ async fn never_show_a_session_less_than_it_has_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn cut_off_from_the_leader_answer_reads_but_no_syncs() {
-    let simulation = three_servers(1);
+    let simulation = servers(1, 3);
     let session = connect_to(&simulation, "a", 1).await;
     let other = connect_to(&simulation, "b", 0).await;
     create(&session, "/e", CreateMode::Ephemeral).await;
@@ -142,7 +136,7 @@ async fn cut_off_from_the_leader_answer_reads_but_no_syncs() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_quorum_commit_nothing_until_it_is_back() {
-    let simulation = three_servers(2);
+    let simulation = servers(2, 3);
     let session = connect_to(&simulation, "a", 0).await;
     simulation.faults().cut_off_from_leader(1, seconds(4));
     simulation.faults().cut_off_from_leader(2, seconds(3));
@@ -164,7 +158,7 @@ async fn without_a_quorum_commit_nothing_until_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn cut_off_during_an_election_pass_nothing_on_to_the_new_leader() {
-    let simulation = three_servers(3);
+    let simulation = servers(3, 3);
     let session = connect_to(&simulation, "a", 2).await;
     simulation.faults().cut_off_from_leader(1, seconds(12));
     tokio::time::sleep(seconds(5)).await;

@@ -1,8 +1,6 @@
 //! Sessions live, expire and end as a server and its client have it.
 
-use crate::support::{
-    connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
-};
+use crate::support::{connect, create, everyone, is_unknown, make, milliseconds, seconds, servers};
 use futures_util::{FutureExt, StreamExt};
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
@@ -12,7 +10,7 @@ use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind};
 
 #[tokio::test(start_paused = true)]
 async fn live_on_while_nobody_asks_anything() {
-    let simulation = one_server(1);
+    let simulation = servers(1, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/e", CreateMode::Ephemeral).await;
     tokio::time::sleep(seconds(600)).await;
@@ -23,7 +21,7 @@ async fn live_on_while_nobody_asks_anything() {
 
 #[tokio::test(start_paused = true)]
 async fn are_closed_with_their_last_reference() {
-    let simulation = one_server(2);
+    let simulation = servers(2, 1);
     let session = connect(&simulation, "a").await;
     let watcher = connect(&simulation, "b").await;
     create(&session, "/e", CreateMode::Ephemeral).await;
@@ -54,7 +52,7 @@ async fn are_closed_with_their_last_reference() {
 #[tokio::test(start_paused = true)]
 async fn of_a_sleeping_process_expire_and_learn_it_on_waking() {
     for seed in 0..20 {
-        let simulation = one_server(seed);
+        let simulation = servers(seed, 1);
         let process = simulation.process("a");
         let session = connect(&simulation, "a").await;
         let other = connect(&simulation, "b").await;
@@ -88,7 +86,7 @@ async fn of_a_sleeping_process_expire_and_learn_it_on_waking() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_process_that_is_woken_go_on() {
-    let simulation = one_server(8);
+    let simulation = servers(8, 1);
     let process = simulation.process("a");
     let session = connect(&simulation, "a").await;
     process.sleep(seconds(3600));
@@ -103,7 +101,7 @@ async fn of_a_process_that_is_woken_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_killed_process_are_left_to_their_timeout() {
-    let simulation = one_server(9);
+    let simulation = servers(9, 1);
     let process = simulation.process("a");
     let session = connect(&simulation, "a").await;
     create(&session, "/e", CreateMode::Ephemeral).await;
@@ -130,12 +128,9 @@ async fn of_a_killed_process_are_left_to_their_timeout() {
 async fn are_not_applied_for_on_a_connection_they_have_left() {
     let mut moved = 0;
     for seed in 0..200 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let session = connect(&simulation, "a").await;
-        simulation
-            .administrator()
-            .create("/d", b"", CreateMode::Persistent)
-            .unwrap();
+        make(&simulation, "/d");
         session.sync("/d").await.unwrap();
         let late = Fault::new(FaultKind::RequestLate(milliseconds(40)));
         simulation.faults().inject(late.on(RequestKind::Create));
@@ -161,7 +156,7 @@ async fn are_not_applied_for_on_a_connection_they_have_left() {
 
 #[tokio::test(start_paused = true)]
 async fn opened_for_nobody_end_by_their_timeout() {
-    let simulation = one_server(7);
+    let simulation = servers(7, 1);
     let process = simulation.process("a");
     let mut opening = Box::pin(process.connect());
     assert!((&mut opening).now_or_never().is_none());

@@ -5,9 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_simulation::{Simulation, Way};
 
-use crate::support::{
-    TICK, TIMEOUT, comes, connect, milliseconds, seconds, servers, three_servers, when_ended,
-};
+use crate::support::{TICK, TIMEOUT, comes, connect, milliseconds, seconds, servers, when_ended};
 
 /// Longer than any test.
 const FOR_GOOD: Duration = Duration::from_secs(1_000);
@@ -36,11 +34,11 @@ async fn ends_after(simulation: &Simulation, silent: &[usize]) -> Duration {
 async fn handshake_that_is_given_up_touches_the_session_at_each_server() {
     let mut later = [0; 3];
     for seed in 0..10 {
-        let none = ends_after(&three_servers(seed), &[0, 1, 2]).await;
+        let none = ends_after(&servers(seed, 3), &[0, 1, 2]).await;
         assert!(none <= TIMEOUT + TICK + milliseconds(50), "{none:?}");
         for (slow, later) in later.iter_mut().enumerate() {
             let silent: Vec<_> = (0..3).filter(|it| *it != slow).collect();
-            let touched = ends_after(&three_servers(seed), &silent).await;
+            let touched = ends_after(&servers(seed, 3), &silent).await;
             // A touch within the first tick after the break makes no difference but the network's.
             let network = milliseconds(10);
             assert!(
@@ -49,7 +47,7 @@ async fn handshake_that_is_given_up_touches_the_session_at_each_server() {
             );
             *later += usize::from(touched > none + network);
         }
-        let often = ends_after(&three_servers(seed), &[]).await;
+        let often = ends_after(&servers(seed, 3), &[]).await;
         assert!(often >= TIMEOUT + seconds(3), "{often:?}");
     }
     assert!(later.iter().all(|seeds| *seeds > 0), "{later:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission, ServerSession};
 use zookeeper_recipes_core::{Refusal, ServerError};
-use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Change, Simulation};
 
 /// Two seconds.
 pub(crate) const TICK: Duration = Duration::from_secs(2);
@@ -27,19 +27,16 @@ pub(crate) fn milliseconds(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-pub(crate) fn one_server(seed: u64) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        ..Default::default()
-    })
+/// So many servers, with the default options else.
+pub(crate) fn servers(seed: u64, servers: usize) -> Simulation {
+    Simulation::with(|it| (it.seed, it.servers) = (seed, servers))
 }
 
-pub(crate) fn three_servers(seed: u64) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        servers: 3,
-        ..Default::default()
-    })
+/// Creates a znode by hand.
+pub(crate) fn make(simulation: &Simulation, path: &str) {
+    let administrator = simulation.administrator();
+    let made = administrator.create(path, b"", CreateMode::Persistent);
+    made.unwrap();
 }
 
 pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<ServerSession> {
@@ -47,11 +44,8 @@ pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<Serve
 }
 
 pub(crate) async fn create(session: &ServerSession, path: &str, mode: CreateMode) -> String {
-    session
-        .create(path, b"", mode, &everyone())
-        .await
-        .unwrap()
-        .path
+    let created = session.create(path, b"", mode, &everyone()).await;
+    created.unwrap().path
 }
 
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, ServerError>) -> Refusal {
@@ -79,14 +73,6 @@ pub(crate) async fn connect_to(
     }
 }
 
-pub(crate) fn servers(seed: u64, servers: usize) -> Simulation {
-    Simulation::new(SimulationOptions {
-        seed,
-        servers,
-        ..Default::default()
-    })
-}
-
 /// The one session of this process, which is connected to this server.
 pub(crate) async fn connect_alone_to(
     simulation: &Simulation,
@@ -100,10 +86,7 @@ pub(crate) async fn connect_alone_to(
 }
 
 pub(crate) async fn create_ephemeral(session: &ServerSession, path: &str) {
-    session
-        .create(path, b"", CreateMode::Ephemeral, &everyone())
-        .await
-        .unwrap();
+    create(session, path, CreateMode::Ephemeral).await;
 }
 
 /// True if the future resolves within this time.

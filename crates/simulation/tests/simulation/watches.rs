@@ -1,14 +1,14 @@
 //! Watches fire in order. The differential test of the embedded server shows for what they fire, and
 //! the fault tests move a session with watches ten thousand times.
 
-use crate::support::{connect, create, three_servers};
+use crate::support::{connect, create, servers};
 use futures_util::FutureExt;
 use zookeeper_recipes_core::ensemble::{CreateMode, EventType, WatchEvent};
 
 #[tokio::test(start_paused = true)]
 async fn fire_before_a_read_that_sees_the_change() {
     for seed in 0..50 {
-        let simulation = three_servers(seed);
+        let simulation = servers(seed, 3);
         let session = connect(&simulation, "a").await;
         let other = connect(&simulation, "b").await;
         create(&session, "/n", CreateMode::Persistent).await;

@@ -2,7 +2,8 @@
 //! of the embedded server draws all else.
 
 use crate::support::{
-    connect, connect_to, create, everyone, is_unknown, milliseconds, one_server, refusal, seconds,
+    connect, connect_to, create, everyone, is_unknown, make, milliseconds, refusal, seconds,
+    servers,
 };
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::CreateMode;
@@ -10,7 +11,7 @@ use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 #[tokio::test(start_paused = true)]
 async fn in_sequence_stay_at_the_last_number_one_by_one() {
-    let simulation = one_server(4);
+    let simulation = servers(4, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/q", CreateMode::Persistent).await;
     simulation
@@ -41,10 +42,7 @@ async fn in_sequence_stay_at_the_last_number_one_by_one() {
 #[tokio::test(start_paused = true)]
 async fn in_sequence_wrap_past_the_last_number_while_creates_are_outstanding() {
     let commit = milliseconds(20)..=milliseconds(20);
-    let simulation = Simulation::new(SimulationOptions {
-        commit_delay: commit,
-        ..Default::default()
-    });
+    let simulation = Simulation::with(|it| it.commit_delay = commit);
     let session = connect(&simulation, "a").await;
     create(&session, "/q", CreateMode::Persistent).await;
     simulation
@@ -92,7 +90,7 @@ async fn in_sequence_keep_a_count_that_was_set_when_a_follower_leads_and_is_depo
 
 #[tokio::test(start_paused = true)]
 async fn in_containers_leave_them_to_be_reaped() {
-    let simulation = one_server(5);
+    let simulation = servers(5, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/used", CreateMode::Container).await;
     create(&session, "/unused", CreateMode::Container).await;
@@ -114,11 +112,8 @@ async fn in_containers_leave_them_to_be_reaped() {
 
 #[tokio::test(start_paused = true)]
 async fn are_seen_relative_to_a_chroot() {
-    let simulation = one_server(7);
-    simulation
-        .administrator()
-        .create("/app", b"", CreateMode::Persistent)
-        .unwrap();
+    let simulation = servers(7, 1);
+    make(&simulation, "/app");
     let process = simulation.process("a").with_chroot("/app");
     assert_eq!(process.ensemble().chroot(), "/app");
     let session = process.connect().await.unwrap();

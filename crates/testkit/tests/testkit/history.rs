@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use zookeeper_recipes_core::{
     ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_testkit::history::{History, Violation};
 
 /// No rule at all: each contender holds at once.
@@ -71,7 +71,7 @@ fn weights_that_hold_together_must_not_exceed_the_capacity() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let victim = session(&simulation, "victim").await;
     let [lost] = holds(&victim).await;
     let others = session(&simulation, "others").await;
@@ -95,7 +95,7 @@ async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn holds_whose_znodes_go_with_the_servers_data_are_not_judged_and_all_others_are() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = session(&simulation, "process").await;
     let [gone, late, kept, next] = holds(&session).await;
     let mut history = History::new(2);
@@ -189,7 +189,7 @@ fn a_capacity_counts_for_those_whom_it_let_in() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_refuses_old_tokens_and_no_holder() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let [writer, reader] = holds(&session(&simulation, "node-7").await).await;
     let mut history = History::new(2);
     let (number, _) = history.granted("writer", 2, &writer.view());
@@ -213,7 +213,7 @@ async fn a_store_refuses_old_tokens_and_no_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn guarded_writes_that_come_late_or_are_refused_to_a_holder_are_found() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let [earlier, later] = holds(&session(&simulation, "node-7").await).await;
     let (earlier_token, later_token) = (earlier.fencing_token(), later.fencing_token());
     let mut history = History::new(2);

@@ -4,15 +4,23 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use zookeeper_client::{Acls, CreateMode, CreateOptions, Error, SessionState};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, SessionState};
 use zookeeper_recipes_suite::{PATIENCE, administrator, create, exists, proxy, server};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
-use zookeeper_recipes_testkit::{FourLetterWord, four_letter};
+use zookeeper_recipes_testkit::{FourLetterWord, Server, four_letter};
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("in time")
+}
+
+/// A server behind a proxy, and a client that comes by way of it.
+async fn proxied() -> (Server, Proxy, Client) {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let client = administrator(&proxy).await;
+    (server, proxy, client)
 }
 
 /// A connection of two sockets through a raw proxy.
@@ -28,9 +36,8 @@ async fn raw() -> (Proxy, TcpStream, TcpStream) {
 async fn pass(from: &mut TcpStream, to: &mut TcpStream) {
     from.write_all(b"here").await.expect("it is written");
     let mut buffer = [0; 4];
-    in_time(to.read_exact(&mut buffer))
-        .await
-        .expect("it is read");
+    let read = in_time(to.read_exact(&mut buffer)).await;
+    read.expect("it is read");
     assert_eq!(&buffer, b"here");
 }
 
@@ -40,24 +47,18 @@ async fn reads(stream: &mut TcpStream) -> std::io::Result<usize> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn third_create_is_applied_and_its_reply_lost_and_what_came_before_is_answered() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
-    let strikes = proxy.fault(
-        Fault::on(Operation::Create)
-            .under("/counted")
-            .nth(3)
-            .reply_lost(),
-    );
+    let (_server, proxy, client) = proxied().await;
+    let third = Fault::on(Operation::Create).under("/counted").nth(3);
+    let strikes = proxy.fault(third.reply_lost());
     // All sent before the first is answered; the first does not count.
-    let creates = [
+    let paths = [
         "/other",
         "/counted-1",
         "/counted-2",
         "/counted-3",
         "/counted-4",
-    ]
-    .map(|path| client.create(path, b"", &PERSISTENT));
+    ];
+    let creates = paths.map(|path| client.create(path, b"", &PERSISTENT));
     let outcomes = futures_util::future::join_all(creates).await;
     for outcome in &outcomes[..3] {
         assert!(outcome.is_ok(), "{outcomes:?}");
@@ -71,9 +72,7 @@ async fn third_create_is_applied_and_its_reply_lost_and_what_came_before_is_answ
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_request_is_not_applied_and_strikes_once_or_each_time() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     let once = proxy.fault(Fault::on(Operation::Create).request_lost());
     let before = client.check_stat("/before");
     let lost = client.create("/lost", b"", &PERSISTENT);
@@ -83,20 +82,15 @@ async fn lost_request_is_not_applied_and_strikes_once_or_each_time() {
     create(&client, "/lost").await;
     assert_eq!(once.count(), 1);
 
-    let each = proxy.fault(
-        Fault::on(Operation::Delete)
-            .repeatedly()
-            .at_request(Breakage::Reset),
-    );
+    let each = Fault::on(Operation::Delete).repeatedly();
+    let each = proxy.fault(each.at_request(Breakage::Reset));
     for _ in 0..3 {
         assert!(client.delete("/lost", None).await.is_err());
     }
     assert_eq!(each.count(), 3);
     proxy.clear_faults();
-    client
-        .delete("/lost", None)
-        .await
-        .expect("no fault is left");
+    let deleted = client.delete("/lost", None).await;
+    deleted.expect("no fault is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,11 +99,8 @@ async fn transactions_are_found_by_each_of_their_paths_and_notifications_by_thei
     let proxy = proxy(&server).await;
     let direct = administrator(&server).await;
     let client = administrator(&proxy).await;
-    let multi = proxy.fault(
-        Fault::on(Operation::Multi)
-            .under("/second")
-            .at_reply(Breakage::Reset),
-    );
+    let multi = Fault::on(Operation::Multi).under("/second");
+    let multi = proxy.fault(multi.at_reply(Breakage::Reset));
     for (first, second) in [("/first", "/third"), ("/fourth", "/second")] {
         let mut writer = client.new_multi_writer();
         writer.add_create(first, b"", &PERSISTENT).expect("valid");
@@ -120,27 +111,19 @@ async fn transactions_are_found_by_each_of_their_paths_and_notifications_by_thei
     assert_eq!(multi.count(), 1);
 
     let (_, _, watcher) = client.get_and_watch_data("/first").await.expect("a watch");
-    let lost = proxy.fault(
-        Fault::on(Operation::Notification)
-            .under("/first")
-            .reply_lost(),
-    );
+    let lost = Fault::on(Operation::Notification).under("/first");
+    let lost = proxy.fault(lost.reply_lost());
     direct.delete("/first", None).await.expect("it is there");
     in_time(lost.first()).await;
     let event = in_time(watcher.changed()).await;
-    assert_eq!(
-        event.event_type,
-        zookeeper_client::EventType::NodeDeleted,
-        "notified after the reconnect"
-    );
+    let deleted = zookeeper_client::EventType::NodeDeleted;
+    assert_eq!(event.event_type, deleted, "notified after the reconnect");
     assert_eq!(proxy.counters().notifications(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_answered_by_the_proxy_in_their_turn() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     proxy.fault(Fault::on(Operation::Create).nth(2).refused(-102));
     let first = client.create("/first", b"", &PERSISTENT);
     let second = client.create("/second", b"", &PERSISTENT);
@@ -154,9 +137,7 @@ async fn requests_are_answered_by_the_proxy_in_their_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn applied_request_is_answered_with_another_code() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     proxy.fault(Fault::on(Operation::Create).answered(-7));
     let created = client.create("/applied", b"", &PERSISTENT).await;
     assert!(created.is_err(), "{created:?}");
@@ -166,9 +147,7 @@ async fn applied_request_is_answered_with_another_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn frozen_connection_stays_and_all_arrives_after_the_thaw() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (server, proxy, client) = proxied().await;
     let strikes = proxy.fault(Fault::on(Operation::Create).at_reply(Breakage::Freeze));
     let create = client.create("/frozen", b"", &PERSISTENT);
     in_time(strikes.first()).await;
@@ -185,9 +164,7 @@ async fn frozen_connection_stays_and_all_arrives_after_the_thaw() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn delays_keep_the_order_and_add_up_over_both_ways() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     let delay = Duration::from_millis(50);
     proxy.delay(delay);
     let started = Instant::now();
@@ -211,9 +188,7 @@ async fn delays_keep_the_order_and_add_up_over_both_ways() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_replies_and_bytes_are_counted_per_operation() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     let before = proxy.counters();
     assert_eq!(before.of(Operation::Connect).requests, 1);
     create(&client, "/a").await;
@@ -256,10 +231,8 @@ async fn four_letter_words_pass_and_a_server_may_be_restarted_behind_it() {
     let mut server = server().await;
     let proxy = proxy(&server).await;
     let address = proxy.address().to_string();
-    let answer = four_letter::ask(&address, FourLetterWord::Ruok)
-        .await
-        .expect("an answer");
-    assert_eq!(answer, "imok");
+    let answer = four_letter::ask(&address, FourLetterWord::Ruok).await;
+    assert_eq!(answer.expect("an answer"), "imok");
     let client = administrator(&proxy).await;
     create(&client, "/kept").await;
     server.kill().await.expect("it can be killed");
@@ -273,9 +246,7 @@ async fn four_letter_words_pass_and_a_server_may_be_restarted_behind_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_refused_for_as_long_as_one_wants() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     proxy.refuse_connections();
     client.check_stat("/").await.expect("those there are stay");
     proxy.cut();
@@ -324,16 +295,12 @@ async fn half_closed_connection_passes_the_other_way() {
         let (proxy, mut client, mut server) = raw().await;
         pass(&mut client, &mut server).await;
         proxy.half_close(direction);
-        match direction {
-            Direction::ToServer => {
-                assert_eq!(reads(&mut server).await.expect("no error"), 0);
-                pass(&mut server, &mut client).await;
-            }
-            Direction::ToClient => {
-                assert_eq!(reads(&mut client).await.expect("no error"), 0);
-                pass(&mut client, &mut server).await;
-            }
-        }
+        let (closed, open) = match direction {
+            Direction::ToServer => (&mut server, &mut client),
+            Direction::ToClient => (&mut client, &mut server),
+        };
+        assert_eq!(reads(closed).await.expect("no error"), 0);
+        pass(closed, open).await;
     }
 }
 
@@ -370,9 +337,7 @@ async fn dropped_proxy_leaves_neither_connections_nor_its_port() {
 async fn request_is_lost_by_its_code_alone_or_in_a_transaction() {
     const CREATE: i32 = 15;
     const CREATE_CONTAINER: i32 = 19;
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let client = administrator(&proxy).await;
+    let (_server, proxy, client) = proxied().await;
     let containers = Fault::on_code(CREATE_CONTAINER).repeatedly();
     let containers = proxy.fault(containers.request_lost());
     let container = CreateMode::Container.with_acls(Acls::anyone_all());

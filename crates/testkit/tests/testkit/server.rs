@@ -14,6 +14,11 @@ async fn server() -> Server {
     Server::start(ServerOptions::new()).await.expect("a server")
 }
 
+async fn is_well(server: &Server) {
+    let answer = server.ask(FourLetterWord::Ruok).await;
+    assert_eq!(answer.expect("an answer"), "imok");
+}
+
 fn accepts_connections(port: u16) -> bool {
     TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok()
 }
@@ -135,10 +140,7 @@ async fn paused_server_does_not_answer_until_resumed() {
         other => panic!("{other:?}"),
     }
     server.resume().expect("a resumption");
-    assert_eq!(
-        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
-        "imok"
-    );
+    is_well(&server).await;
 }
 
 #[tokio::test]
@@ -192,10 +194,7 @@ async fn ensemble_of_others_is_used_and_not_started() {
     let ensemble = TestEnsemble::external(&server.connect_string()).expect("an ensemble");
     assert!(ensemble.server().is_none());
     drop(ensemble);
-    assert_eq!(
-        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
-        "imok"
-    );
+    is_well(&server).await;
 }
 
 #[test]
@@ -205,10 +204,7 @@ fn server_outlives_the_runtime_it_was_started_on() {
         .join()
         .expect("a server");
     runtime().block_on(async {
-        assert_eq!(
-            server.ask(FourLetterWord::Ruok).await.expect("an answer"),
-            "imok"
-        );
+        is_well(&server).await;
         server.restart().await.expect("a restart");
     });
 }

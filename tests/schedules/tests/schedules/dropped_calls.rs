@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{NodePath, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_group::Group;
 use zookeeper_recipes_lock::OncePerSlot;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{TestedRecipe, resize, simulated_session};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -119,10 +119,7 @@ async fn nothing_remains_of_a_call_that_is_dropped_without_a_connection() {
     let others = [calls_of_elections_and_groups(), calls_of_jobs(), requests()];
     let mut many = Vec::new();
     for (name, call) in calls.chain(others.into_iter().flatten()) {
-        let simulation = Simulation::new(SimulationOptions {
-            session_timeout: TIMEOUT,
-            ..SimulationOptions::default()
-        });
+        let simulation = Simulation::with(|it| it.session_timeout = TIMEOUT);
         let sent = sent_after(&simulation, &call, CALLS).await;
         let children = simulation.administrator().children("/");
         assert_eq!(children, ["zookeeper"], "{name}");

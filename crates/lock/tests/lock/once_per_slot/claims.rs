@@ -44,7 +44,7 @@ async fn takes_no_slot(next: &OncePerSlot, clock: &Clock) {
 #[tokio::test(start_paused = true)]
 async fn claim_that_is_given_back_or_dropped_takes_no_slot() {
     for is_dropped in [true, false] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let (claim, next, clock) = claim_of_the_second_slot(&simulation).await;
         match is_dropped {
             true => drop(claim),
@@ -56,7 +56,7 @@ async fn claim_that_is_given_back_or_dropped_takes_no_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn claim_of_a_process_that_is_killed_takes_no_slot() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (claim, next, clock) = claim_of_the_second_slot(&simulation).await;
     simulation.process("one").kill();
     let waits = next.try_begin().await.expect("it is read");
@@ -72,7 +72,7 @@ async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
         FaultKind::RequestLost,
         FaultKind::OutcomeHidden,
     ] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
         let hold = job.lock().acquire().await.expect("free");
         let faults = simulation.faults();
@@ -91,7 +91,7 @@ async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn claim_whose_hold_is_lost_does_not_start() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (claim, next, clock) = claim_of_the_second_slot(&simulation).await;
     let session = claim.hold().session_id();
     simulation.administrator().expire(session);
@@ -138,7 +138,7 @@ async fn claim_that_another_process_has_taken_over_does_not_start() {
 /// The version alone would have to do if the guard did not.
 #[tokio::test(start_paused = true)]
 async fn start_is_refused_if_another_client_has_written_meanwhile() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (claim, next, _) = claim_of_the_second_slot(&simulation).await;
     let administrator = simulation.administrator();
     administrator.set_data(PATH, b"").expect("it is there");
@@ -160,7 +160,7 @@ async fn start_is_refused_if_another_client_has_written_meanwhile() {
 
 #[tokio::test(start_paused = true)]
 async fn job_that_could_not_start_gives_the_slot_back() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (claim, next, clock) = claim_of_the_second_slot(&simulation).await;
     let run = claim.start().await.expect("it is held");
     assert!(!ran(&next).await, "it may be running");
@@ -170,7 +170,7 @@ async fn job_that_could_not_start_gives_the_slot_back() {
 
 #[tokio::test(start_paused = true)]
 async fn first_job_that_could_not_start_gives_the_slot_back() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
     let run = started(&job).await;
     run.give_back().await.expect("it is held");
@@ -185,7 +185,7 @@ async fn run_without_a_recorded_end_begins_again_unless_done_only() {
         (Again::AfterFailure, false),
         (Again::UnlessDone, true),
     ] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let clock = Clock::at(0);
         let dies = job(&simulation, "dies", &clock, again).await;
         let next = job(&simulation, "next", &clock, again).await;
@@ -205,7 +205,7 @@ async fn run_without_a_recorded_end_begins_again_unless_done_only() {
 
 #[tokio::test(start_paused = true)]
 async fn run_that_is_dropped_and_job_that_panics_keep_the_slot() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let clock = Clock::at(0);
     let job = job(&simulation, "one", &clock, Again::Never).await;
     drop(started(&job).await);
@@ -225,7 +225,7 @@ async fn run_that_is_dropped_and_job_that_panics_keep_the_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn end_of_a_job_does_not_overwrite_what_another_client_has_written() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
     for data in [&b""[..], b"slots 3600000 0\n"] {
         let run = started(&job).await;

@@ -12,7 +12,7 @@ use super::{Clock, MINUTE, PATH, SLOT, job, options, ran, recorded};
 
 #[tokio::test(start_paused = true)]
 async fn clocks_that_differ_run_no_slot_twice() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let (ahead, behind) = (Clock::at(3_590 + 30), Clock::at(3_590 - 30));
     let early = job(&simulation, "ahead", &ahead, Again::Never).await;
     let late = job(&simulation, "behind", &behind, Again::Never).await;
@@ -38,7 +38,7 @@ async fn clocks_that_differ_run_no_slot_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let right = Clock::at(0);
     let first = job(&simulation, "right", &right, Again::Never).await;
     assert!(ran(&first).await);
@@ -64,7 +64,7 @@ async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
 /// What a process with a wrong clock records, the others read: its slot is ahead of theirs.
 #[tokio::test(start_paused = true)]
 async fn clock_after_the_year_9999_leaves_a_record_that_each_process_reads() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let wrong = Clock::at(253_402_300_800 - 1_774_008_000);
     let wrong = job(&simulation, "wrong", &wrong, Again::Never).await;
     let refused = wrong.run(|_| async { Ok::<_, ()>(()) }).await;
@@ -91,7 +91,7 @@ async fn differing(simulation: &Simulation, process: &str, seconds: i64) -> Once
 #[tokio::test(start_paused = true)]
 async fn wrong_clock_is_refused_and_takes_no_slot() {
     const YEAR: i64 = 365 * 86_400;
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     for (process, seconds, side) in [
         ("ahead", YEAR, "31536000.0s ahead of the ensemble's"),
         ("behind", -YEAR, "31536000.0s behind the ensemble's"),
@@ -115,7 +115,7 @@ async fn wrong_clock_is_refused_and_takes_no_slot() {
 #[tokio::test(start_paused = true)]
 async fn clock_within_the_limit_claims_the_slot() {
     for seconds in [58, -58] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let job = differing(&simulation, "one", seconds).await;
         assert!(ran(&job).await, "{seconds}");
     }

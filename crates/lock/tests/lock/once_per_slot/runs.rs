@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
     CreateMode, Error, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict,
 };
 use zookeeper_recipes_lock::{Again, ExclusiveLock, Hold, OncePerSlot, SlotOutcome, SlotState};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
 use super::{Clock, MINUTE, PATH, SLOT, job, last_state, options, ran, recorded, started};
@@ -27,7 +27,7 @@ async fn refuses(job: &OncePerSlot, hold: Hold, what: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn claim_under_a_hold_that_is_not_of_its_lock_is_refused() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let options = || options(&Clock::at(0)).again(Again::UnlessDone);
     let job = |path| OncePerSlot::with_options(&session, path, SLOT, options());
@@ -70,7 +70,7 @@ impl Rule for Everybody {
 
 #[tokio::test(start_paused = true)]
 async fn job_gets_the_slot_that_it_runs_in() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let clock = Clock::at(0);
     let job = job(&simulation, "one", &clock, Again::Never).await;
     for slot in 1..3 {
@@ -94,7 +94,7 @@ async fn failed_job_begins_again_if_that_is_wanted() {
         (Again::AfterFailure, true),
         (Again::UnlessDone, true),
     ] {
-        let simulation = Simulation::new(SimulationOptions::default());
+        let simulation = Simulation::default();
         let job = job(&simulation, "one", &Clock::at(0), again).await;
         let failed = job.run(|_| async { Err::<(), _>("failed") }).await;
         let failed = failed.expect("the session lives");
@@ -107,7 +107,7 @@ async fn failed_job_begins_again_if_that_is_wanted() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_takes_over_as_soon_as_the_run_before_it_fails() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let clock = Clock::at(0);
     let first = job(&simulation, "one", &clock, Again::AfterFailure).await;
     let next = job(&simulation, "other", &clock, Again::AfterFailure).await;
@@ -121,7 +121,7 @@ async fn waiter_takes_over_as_soon_as_the_run_before_it_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn data_that_is_no_record_is_refused_and_kept() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let administrator = simulation.administrator();
     for path in ["/jobs", PATH] {
         let created = administrator.create(path, b"5", CreateMode::Persistent);
@@ -137,7 +137,7 @@ async fn data_that_is_no_record_is_refused_and_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn record_outlasts_a_time_in_which_nobody_contends() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
     assert!(ran(&job).await);
     assert!(simulation.administrator().reap_containers().is_empty());
@@ -147,7 +147,7 @@ async fn record_outlasts_a_time_in_which_nobody_contends() {
 #[tokio::test(start_paused = true)]
 async fn other_slots_than_those_of_the_record_are_refused() {
     const DAY: Duration = Duration::from_secs(86_400);
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let job = |every, offset| {
         let options = options(&Clock::at(0)).offset(offset);
@@ -185,7 +185,7 @@ async fn other_slots_than_those_of_the_record_are_refused() {
 /// Nobody is bound by what has not run.
 #[tokio::test(start_paused = true)]
 async fn slots_of_a_claim_that_did_not_start_do_not_count() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let job = |every| {
         OncePerSlot::with_options(&session, PATH, every, options(&Clock::at(0))).expect("good")
@@ -198,7 +198,7 @@ async fn slots_of_a_claim_that_did_not_start_do_not_count() {
 
 #[tokio::test(start_paused = true)]
 async fn process_that_finds_the_slot_taken_learns_who_ran_it_and_how_it_ended() {
-    let simulation = Simulation::new(SimulationOptions::default());
+    let simulation = Simulation::default();
     let clock = Clock::at(60);
     let one = job(&simulation, "one", &clock, Again::Never).await;
     let other = job(&simulation, "other", &clock, Again::Never).await;
