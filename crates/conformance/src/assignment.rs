@@ -68,9 +68,7 @@ async fn death(fleet: &Fleet) -> Kept {
     let server = servers.split(',').next().unwrap_or_default();
     let proxy = Proxy::start(server).await.map_err(text)?;
     let through = format!("{}{chroot}", proxy.connect_string());
-    let one = fleet.start("one", &through).await?;
-    let two = fleet.start("two", &fleet.connect).await?;
-    fleet.owned_by(&["one", "two"]).await?;
+    let (one, two) = fleet.start_two(&through).await?;
     proxy.freeze();
     fleet.owned_by(&["two"]).await?;
     proxy.thaw();
@@ -80,18 +78,14 @@ async fn death(fleet: &Fleet) -> Kept {
 }
 
 async fn leave(fleet: &Fleet) -> Kept {
-    let one = fleet.start("one", &fleet.connect).await?;
-    let two = fleet.start("two", &fleet.connect).await?;
-    fleet.owned_by(&["one", "two"]).await?;
+    let (one, two) = fleet.start_two(&fleet.connect).await?;
     one.end().await?;
     fleet.owned_by(&["two"]).await?;
     two.end().await
 }
 
 async fn routing(fleet: &Fleet) -> Kept {
-    let one = fleet.start("one", &fleet.connect).await?;
-    let two = fleet.start("two", &fleet.connect).await?;
-    fleet.owned_by(&["one", "two"]).await?;
+    let (one, two) = fleet.start_two(&fleet.connect).await?;
     let operator = AssignmentOperator::new(&one.session, &fleet.path).map_err(text)?;
     let mut routing = operator.routing().await.map_err(text)?;
     fleet
@@ -117,6 +111,14 @@ struct Fleet {
 }
 
 impl Fleet {
+    /// Two workers that share the partitions. The first reaches the servers by this string.
+    async fn start_two(&self, connect: &str) -> Kept<(Worker, Worker)> {
+        let one = self.start("one", connect).await?;
+        let two = self.start("two", &self.connect).await?;
+        self.owned_by(&["one", "two"]).await?;
+        Ok((one, two))
+    }
+
     async fn start(&self, id: &str, connect: &str) -> Kept<Worker> {
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
         let session = Session::connect_with(connect, options).await;

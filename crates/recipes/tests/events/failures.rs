@@ -31,6 +31,14 @@ async fn hold(session: &Session) -> Hold {
     lock(session).acquire().await.expect("it is free")
 }
 
+/// A simulation, and a session in it that holds.
+async fn held() -> (Simulation, Session, Hold) {
+    let simulation = simulation();
+    let session = open(&simulation.process("one")).await;
+    let hold = hold(&session).await;
+    (simulation, session, hold)
+}
+
 /// The only event of this name, which has a field of this value.
 #[track_caller]
 fn assert_says(log: &Log, level: Level, name: &str, field: &str, value: &str) {
@@ -156,15 +164,11 @@ async fn create_without_an_answer_is_reported_with_what_is_done() {
 #[tokio::test(start_paused = true)]
 async fn deletion_that_is_refused_is_warned_of_once_and_repeated() {
     let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
+    let (simulation, _session, hold) = held().await;
     let administrator = simulation.administrator();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
     let znode = hold.node_path().to_owned();
-    let creates = [Acl::new(
-        Permission::CREATE | Permission::READ,
-        AuthId::anyone(),
-    )];
+    let creates = Permission::CREATE | Permission::READ;
+    let creates = [Acl::new(creates, AuthId::anyone())];
     let earlier = administrator.set_acl(PATH, &creates).expect("it exists");
     drop(hold);
     sleep(5 * SECOND).await;
@@ -178,9 +182,7 @@ async fn deletion_that_is_refused_is_warned_of_once_and_repeated() {
 #[tokio::test(start_paused = true)]
 async fn loss_watch_that_is_refused_is_warned_of_once() {
     let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
+    let (simulation, _session, hold) = held().await;
     let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
     let administrator = simulation.administrator();
     let set = administrator.set_acl(hold.node_path(), &closed);
@@ -195,9 +197,7 @@ async fn loss_watch_that_is_refused_is_warned_of_once() {
 #[tokio::test(start_paused = true)]
 async fn release_that_finds_its_znode_deleted_is_a_loss() {
     let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
+    let (simulation, _session, hold) = held().await;
     let deleted = simulation.administrator().delete(hold.node_path());
     deleted.expect("it is there");
     let released = hold.release().await;
@@ -210,9 +210,7 @@ async fn release_that_finds_its_znode_deleted_is_a_loss() {
 #[tokio::test(start_paused = true)]
 async fn release_that_finds_its_session_expired_is_a_loss() {
     let (_alone, log, _listening) = listen().await;
-    let simulation = simulation();
-    let session = open(&simulation.process("one")).await;
-    let hold = hold(&session).await;
+    let (simulation, _session, hold) = held().await;
     let late = Fault::new(FaultKind::RequestLate(2 * SECOND)).on(RequestKind::Delete);
     simulation.faults().inject(late);
     let id = hold.session_id();

@@ -277,35 +277,31 @@ impl<'a> Conformance<'a> {
     /// Waits until the queue is empty and the server has no watch.
     pub(super) async fn nothing_left(&self, path: &str) -> Kept {
         let started = Instant::now();
-        loop {
-            let names = self.names(path).await?;
-            if !self.server.is_ours() {
-                if names.is_empty() {
-                    return Ok(());
-                }
-                if started.elapsed() > PATIENCE {
-                    return Err(format!("left behind: {names:?}"));
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
-            }
-            let address = self.server.connect_string();
-            let watches = Monitor::read(&address).await.map_err(text)?.watches;
-            let dump = four_letter::ask(&address, FourLetterWord::Dump).await;
-            let ephemerals = four_letter::parse_ephemerals(&dump.map_err(text)?);
-            // A session over `zookeeper-client` keeps a znode of its own as long as it lives.
-            let is_left = |path: &&String| !path.starts_with(OF_THE_SESSION);
-            let ephemerals: Vec<_> = ephemerals.values().flatten().filter(is_left).collect();
-            if names.is_empty() && watches == 0 && ephemerals.is_empty() {
-                return Ok(());
-            }
+        while let Some(left) = self.left(path).await? {
             if started.elapsed() > PATIENCE {
-                return Err(format!(
-                    "left behind: {names:?}, ephemeral znodes {ephemerals:?}, {watches} watches"
-                ));
+                return Err(format!("left behind: {left}"));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        Ok(())
+    }
+
+    /// What is left of a recipe at this path, and at our own server of all.
+    async fn left(&self, path: &str) -> Kept<Option<String>> {
+        let names = self.names(path).await?;
+        if !self.server.is_ours() {
+            return Ok((!names.is_empty()).then(|| format!("{names:?}")));
+        }
+        let address = self.server.connect_string();
+        let watches = Monitor::read(&address).await.map_err(text)?.watches;
+        let dump = four_letter::ask(&address, FourLetterWord::Dump).await;
+        let ephemerals = four_letter::parse_ephemerals(&dump.map_err(text)?);
+        // A session over `zookeeper-client` keeps a znode of its own as long as it lives.
+        let is_left = |path: &&String| !path.starts_with(OF_THE_SESSION);
+        let ephemerals: Vec<_> = ephemerals.values().flatten().filter(is_left).collect();
+        let nothing = names.is_empty() && watches == 0 && ephemerals.is_empty();
+        let left = || format!("{names:?}, ephemeral znodes {ephemerals:?}, {watches} watches");
+        Ok((!nothing).then(left))
     }
 }
 

@@ -67,11 +67,8 @@ async fn claim_of_a_process_that_is_killed_takes_no_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
-    for kind in [
-        FaultKind::ReplyLost,
-        FaultKind::RequestLost,
-        FaultKind::OutcomeHidden,
-    ] {
+    use FaultKind::{OutcomeHidden, ReplyLost, RequestLost};
+    for kind in [ReplyLost, RequestLost, OutcomeHidden] {
         let simulation = Simulation::default();
         let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
         let hold = job.lock().acquire().await.expect("free");

@@ -113,7 +113,7 @@ fn fault(
         fault = fault.of_session(session.0);
     }
     if let Some(request) = request {
-        fault = fault.on(request.of_simulation());
+        fault = fault.on(request.0);
     }
     if let Some(prefix) = under {
         fault = fault.under(&prefix);
@@ -160,44 +160,41 @@ impl TryFrom<String> for Session {
     }
 }
 
-/// A kind of request, by ZooKeeper's names.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Kind {
-    Create,
-    Delete,
-    GetChildren,
-    GetData,
-    Exists,
-    Multi,
-    /// `setData`, `setACL` and `check`.
-    Set,
-    MultiRead,
-    Sync,
-    RemoveWatches,
-    SetWatches,
-    Ping,
-    CloseSession,
-    Other,
+/// The kinds of requests, by ZooKeeper's names.
+const KINDS: [(&str, RequestKind); 14] = [
+    ("create", RequestKind::Create),
+    ("delete", RequestKind::Delete),
+    ("getChildren", RequestKind::List),
+    ("getData", RequestKind::Get),
+    ("exists", RequestKind::Exists),
+    ("multi", RequestKind::Transact),
+    // `setData`, `setACL` and `check`.
+    ("set", RequestKind::Write),
+    ("multiRead", RequestKind::GetEach),
+    ("sync", RequestKind::Sync),
+    ("removeWatches", RequestKind::RemoveWatch),
+    ("setWatches", RequestKind::SetWatches),
+    ("ping", RequestKind::Ping),
+    ("closeSession", RequestKind::CloseSession),
+    ("other", RequestKind::Other),
+];
+
+/// The names of the kinds of requests, in one sentence.
+pub(super) fn kinds() -> String {
+    KINDS.map(|(name, _)| name).join(", ")
 }
 
-impl Kind {
-    fn of_simulation(self) -> RequestKind {
-        match self {
-            Kind::Create => RequestKind::Create,
-            Kind::Delete => RequestKind::Delete,
-            Kind::GetChildren => RequestKind::List,
-            Kind::GetData => RequestKind::Get,
-            Kind::Exists => RequestKind::Exists,
-            Kind::Multi => RequestKind::Transact,
-            Kind::Set => RequestKind::Write,
-            Kind::MultiRead => RequestKind::GetEach,
-            Kind::Sync => RequestKind::Sync,
-            Kind::RemoveWatches => RequestKind::RemoveWatch,
-            Kind::SetWatches => RequestKind::SetWatches,
-            Kind::Ping => RequestKind::Ping,
-            Kind::CloseSession => RequestKind::CloseSession,
-            Kind::Other => RequestKind::Other,
-        }
+/// A kind of request.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Kind(RequestKind);
+
+impl TryFrom<String> for Kind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Kind, String> {
+        let known = KINDS.into_iter().find(|(name, _)| *name == text);
+        let known = known.ok_or_else(|| format!("{text:?} is none of {}", kinds()));
+        known.map(|(_, kind)| Kind(kind))
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::admission::{Admission, LARGEST_BODY, admit};
-use super::bodies::{Cut, Delay, Lost, OfSession, Session, Time, Within, read};
+use super::bodies::{Cut, Delay, Lost, OfSession, Session, Time, Within, kinds, read};
 use super::response::{Refused, json_response};
 use super::views;
 use super::views::Administered;
@@ -115,8 +115,7 @@ async fn routes() -> Answered {
         "routes": routes,
         "fields": {
             "session": "the id of a session, as GET /sessions lists it",
-            "request": "create, delete, getChildren, getData, exists, multi, set, multiRead, sync, \
-                        removeWatches, setWatches, ping, closeSession or other",
+            "request": format!("one of {}", kinds()),
             "under": "the beginning of the request's path",
             "nth": "which of the requests that match, counted from 1; the next one if absent",
         },
