@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{FaultsMet, Figures, Report, Subject, Tally, Variant};
+use zookeeper_recipes_schedules::{FaultsMet, Figures, Subject, Tally, Variant};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -100,11 +100,8 @@ fn each(recipes: &[Subject], mut run: impl FnMut(Subject) -> bool) -> bool {
 /// True if each fault met each step that it has to meet in so many seeds of these recipes.
 fn each_met_all(met: &FaultsMet, recipes: &[Subject], seeds: u64, variant: &Variant) -> bool {
     let is_big = recipes.len() == Subject::ALL.len() && seeds >= BIG;
-    let missing = if is_big && !variant.never_heals {
-        met.missing()
-    } else {
-        Vec::new()
-    };
+    let matters = is_big && !variant.never_heals;
+    let missing = matters.then(|| met.missing()).unwrap_or_default();
     for (fault, step) in &missing {
         println!("NEVER MET: {fault} at the step {step}");
     }
@@ -193,29 +190,19 @@ fn run_all(
 
 /// Runs one seed with its trace.
 fn replay(recipe: Subject, seed: u64, always_print: bool, variant: &Variant) -> bool {
-    let Report {
-        violations,
-        trace,
-        figures,
-        ..
-    } = recipe.run(seed, TRACE_LIMIT, variant);
-    if always_print || !violations.is_empty() {
-        println!("{trace}");
+    let report = recipe.run(seed, TRACE_LIMIT, variant);
+    let is_clean = report.violations.is_empty();
+    if always_print || !is_clean {
+        println!("{}", report.trace);
     }
-    println!("{}, seed {seed}: {figures}", recipe.name());
-    for violation in &violations {
+    println!("{}, seed {seed}: {}", recipe.name(), report.figures);
+    for violation in &report.violations {
         println!("VIOLATION {violation}");
     }
-    if !violations.is_empty() {
-        let option = if variant.never_heals {
-            " --never-heals"
-        } else {
-            ""
-        };
-        println!(
-            "replay: cargo xtask simulate --recipe {} --seed {seed}{option}",
-            recipe.name()
-        );
+    if !is_clean {
+        let (name, never_heals) = (recipe.name(), variant.never_heals);
+        let option = if never_heals { " --never-heals" } else { "" };
+        println!("replay: cargo xtask simulate --recipe {name} --seed {seed}{option}");
     }
-    violations.is_empty()
+    is_clean
 }

@@ -6,13 +6,17 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::NodePath;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
-use zookeeper_recipes_election::{ConnectOptions, Error, LeaderState, Recipe, Session};
+use zookeeper_recipes_election::{ConnectOptions, Error, LeaderState, Leadership, Recipe, Session};
 use zookeeper_recipes_simulation::Simulation;
 
 use crate::{TIMEOUT, election, open, simulation};
 
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);
+
+async fn lead(session: &Session, id: &str) -> Leadership {
+    election(session, id).acquire().await.expect("it is free")
+}
 
 /// Waits until a leader with this id leads, or nobody.
 async fn until(watched: &mut watch::Receiver<LeaderState>, id: Option<&str>) {
@@ -63,7 +67,7 @@ async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() 
 
     let leading = open(&simulation.process("leading")).await;
     for id in ["one", "two"] {
-        let leadership = election(&leading, id).acquire().await.expect("it is free");
+        let leadership = lead(&leading, id).await;
         until(&mut leader, Some(id)).await;
         let token = leader.borrow().leader().map(|leader| leader.fencing_token);
         assert_eq!(token, Some(leadership.fencing_token()));
@@ -130,16 +134,14 @@ async fn watched_leader_is_kept_up_to_date_in_the_next_session_and_ends_with_the
     let simulation = simulation();
     let watching = open(&simulation.process("watching")).await;
     let leading = open(&simulation.process("leading")).await;
-    let first = election(&leading, "one").acquire().await;
-    let first = first.expect("it is free");
+    let first = lead(&leading, "one").await;
     let mut leader = election(&watching, "nobody").watch_leader();
     until(&mut leader, Some("one")).await;
 
     let expired = watching.id().expect("it is open");
     simulation.administrator().expire(expired);
     first.release().await.expect("it leads");
-    let second = election(&leading, "two").acquire().await;
-    let second = second.expect("it is free");
+    let second = lead(&leading, "two").await;
     until(&mut leader, Some("two")).await;
     assert_ne!(watching.id(), Some(expired));
 
@@ -153,8 +155,7 @@ async fn watched_leader_is_kept_up_to_date_in_the_next_session_and_ends_with_the
 async fn watched_leader_is_unknown_until_a_server_answers() {
     let simulation = simulation();
     let leading = open(&simulation.process("leading")).await;
-    let leadership = election(&leading, "one").acquire().await;
-    let leadership = leadership.expect("it is free");
+    let leadership = lead(&leading, "one").await;
 
     let process = simulation.process("early");
     process.partition(LONG);

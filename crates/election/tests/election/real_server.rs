@@ -32,9 +32,8 @@ async fn session(server: &Server) -> Result<Session> {
 }
 
 async fn short_session(connect_string: &str) -> Result<Session> {
-    let options = ConnectOptions::new()
-        .session_timeout(SHORT_SESSION)
-        .tick(TICK);
+    let options = ConnectOptions::new().session_timeout(SHORT_SESSION);
+    let options = options.tick(TICK);
     Ok(Session::connect_with(connect_string, options).await?)
 }
 
@@ -137,12 +136,10 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
     let proxy = proxy(&server).await;
     let old = short_session(&proxy.connect_string()).await?;
     let new = session(&server).await?;
-    for (path, stop_work) in [
-        ("/cautious", StopWork::WhenSuspended),
-        ("/late", StopWork::WhenLost),
-    ] {
-        let mut leader =
-            Running::start(LeaderElection::new(&old, path, "old")?.stop_work(stop_work));
+    let (cautious, late) = (StopWork::WhenSuspended, StopWork::WhenLost);
+    for (path, stop_work) in [("/cautious", cautious), ("/late", late)] {
+        let election = LeaderElection::new(&old, path, "old")?;
+        let mut leader = Running::start(election.stop_work(stop_work));
         let term = leader.next_term().await?;
         let next = LeaderElection::new(&new, path, "new")?;
         let won = tokio::spawn(async move {
@@ -154,11 +151,7 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
         let stopped = soon(term.stopped).await??;
         let (leadership, won) = soon(won).await??;
         let leadership = leadership?;
-        assert!(
-            stopped < won,
-            "{stop_work:?}: stopped {:?} late",
-            stopped - won
-        );
+        assert!(stopped < won, "{stop_work:?}: {:?} late", stopped - won);
         assert!(leadership.fencing_token() > term.token);
         match stop_work {
             StopWork::WhenSuspended => assert!(stopped - cut < SHORT_SESSION / 5),
@@ -270,13 +263,8 @@ async fn without_permission_run_ends_and_a_watch_reports_it_once_and_continues()
         .with_auth("digest", b"owner:secret")
         .connect(&server.connect_string())
         .await?;
-    owner
-        .create(
-            "/closed",
-            b"",
-            &CreateMode::Persistent.with_acls(Acls::creator_all()),
-        )
-        .await?;
+    let closed = CreateMode::Persistent.with_acls(Acls::creator_all());
+    owner.create("/closed", b"", &closed).await?;
     let election = LeaderElection::new(&session, "/closed", "node-7")?;
     let ended = soon(election.run(pending(), async |_leadership| Ok::<_, Infallible>(()))).await?;
     assert!(

@@ -96,11 +96,8 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
         holds.push(reader??);
     }
     let names = queued.lock.read().contenders().await?;
-    let kinds: Vec<bool> = names
-        .iter()
-        .map(|entry| entry.name.contains("READ"))
-        .collect();
-    assert_eq!(kinds, [true, true, true, false, true]);
+    let reads = names.iter().map(|entry| entry.name.contains("READ"));
+    assert!(reads.eq([true, true, true, false, true]), "{names:?}");
     assert!(names.iter().all(|entry| entry.data == b"node-7"));
 
     for hold in holds {
@@ -112,10 +109,8 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
     assert!(writing.fencing_token() > token);
     assert!(!reader_behind.is_finished());
     writing.release().await?;
-    in_time("the last reader", reader_behind)
-        .await??
-        .release()
-        .await?;
+    let last = in_time("the last reader", reader_behind).await??;
+    last.release().await?;
     assert_nothing_left(&server).await;
     Ok(())
 }

@@ -89,29 +89,18 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     let session = Session::connect(&server.connect_string()).await?;
     assert!(Semaphore::new(&session, PATH, 5)?.resize(0).await.is_err());
     Semaphore::new(&session, PATH, 5)?.resize(8).await?;
-    assert_eq!(
-        Semaphore::new(&session, PATH, 8)?
-            .available_permits()
-            .await?,
-        8
-    );
+    let eight = Semaphore::new(&session, PATH, 8)?;
+    assert_eq!(eight.available_permits().await?, 8);
 
     let by_hand = NodePath::new("/limits/by-hand")?;
     let raw = session.server(&by_hand).await?;
-    let options = QueueOptions::new();
-    raw.create(
-        by_hand.as_str(),
-        b"",
-        CreateMode::Persistent,
-        options.get_acl(),
-    )
-    .await?;
+    let (mode, options) = (CreateMode::Persistent, QueueOptions::new());
+    raw.create(by_hand.as_str(), b"", mode, options.get_acl())
+        .await?;
     let semaphore = Semaphore::new(&session, by_hand.as_str(), 5)?;
     let error = semaphore.acquire().await.unwrap_err().to_string();
-    assert!(
-        error.contains("not a number of permits") && error.contains(by_hand.as_str()),
-        "{error}"
-    );
+    assert!(error.contains("not a number of permits"), "{error}");
+    assert!(error.contains(by_hand.as_str()), "{error}");
     semaphore.resize(5).await?;
     assert_eq!(raw.get(by_hand.as_str()).await?.0, b"5");
     semaphore.acquire_many(5).await?.release().await?;

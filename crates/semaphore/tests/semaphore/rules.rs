@@ -20,13 +20,9 @@ fn weight(contender: &Contender) -> u32 {
 }
 
 fn weight_of(label: &str) -> u32 {
-    let weight = label
-        .strip_prefix("permit-")
-        .and_then(|rest| rest.strip_suffix('-'));
-    weight
-        .expect("a label of a semaphore")
-        .parse()
-        .expect("a weight")
+    let weight = label.strip_prefix("permit-");
+    let weight = weight.and_then(|rest| rest.strip_suffix('-')?.parse().ok());
+    weight.expect("a label of a semaphore")
 }
 
 fn sum(contenders: &[Contender]) -> u32 {
@@ -84,11 +80,10 @@ fn contender_holds_within_the_permits_and_waits_on_the_latest_that_weigh_enough(
 #[test]
 fn contender_decides_by_the_number_that_the_directory_records_now() {
     let rule = rule(5, 3);
-    let decided = |rule: &WithinPermits, data: &[u8]| decided_by(rule, data);
-    assert_eq!(decided(&rule, b"5"), Ok(Verdict::Hold));
-    assert_eq!(decided(&rule, b"3"), Ok(Verdict::Hold));
-    assert!(decided(&rule, b"2").is_err());
-    assert_eq!(decided(&rule, b"4"), Ok(Verdict::Hold));
+    assert_eq!(decided_by(&rule, b"5"), Ok(Verdict::Hold));
+    assert_eq!(decided_by(&rule, b"3"), Ok(Verdict::Hold));
+    assert!(decided_by(&rule, b"2").is_err());
+    assert_eq!(decided_by(&rule, b"4"), Ok(Verdict::Hold));
 }
 
 proptest! {
@@ -128,11 +123,16 @@ fn curators_first_semaphore_sleeps_when_another_holder_goes_first() {
     assert!(broken.to_string().starts_with(queue), "{broken}");
 }
 
+/// A contender by this rule.
+fn contender(rule: &dyn Rule, number: i32) -> Contender {
+    let name = Identity::random().name(&rule.label());
+    let name = format!("{name}{}", Sequence::from(number));
+    Contender::parse(&name, |label| rule.counts(label)).unwrap()
+}
+
 /// The verdict on a contender that is alone, with this data in the directory.
 fn decided_by(rule: &dyn Rule, data: &[u8]) -> Result<Verdict, InvalidInput> {
-    let name = Identity::random().name(&rule.label());
-    let name = format!("{name}{}", Sequence::from(0));
-    let me = Contender::parse(&name, |label| rule.counts(label)).unwrap();
+    let me = contender(rule, 0);
     rule.decide(&QueueView::new(&[], &me, Some(data)))
 }
 
@@ -177,13 +177,7 @@ fn another_number_is_refused_until_the_two_have_agreed_once() {
 #[test]
 fn weights_near_the_largest_number_add_up() {
     let rule = rule(u32::MAX, u32::MAX);
-    let contenders: Vec<Contender> = (0..3)
-        .map(|number| {
-            let name = Identity::random().name(&rule.label());
-            let name = format!("{name}{}", Sequence::from(number));
-            Contender::parse(&name, |label| rule.counts(label)).unwrap()
-        })
-        .collect();
+    let contenders = [0, 1, 2].map(|number| contender(&rule, number));
     let decided = |me: usize| {
         let view = QueueView::new(&contenders[..me], &contenders[me], None);
         rule.decide(&view).unwrap()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{CreateMode, Session};
-use zookeeper_recipes_semaphore::Semaphore;
+use zookeeper_recipes_semaphore::{Hold, Semaphore};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -44,10 +44,8 @@ async fn lowered_number_counts(first_number: i32, slow: RequestKind, nth: u64) {
     tokio::time::sleep(10 * SECOND).await;
     assert!(!acquiring.is_finished(), "held three of two");
     small.release().await.expect("it is released");
-    let hold = acquiring
-        .await
-        .expect("no panic")
-        .expect("there is room now");
+    let hold = acquiring.await.expect("no panic");
+    let hold = hold.expect("there is room now");
     hold.release().await.expect("it is released");
 }
 
@@ -56,16 +54,22 @@ async fn number_that_is_lowered_while_equals_are_ordered_counts() {
     lowered_number_counts(i32::MAX, RequestKind::GetEach, 1).await;
 }
 
+/// A semaphore whose permits this session holds, one by one.
+async fn all_held(session: &Session, permits: u32) -> (Semaphore, Vec<Hold>) {
+    let semaphore = Semaphore::new(session, PATH, permits).expect("a good path");
+    let mut held = Vec::new();
+    for _ in 0..permits {
+        held.push(semaphore.acquire_many(1).await.expect("one is free"));
+    }
+    (semaphore, held)
+}
+
 #[tokio::test(start_paused = true)]
 async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
     const PERMITS: u32 = 5;
     let simulation = Simulation::default();
     let holding = simulated_session(&simulation, "holding").await;
-    let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
-    let mut held = Vec::new();
-    for _ in 0..PERMITS {
-        held.push(semaphore.acquire_many(1).await.expect("one is free"));
-    }
+    let (semaphore, mut held) = all_held(&holding, PERMITS).await;
     let processes: Vec<String> = (0..30).map(|number| format!("waiting {number}")).collect();
     let mut waiting = Vec::new();
     for process in &processes {
@@ -88,13 +92,8 @@ async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
         let expected = woken_at_least..=PERMITS as usize;
         assert!(expected.contains(&woken), "{place}: {woken} are woken");
     }
-    assert_eq!(
-        waiting
-            .iter()
-            .filter(|waiting| waiting.is_finished())
-            .count(),
-        3
-    );
+    waiting.retain(|waiting| waiting.is_finished());
+    assert_eq!(waiting.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,11 +101,7 @@ async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
     const PERMITS: u32 = 1_500;
     let simulation = Simulation::default();
     let holding = simulated_session(&simulation, "holding").await;
-    let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
-    let mut held = Vec::new();
-    for _ in 0..PERMITS {
-        held.push(semaphore.acquire_many(1).await.expect("one is free"));
-    }
+    let (semaphore, _held) = all_held(&holding, PERMITS).await;
     let session = simulated_session(&simulation, "waiting").await;
     let waiter = Semaphore::new(&session, PATH, PERMITS).expect("a good path");
     let waiting = tokio::spawn(async move { waiter.acquire_many(1).await });
@@ -169,11 +164,8 @@ async fn resize_at_a_follower_that_lags_takes_back_what_it_has_not_seen() {
     assert_eq!(one.recorded().await.expect("it is read"), Some(5));
     simulation.faults().lag(lagging, SECOND);
     other.resize(2).await.expect("it is resized");
-    assert_eq!(
-        one.recorded().await.expect("it is read"),
-        Some(5),
-        "it lags"
-    );
+    let recorded = one.recorded().await.expect("it is read");
+    assert_eq!(recorded, Some(5), "it lags");
     one.resize(5).await.expect("it is resized");
     assert_eq!(other.recorded().await.expect("it is read"), Some(5));
 }
