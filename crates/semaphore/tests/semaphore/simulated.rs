@@ -69,7 +69,7 @@ async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
     const PERMITS: u32 = 5;
     let simulation = Simulation::default();
     let holding = simulated_session(&simulation, "holding").await;
-    let (semaphore, mut held) = all_held(&holding, PERMITS).await;
+    let (_semaphore, mut held) = all_held(&holding, PERMITS).await;
     let processes: Vec<String> = (0..30).map(|number| format!("waiting {number}")).collect();
     let mut waiting = Vec::new();
     for process in &processes {
