@@ -371,7 +371,7 @@ async fn first_use_costs_more(known: Cost, make: Make) {
             ("-3", not_guessed),
             ("-4", guessed),
         ] {
-            let beside = new(&session, &format!("{path}{suffix}"));
+            let beside = make(&session, &format!("{path}{suffix}"));
             let (hold, cost) = testbed.cost(beside.acquire()).await;
             assert_eq!(cost, expected, "{beside:?}");
             hold.release().await.expect("it is held");
