@@ -171,15 +171,19 @@ type Applied = Result<(ReplyBody, Option<Watch>), ErrorCode>;
 impl OneSession {
     /// Applies a request, unless the session is over. Its end is applied like a request.
     fn apply(&self, act: impl FnOnce(&mut Znodes) -> Applied) -> Result<Applied, RequestError> {
-        self.server.with(|znodes| match *self.state.borrow() {
-            ConnectionState::Ended(end) => Err(RequestError::Ended(end)),
-            _ => Ok(act(znodes)),
+        self.server.with(|znodes| {
+            // The end is published while it is applied, so nothing may borrow the state then.
+            let state = *self.state.borrow();
+            match state {
+                ConnectionState::Ended(end) => Err(RequestError::Ended(end)),
+                _ => Ok(act(znodes)),
+            }
         })
     }
 
     fn applied(&self, znodes: &mut Znodes, request: RequestBody) -> Applied {
         let body = match request {
-            RequestBody::Create2(create) => {
+            RequestBody::Create2(create) | RequestBody::CreateContainer(create) => {
                 let data = create.data.unwrap_or_default();
                 let created = znodes.create(&create.path, &data, create.mode, self.id)?;
                 let (path, stat) = (created.path, created.stat);
