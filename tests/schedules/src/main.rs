@@ -101,7 +101,7 @@ fn each(recipes: &[Subject], mut run: impl FnMut(Subject) -> bool) -> bool {
 fn each_met_all(met: &FaultsMet, recipes: &[Subject], seeds: u64, variant: &Variant) -> bool {
     let is_big = recipes.len() == Subject::ALL.len() && seeds >= BIG;
     let matters = is_big && !variant.never_heals;
-    let missing = matters.then(|| met.missing()).unwrap_or_default();
+    let missing = if matters { met.missing() } else { Vec::new() };
     for (fault, step) in &missing {
         println!("NEVER MET: {fault} at the step {step}");
     }
