@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::checker::{Attempt, Look, Outcome};
 use crate::clock;
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::store::{Read, Store};
 
 /// A client that has read and has not written.

@@ -26,6 +26,7 @@ mod arena;
 mod checker;
 mod client;
 mod clock;
+mod fault;
 mod faults;
 mod judgement;
 mod library;
@@ -48,7 +49,8 @@ use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::arena::Arena;
 use crate::checker::{Way, check, is_in_order};
-use crate::faults::{Failing, Fault};
+use crate::fault::Fault;
+use crate::faults::Failing;
 use crate::judgement::failures;
 use crate::library::{Client, Library};
 use crate::looks::judge_looks;

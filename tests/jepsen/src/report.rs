@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table, help};
 
 use crate::checker::{Attempt, Verdict, Way};
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::looks::Looks;
 
 #[derive(Debug)]
