@@ -7,9 +7,11 @@ use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Tab
 use crate::memory::Memory;
 use crate::phases::{Phase, Phases};
 use crate::planner::{self, Planned};
-use crate::restart::Restart;
+use crate::restart::{Restart, Sample};
 use crate::size::Times;
+use crate::weighted::Weighted;
 
+/// All that was measured.
 pub(crate) struct Found {
     pub(crate) plans: Vec<Planned>,
     /// Ours. The first size is that of kazoo.
@@ -17,9 +19,15 @@ pub(crate) struct Found {
     pub(crate) memory: Memory,
     pub(crate) kazoo: Vec<Phase>,
     pub(crate) restarts: Vec<Restart>,
+    pub(crate) weighted: Weighted,
     pub(crate) times: Times,
 }
 
+/// Writes the report.
+///
+/// # Errors
+///
+/// If a picture cannot be drawn.
 pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> {
     let title = "Partitions assigned to workers";
     let mut report = Report::new("assignment", title, machine);
@@ -73,6 +81,7 @@ pub(crate) fn report(found: &Found, machine: Machine) -> anyhow::Result<Report> 
          group has not changed for `time_boundary`: 1 s here, 30 s by default.",
     );
     report_restarts(&mut report, &found.restarts)?;
+    report_weighted(&mut report, &found.weighted)?;
     Ok(report)
 }
 
@@ -92,6 +101,43 @@ fn report_restarts(report: &mut Report, found: &[Restart]) -> anyhow::Result<()>
          waits for the next owner of each partition.",
     );
     Ok(())
+}
+
+fn report_weighted(report: &mut Report, found: &Weighted) -> anyhow::Result<()> {
+    report.heading("Weights, one move at a time");
+    report.table("weighted", &weighted(found));
+    report.plot("weighted", &loads(found))?;
+    report.paragraph(
+        "Twelve partitions of weights from 1 to 7. Four workers come, one after the other, and the \
+         first one leaves. At most one partition with an owner moves at once. After each event the \
+         moves come to an end: the last grant is long before the next event.",
+    );
+    Ok(())
+}
+
+fn weighted(found: &Weighted) -> Table {
+    Table::of(
+        &found.events,
+        &[
+            ("event", &|it| it.what.as_str().into()),
+            ("at [s]", &|it| it.at.into()),
+            ("grants", &|it| u64::from(it.since.grants).into()),
+            ("most of a partition", &|it| {
+                u64::from(it.since.most_grants).into()
+            }),
+            ("the last one after [s]", &|it| it.rested.into()),
+            ("observed for [s]", &|it| it.observed.into()),
+        ],
+    )
+}
+
+fn loads(found: &Weighted) -> Plot {
+    bands(
+        "Owned weight, one move at a time",
+        "owned weight",
+        found.workers,
+        &found.samples,
+    )
 }
 
 fn how_phases_are_measured(times: Times) -> String {
@@ -220,18 +266,23 @@ fn picture(restart: &Restart) -> Plot {
         true => "Owned partitions in a rolling restart",
         false => "The same with a grace",
     };
+    let workers = restart.size.workers;
+    bands(title, "owned partitions", workers, &restart.samples)
+}
+
+fn bands(title: &str, up: &str, workers: usize, samples: &[Sample]) -> Plot {
     let heights = |worker: usize| {
-        let points = restart.samples.iter();
+        let points = samples.iter();
         points.map(move |it| (it.at, it.by_worker[worker] as f64))
     };
-    let series = (0..restart.size.workers).map(|worker| Series {
+    let series = (0..workers).map(|worker| Series {
         name: format!("worker {worker}"),
         points: heights(worker).collect(),
     });
     Plot {
         title: title.to_owned(),
         right: "seconds".to_owned(),
-        up: "owned partitions".to_owned(),
+        up: up.to_owned(),
         stacked: true,
         series: series.collect(),
     }

@@ -17,6 +17,7 @@ use crate::worker::{End, Setting, Worker};
 /// The time between two samples.
 const SAMPLE: Duration = Duration::from_millis(20);
 
+/// What a rolling restart did.
 #[derive(Clone, Debug)]
 pub(crate) struct Restart {
     pub(crate) size: Size,
@@ -35,6 +36,10 @@ pub(crate) struct Sample {
 }
 
 /// Restarts each worker. The next one follows once all is owned and balanced again.
+///
+/// # Errors
+///
+/// If the server or a worker fails.
 pub(crate) async fn measure(
     server: &Server,
     size: Size,
@@ -82,8 +87,11 @@ pub(crate) async fn measure(
     })
 }
 
-/// Notes how many partitions each worker owns, again and again, until it is enough.
-fn sample(ownership: Ownership, began: Instant) -> (oneshot::Sender<()>, JoinHandle<Vec<Sample>>) {
+/// Notes the weight of what each worker owns, again and again, until it is enough.
+pub(crate) fn sample(
+    ownership: Ownership,
+    began: Instant,
+) -> (oneshot::Sender<()>, JoinHandle<Vec<Sample>>) {
     let (enough, mut is_enough) = oneshot::channel();
     let sampling = tokio::spawn(async move {
         let mut samples = Vec::new();

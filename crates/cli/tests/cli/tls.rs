@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use futures_util::future::join_all;
 use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
 
 use crate::support::{Ended, Stage, ended, run, start_in};
@@ -119,6 +120,27 @@ async fn contradictions_are_refused_before_anything_is_sent() {
         assert!(line.contains(named), "{options:?}: {line}");
     }
     assert_eq!(tap.heard(), b"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_certificate_is_named_by_each_verb() {
+    let stage = Stage::new();
+    let (_, files, authority) = guarded(&stage).await;
+    let (stranger, options) = (Authority::new("stranger"), options(&files));
+    for (shown, problem) in [
+        (authority.issue(&["other.example"]), "is for other names"),
+        (authority.issue_expired(&["localhost"]), "has expired"),
+        (stranger.issue(&["localhost"]), "no trusted root has issued"),
+    ] {
+        let front = Front::new(stage.server.port(), shown.server(None)).await;
+        let address = front.at("localhost");
+        let refused = ["who", "doctor"].map(async |verb| {
+            let verb = [verb, "/lock", "--connect-timeout", "3s"];
+            let refused = run_with(&address, &verb, &options).await;
+            refused.refused(69, [&*address, problem]);
+        });
+        join_all(refused).await;
+    }
 }
 
 /// Other members serve the session meanwhile.

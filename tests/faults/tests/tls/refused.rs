@@ -34,6 +34,41 @@ async fn client_without_a_good_certificate_gets_the_reason() {
     assert_eq!(server.administrator().sessions(), []);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let authority = Authority::new("root");
+    let secret = "a-password-of-the-test";
+    let ways = [
+        After::Silence,
+        After::Close,
+        After::Answer(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        After::Answer(b"\x00\x00\x00\x25\x00\x00\x00\x00"),
+        After::Forward(server.port()),
+    ];
+    join_all(ways.map(async |after| {
+        let tap = Tap::new(after).await;
+        let options = options(trusting(&authority)).auth("digest", format!("service:{secret}"));
+        let address = format!("localhost:{}", tap.port);
+        let text = refusal(&address, options).await;
+        // The address of the name stands between the two.
+        let named = text.contains(&address) && text.contains(": TLS: ");
+        assert!(named, "{after:?}: {text}");
+        assert!(text.contains("speak TLS"), "{after:?}: {text}");
+        let heard = tap.heard();
+        assert!(!heard.is_empty());
+        tap.assert_only_handshakes();
+        let has = |text: &str| {
+            heard
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(!has(secret) && !has("digest") && !has("service"));
+    }))
+    .await;
+    assert_eq!(server.administrator().sessions(), []);
+}
+
 /// The caller gives up after the whole time, and has to know the cause by then.
 #[tokio::test(start_paused = true)]
 async fn handshake_without_an_answer_ends_after_nine_tenths_of_the_time() {

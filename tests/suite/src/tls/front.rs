@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 /// Speaks TLS, and forwards what is in it to a server that does not.
 #[derive(Debug)]
 pub struct Front {
+    /// The port that it listens on.
     pub port: u16,
     shared: Arc<Shared>,
     /// Ends the listener and the connections when it is dropped.
@@ -76,6 +77,7 @@ impl Front {
         *self.shared.config.lock().expect("no panic") = config;
     }
 
+    /// Cuts all connections.
     pub fn cut(&self) {
         self.shared.cut.send_modify(|cut| *cut += 1);
     }
@@ -153,7 +155,12 @@ async fn forward(
 /// What a [`Tap`] does after it has read something.
 #[derive(Clone, Copy, Debug)]
 pub enum After {
+    /// Nothing.
     Silence,
+    /// It closes the connection.
+    Close,
+    /// What a plain server answers: it closes, or says something that is not TLS.
+    Answer(&'static [u8]),
     /// It forwards to the plain server on this port.
     Forward(u16),
 }
@@ -161,6 +168,7 @@ pub enum After {
 /// Records what clients send.
 #[derive(Debug)]
 pub struct Tap {
+    /// The port that it listens on.
     pub port: u16,
     heard: Arc<Mutex<Vec<u8>>>,
     _tasks: JoinSet<()>,
@@ -224,9 +232,12 @@ async fn listen(mut stream: TcpStream, after: After, heard: &Mutex<Vec<u8>>) -> 
     }
     let mut bytes = vec![0; 64 << 10];
     loop {
-        match stream.read(&mut bytes).await? {
-            0 => return Ok(()),
-            number => record(&bytes[..number]),
+        let number = stream.read(&mut bytes).await?;
+        record(&bytes[..number]);
+        match after {
+            After::Answer(answer) if number > 0 => stream.write_all(answer).await?,
+            After::Silence if number > 0 => {}
+            _ => return Ok(()),
         }
     }
 }
