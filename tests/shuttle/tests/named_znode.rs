@@ -5,14 +5,17 @@ use std::sync::Arc;
 use shuttle::future::block_on;
 use shuttle::thread;
 use tokio::time::tick;
-use zookeeper_recipes_core::{ConnectOptions, Directories, Hold, NamedZnode, NodePath, Session};
+use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, Directories, Hold, NamedZnode, NodePath, Permission, Session,
+};
 use zookeeper_recipes_shuttle::{Server, check};
 
 async fn hold(session: &Session, owner: &'static [u8]) -> Hold {
     let path = NodePath::new("/single").expect("a good path");
     let begun = NamedZnode::begin(session, &path, move |data, _| data == owner).await;
     let znode = begun.expect("a session");
-    let created = znode.create(owner, &[], Directories::Container).await;
+    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let created = znode.create(owner, &acl, Directories::Container).await;
     let stat = created.expect("an answer").expect("nobody else's is there");
     let held = znode.hold("single", &Arc::default(), &stat, None).await;
     held.expect("an answer").expect("the lease runs")

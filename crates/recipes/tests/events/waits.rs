@@ -1,12 +1,13 @@
 //! The events of waits, and the metric of handoffs.
 
+use std::iter::zip;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
-    ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, SingleNodeLock, WaitStrategy,
+    ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session, SingleNodeLock, WaitStrategy,
 };
 use zookeeper_recipes_simulation::Simulation;
 
@@ -122,14 +123,6 @@ async fn handoff_is_measured_from_its_news_to_the_hold() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let simulation = Simulation::default();
-    let first = election(&simulation, "first").await;
-    let hold = first.acquire().await.expect("free");
-    let mut waiting = Vec::new();
-    for id in ["second", "third"] {
-        let next = election(&simulation, id).await;
-        waiting.push(tokio::spawn(async move { next.acquire().await }));
-        sleep(SECOND).await;
-    }
     // Each snapshot takes the values with it.
     let handoffs = || {
         let metrics = recorder.snapshotter().snapshot().into_vec().into_iter();
@@ -140,15 +133,24 @@ async fn handoff_is_measured_from_its_news_to_the_hold() {
         });
         Vec::from_iter(values.flatten().map(|value| value.into_inner()))
     };
-    assert!(handoffs().is_empty(), "nothing was passed on");
-    hold.release().await.expect("it is held");
+    let first = simulation.session("first").await.expect("it opens");
+    let second = simulation.session("second").await.expect("it opens");
+    let recipes = |session: &Session| -> [Box<dyn Recipe>; 2] {
+        let lock = ExclusiveLock::new(session, "/lock").expect("a good path");
+        let election = LeaderElection::new(session, "/leader", "one").expect("a good path");
+        [Box::new(lock), Box::new(election)]
+    };
     let mut took = Vec::new();
-    for next in waiting {
-        let hold = next.await.expect("no panic").expect("its turn");
-        took.extend(handoffs());
+    for (first, second) in zip(recipes(&first), recipes(&second)) {
+        let hold = first.acquire().await.expect("free");
+        let waiting = tokio::spawn(async move { second.acquire().await });
+        sleep(SECOND).await;
+        assert!(handoffs().is_empty(), "nothing was passed on");
         hold.release().await.expect("it is held");
+        drop(waiting.await.expect("no panic").expect("its turn"));
+        took.extend(handoffs());
     }
-    // The second holds at the news, and the third lists the queue before.
+    // A lock holds at the news, and a candidate lists the queue before.
     assert_eq!(took.len(), 2, "{took:?}");
     assert!(took[0] == 0.0 && took[1] > 0.0 && took[1] < 1.0, "{took:?}");
 }
