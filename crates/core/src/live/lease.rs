@@ -211,9 +211,12 @@ impl Lease {
     }
 
     /// True if a hold that is granted now lasts until the lease can be renewed.
+    ///
+    /// The answer that renews it may take as long as that to the oldest contact took.
     pub(crate) fn may_grant(&self, now: Duration) -> bool {
         let oldest = self.unconfirmed.front();
-        let answered = oldest.map_or(now, |contact| contact.answered);
+        let took = |it: &Heartbeat| it.answered.saturating_sub(it.sent);
+        let answered = oldest.map_or(now, |it| it.answered + took(it));
         let renewed = answered + self.config.wait + self.config.probe_interval();
         self.quorum_confirmed && self.valid_until > renewed.max(now)
     }

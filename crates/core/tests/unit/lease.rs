@@ -96,6 +96,16 @@ fn nothing_is_granted_that_is_lost_before_the_lease_can_be_renewed() {
 }
 
 #[test]
+fn nothing_is_granted_that_is_lost_before_the_answer_that_renews_the_lease() {
+    // The lease ends at 8.75 s. A wait and an interval take 3.25 s, and the answer as long as the last.
+    for (sent, may_grant) in [(4.9, true), (4.6, true), (4.4, false), (4.0, false)] {
+        let mut lease = lease();
+        answered(&mut lease, 5 * SECOND, seconds(sent));
+        assert_eq!(lease.may_grant(5 * SECOND), may_grant, "{sent}");
+    }
+}
+
+#[test]
 fn reconnect_renews_once_the_session_is_proven() {
     let mut lease = lease();
     answered(&mut lease, 6 * SECOND, 5 * SECOND);

@@ -58,7 +58,7 @@ async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
 
 #[tokio::test(start_paused = true)]
 async fn sync_before_a_grant_counts_from_its_sending() {
-    let (live, script) = Scripted::open(2 * SECOND);
+    let (live, script) = Scripted::open(SECOND);
     sleep(TIMEOUT).await;
     let renewed = live.until_may_grant("/", &mut LeaseWait::default()).await;
     renewed.expect("the server answers");
