@@ -49,6 +49,7 @@ pub(crate) enum Verb {
 
 impl Verb {
     /// True if the verb uses this option of [`Connection`].
+    #[cfg_attr(not(feature = "dev-server"), expect(unused_variables))]
     pub(crate) fn uses(&self, option: &str) -> bool {
         match self {
             #[cfg(feature = "dev-server")]

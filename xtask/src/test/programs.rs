@@ -16,8 +16,11 @@ use crate::processes::complaints;
 const AT_A_TIME: usize = 3;
 
 /// The directories of the packages whose tests only compute. Their time is simulated, and the real
-/// time is that of the other tests. So they take turns beside all others, with the lowest priority.
+/// time is that of the other tests. So they run beside all others, with the lowest priority.
 const COMPUTE: [&str; 2] = ["models", "schedules"];
+
+/// How many of them run at the same time: they compute on after the others have ended.
+const COMPUTE_AT_A_TIME: usize = 2;
 
 /// What cargo says of a target that it has built.
 #[derive(Debug, Deserialize)]
@@ -168,7 +171,7 @@ pub(super) fn run(
     let programs = programs.into_iter().enumerate();
     let (compute, wait): (Vec<_>, Vec<_>) = programs.partition(|(_, it)| it.only_computes);
     let failed = thread::scope(|scope| {
-        let computed = scope.spawn(|| complaints(1, compute, run));
+        let computed = scope.spawn(|| complaints(COMPUTE_AT_A_TIME, compute, run));
         let mut failed = complaints(AT_A_TIME, wait, run);
         failed.extend(computed.join().expect("no test runs in this thread"));
         failed
