@@ -66,8 +66,8 @@
 //! 1. Only the first candidate in the queue leads. A transfer changes the order and not this rule,
 //!    so two candidates never lead at once.
 //! 2. The directory's data names the successor's znode. The leader watches the data, and resigns.
-//! 3. A candidate reads the data when its turn comes. If the successor is behind the candidate, the candidate steps back: it leaves the queue
-//!    without having led, and enters it again at the end.
+//! 3. A candidate reads the data when its turn comes. If the successor is behind the candidate, the
+//!    candidate steps back: it leaves the queue without having led, and enters it again at the end.
 //! 4. The candidate is then behind the successor, so it steps back once for each transfer. After
 //!    all candidates before the successor have stepped back, the successor is first.
 //! 5. If the successor's znode is deleted meanwhile, no further candidate steps back, and the first

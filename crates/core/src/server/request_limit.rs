@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use zookeeper_recipes_connection::{RequestError, check_length};
-use zookeeper_recipes_protocol::RequestBody;
+use zookeeper_recipes_protocol::{
+    Acl, AuthId, CreateMode, MultiOperation as Operation, Permission, RequestBody,
+};
 
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
 use crate::server::error::{Refusal, ServerError};
 use crate::server::values::no_reply;
 
