@@ -6,6 +6,7 @@ mod matrix;
 mod mutant;
 mod outcome;
 mod source;
+mod verdicts;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,29 +19,40 @@ use self::copy::Copy;
 use self::mutant::{Detector, Mutant};
 pub(crate) use self::outcome::SCHEDULES;
 use self::outcome::{AT_A_TIME, first_failure, with};
+use self::verdicts::Verdicts;
 use crate::cargo::{lowered, root};
 use crate::processes::complaints;
 use crate::test::Artifact;
 
 /// A test that runs longer than this has failed.
-const LONGEST_TEST: Duration = Duration::from_secs(120);
+const LONGEST_TEST: Duration = Duration::from_secs(300);
+
+/// Compiles all mutants, and runs none.
+pub(crate) fn check() -> anyhow::Result<()> {
+    copy::check(&mutant::read(&root())?)
+}
 
 /// Runs all mutants, or those whose names contain one of these. `seeds` bounds how many seeds of a
-/// recipe are tried.
+/// recipe are tried. A run that was stopped continues, if no file has changed since.
 ///
 /// The call fails if a mutant is not found.
 pub(crate) fn run(names: &[String], seeds: u64) -> anyhow::Result<()> {
     let mutants = mutant::read(&root())?;
     let copy = Copy::build(&mutants)?;
     let mutants = named(mutants, names);
-    let runs = Runs { copy, seeds };
+    let verdicts = Verdicts::read(copy::verdicts())?;
+    let runs = Runs {
+        copy,
+        seeds,
+        verdicts,
+    };
     runs.control(&mutants)?;
     let missed = complaints(AT_A_TIME, &mutants, |mutant| {
-        let verdict = match runs.find(mutant) {
-            Ok(Some(line)) => format!("found, {line}"),
-            Ok(None) => "NOT found".to_owned(),
-            Err(error) => format!("NOT judged: {error:#}"),
-        };
+        let verdict = runs.verdicts.of(&mutant.name, || {
+            let line = runs.find(mutant)?;
+            Ok(line.map_or_else(|| "NOT found".to_owned(), |line| format!("found, {line}")))
+        });
+        let verdict = verdict.unwrap_or_else(|error| format!("NOT judged: {error:#}"));
         println!("{}: {verdict}", mutant.name);
         verdict.starts_with("NOT").then(|| mutant.name.clone())
     });
@@ -78,12 +90,15 @@ fn each_once<'m>(
 /// Fails if some of these are red. The error names them.
 fn require_green(
     all: &BTreeSet<&str>,
-    is_red: impl Fn(&str) -> anyhow::Result<bool> + Sync,
+    verdicts: &Verdicts,
+    failure: impl Fn(&str) -> anyhow::Result<Option<String>> + Sync,
 ) -> anyhow::Result<()> {
-    let red = complaints(AT_A_TIME, all, |name| match is_red(name) {
-        Ok(false) => None,
-        Ok(true) => Some((*name).to_owned()),
-        Err(error) => Some(format!("{name}: {error:#}")),
+    let red = complaints(AT_A_TIME, all, |name| {
+        let verdict = verdicts.of(&format!("without a mistake: {name}"), || {
+            let failure = failure(name)?;
+            failure.map_or_else(|| Ok("green".to_owned()), |it| bail!("{it}"))
+        });
+        verdict.err().map(|error| format!("{name}: {error:#}"))
     });
     ensure!(red.is_empty(), "red without a mistake: {}", red.join("; "));
     Ok(())
@@ -93,6 +108,7 @@ struct Runs {
     copy: Copy,
     /// How many seeds of a recipe are tried.
     seeds: u64,
+    verdicts: Verdicts,
 }
 
 impl Runs {
@@ -101,9 +117,10 @@ impl Runs {
     /// The call fails if one is red: it is red with each mistake, and proves nothing.
     fn control(&self, mutants: &[Mutant]) -> anyhow::Result<()> {
         let (tests, recipes) = each_once(mutants.iter().map(|it| &it.detector));
-        require_green(&tests, |test| self.is_red(test, None))?;
-        let is_red = |recipe: &str| Ok(self.violation(recipe, None)?.is_some());
-        require_green(&recipes, is_red)?;
+        require_green(&tests, &self.verdicts, |test| self.failure(test, None))?;
+        require_green(&recipes, &self.verdicts, |recipe| {
+            self.violation(recipe, None)
+        })?;
         let (tests, recipes) = (tests.len(), recipes.len());
         println!("without a mistake: {tests} tests and {recipes} recipes pass");
         Ok(())
@@ -112,8 +129,8 @@ impl Runs {
     /// Says what has found the mistake, if anything has. The test is quick and runs first.
     fn find(&self, mutant: &Mutant) -> anyhow::Result<Option<String>> {
         if let Some(test) = &mutant.detector.test {
-            if self.is_red(test, Some(mutant))? {
-                return Ok(Some(format!("red: {test}")));
+            if let Some(failure) = self.failure(test, Some(mutant))? {
+                return Ok(Some(format!("{test}: {failure}")));
             }
         }
         match &mutant.detector.seeds {
@@ -122,12 +139,11 @@ impl Runs {
         }
     }
 
-    /// Whether a test fails, or does not end.
-    fn is_red(&self, test: &str, mutant: Option<&Mutant>) -> anyhow::Result<bool> {
+    /// How a test fails, or that it does not end.
+    fn failure(&self, test: &str, mutant: Option<&Mutant>) -> anyhow::Result<Option<String>> {
         let (program, filter) = self.program(test)?;
         let mut command = lowered(&program.command());
-        let failure = first_failure(with(command.args(filter), mutant), LONGEST_TEST)?;
-        Ok(failure.is_some())
+        first_failure(with(command.args(filter), mutant), LONGEST_TEST)
     }
 
     /// The program that these arguments of `cargo test` name, and the arguments that it gets.

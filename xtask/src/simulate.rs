@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     /// Instead, put the known mistakes into a copy of the workspace, and check that its test or the
     /// seeds of its recipe find each of them: all mistakes, or the mistakes whose names contain a
     /// NAME. The copy is built once. Each test and each recipe first passes without a mistake.
-    /// `--seeds` bounds how many seeds are tried.
+    /// `--seeds` bounds how many seeds are tried. A run that was stopped continues, if no file has
+    /// changed since.
     #[arg(
         long,
         value_name = "NAME",
@@ -47,6 +48,10 @@ pub(crate) struct Arguments {
         conflicts_with_all = ["recipe", "seed", "first", "never_heals", "tally"],
     )]
     mutants: Option<Vec<String>>,
+
+    /// Only compile the mistakes.
+    #[arg(long, requires = "mutants", conflicts_with = "matrix")]
+    check: bool,
 
     /// Run each mistake against each suite of the workspace. Each result is a line of FILE, so that
     /// a run can be stopped and continues. The table is written to a page beside FILE. It takes
@@ -63,6 +68,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(names) = &arguments.mutants {
         return match &arguments.matrix {
+            _ if arguments.check => mutants::check(),
             Some(log) => mutants::run_matrix(names, log, &arguments.suites),
             None => mutants::run(names, arguments.seeds),
         };
