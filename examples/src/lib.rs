@@ -83,13 +83,13 @@ impl Playground {
     }
 
     /// The connect string, with the directory as its chroot.
-    fn place(&self) -> String {
+    pub fn connect_string(&self) -> String {
         format!("{}{}", self.connect_string, self.directory)
     }
 
     /// Opens a session: [`Session::connect`] with the connect string of the ensemble.
     pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
-        process::connect(&self.place(), self.session_timeout).await
+        process::connect(&self.connect_string(), self.session_timeout).await
     }
 
     /// The server's tick: a session can outlast its timeout by so much.
@@ -102,7 +102,7 @@ impl Playground {
 
     /// Starts a process of this name that plays a part: this program once more.
     pub fn start(&self, name: &str) -> anyhow::Result<Process> {
-        Process::start(name, &self.place(), self.session_timeout)
+        Process::start(name, &self.connect_string(), self.session_timeout)
     }
 
     /// Removes the directory and all that is in it.

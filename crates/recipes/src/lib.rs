@@ -81,11 +81,16 @@
 //! | `lock`, `rwlock`, `semaphore`, `election`, `group`, `assignment` | one recipe each |
 //! | `full` (default) | all recipes |
 //! | `tls` | [encrypted connections](ConnectOptions) |
+//! | `zookeeper-client` | recipes over a `zookeeper_client::Client` that your program has connected: module `adapter` |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "zookeeper-client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "zookeeper-client")))]
+#[doc(inline)]
+pub use zookeeper_recipes_adapter as adapter;
 #[cfg(feature = "assignment")]
 #[doc(inline)]
 pub use zookeeper_recipes_assignment as assignment;

@@ -38,6 +38,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("once_per_slot", "node-1: the report is written"),
     ("priorities", "printed: today's paper, a book, a poster"),
     (
+        "own_client",
+        "held in the session of the program's own client",
+    ),
+    (
         "prometheus",
         r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,
     ),
