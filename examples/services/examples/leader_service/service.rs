@@ -1,4 +1,4 @@
-//! The service: three pages, and work on one instance at a time.
+//! The service: four pages, and work on one instance at a time.
 //!
 //! A report can be sent to any instance. An instance that does not lead forwards it to the leader,
 //! at the address that the leader proclaims.
@@ -18,7 +18,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use zookeeper_recipes_election::common::Backoff;
-use zookeeper_recipes_election::{Error, ErrorKind, LeaderElection, LeaderState, Session, Term};
+use zookeeper_recipes_election::{
+    Error, ErrorKind, LeaderElection, LeaderState, Session, SessionState, Term,
+};
 
 /// How long the work may take to stop once the leadership is lost.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +60,7 @@ pub(crate) async fn run(
     };
     let pages = Router::new()
         .route("/healthz", get(healthz).with_state(election.clone()))
+        .route("/ready", get(ready).with_state(election.clone()))
         .route("/leader", get(leader).with_state(instance.leader.clone()))
         .route("/reports", post(report).with_state(instance.clone()));
 
@@ -151,6 +154,21 @@ async fn healthz(State(election): State<LeaderElection>) -> (StatusCode, String)
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
     (status, format!("{}, {health}", election.session().health()))
+}
+
+/// Succeeds if the orchestrator should send requests to this instance.
+///
+/// A standby is ready, too: it forwards to the leader, and an orchestrator that replaces instances
+/// one by one waits until each is ready. An instance that is cut off is not ready, unless it still
+/// leads.
+async fn ready(State(election): State<LeaderElection>) -> (StatusCode, String) {
+    let session = election.session();
+    let (role, status) = match (election.is_leader(), session.state()) {
+        (true, _) => ("leader", StatusCode::OK),
+        (false, SessionState::Connected(_)) => ("standby", StatusCode::OK),
+        (false, _) => ("standby", StatusCode::SERVICE_UNAVAILABLE),
+    };
+    (status, format!("{role}, {}", session.health()))
 }
 
 /// Who leads, and with which token.

@@ -20,10 +20,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         "the work was stopped: the hold is lost: its session is closed",
     ),
     (
-        "fencing_object_store",
-        "after the claim: the old holder's write is refused",
-    ),
-    (
         NEEDS_POSTGRES,
         "its write is refused: this token has not claimed the row",
     ),
@@ -34,7 +30,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         "without a guard: written, over what is newer",
     ),
     ("leader_service", "was killed, and"),
-    ("many_locks", "each shared by the tasks of the process"),
     ("once_per_slot", "node-1: the report is written"),
     ("priorities", "printed: today's paper, a book, a poster"),
     (
@@ -53,7 +48,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("synchronous_code", "held to the end: true"),
 ];
 
-/// The program of the README, which starts no server and has no directory of its own.
+/// The program of the README: a package of its own, which starts no server and has no directory of
+/// its own.
 const NEEDS_A_SERVER: &str = "first_lock";
 
 /// The example that needs PostgreSQL.
@@ -75,7 +71,7 @@ fn runnable() -> Vec<(&'static str, &'static str)> {
 /// The sources of all examples: files, and directories of files.
 fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let services = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut sources = Vec::new();
+    let mut sources = vec![services.join("..").join(NEEDS_A_SERVER)];
     for directory in [services.join("examples"), services.join("../examples")] {
         for entry in directory.read_dir()? {
             sources.push(entry?.path());
@@ -84,23 +80,29 @@ fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(sources)
 }
 
-/// Where cargo has put an example as it built this test: it builds the examples of a package
-/// together with its tests, unless it builds this test and nothing else.
+/// Where cargo has put an example as it built this test: it builds the examples and the programs of
+/// a package together with its tests, unless it builds this test and nothing else.
 fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).ok_or("a test in no directory")?;
-    let program = profile.join("examples").join(name);
+    let program = match name {
+        NEEDS_A_SERVER => profile.join(name),
+        _ => profile.join("examples").join(name),
+    };
     let built = program.metadata().and_then(|metadata| metadata.modified());
     let mut sources = sources()?;
     sources.retain(|source| source.file_stem() == Some(name.as_ref()));
-    let directory = sources.first().and_then(|source| source.read_dir().ok());
-    for file in directory.into_iter().flatten() {
-        sources.push(file?.path());
+    let source = sources.first().ok_or("no source")?;
+    let directories = [source.clone(), source.join("src")];
+    for directory in directories.iter().filter_map(|it| it.read_dir().ok()) {
+        for file in directory {
+            sources.push(file?.path());
+        }
     }
     for source in sources.iter().filter(|source| source.is_file()) {
         let written = source.metadata()?.modified()?;
         if !built.as_ref().is_ok_and(|built| *built >= written) {
-            let call = "cargo test -p zookeeper-recipes-examples -p";
+            let call = "cargo test -p first_lock -p zookeeper-recipes-examples -p";
             let problem = format!("is not built from its present source: {call}");
             return Err(format!("{name} {problem} {}", env!("CARGO_PKG_NAME")).into());
         }

@@ -1,4 +1,4 @@
-//! The service to copy starts before its servers, and sends a report around once.
+//! The service to copy starts before its servers, forwards a report once, and is ready if it can.
 
 use std::time::Duration;
 
@@ -13,10 +13,14 @@ mod service;
 
 const NOBODY: &str = "no leader: send the report again";
 
+/// Short, because an instance that is cut off notices it after a third of this time.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// Starts an instance. Returns its address, and what ends the instance when it is dropped.
 async fn start(simulation: &Simulation, id: &str) -> (String, oneshot::Sender<()>) {
     let ensemble = simulation.process(id).ensemble();
-    let session = Session::open_in_background(ensemble, ConnectOptions::new());
+    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+    let session = Session::open_in_background(ensemble, options);
     let session = session.expect("good options");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
@@ -61,10 +65,12 @@ async fn service_that_starts_before_its_server_serves_at_once_and_leads_later() 
     let (one, _ends_one) = start(&simulation, "one").await;
     until(&one, "GET /leader", 503, "unknown").await;
     until(&one, "GET /healthz", 200, "").await;
+    until(&one, "GET /ready", 503, "standby, a session is being opened").await;
     until(&one, "POST /reports", 503, NOBODY).await;
     simulation.faults().start_member(0);
     until(&one, "GET /leader", 200, "one ").await;
     until(&one, "GET /healthz", 200, ", leads").await;
+    until(&one, "GET /ready", 200, "leader, connected in session").await;
 
     let (two, _ends_two) = start(&simulation, "two").await;
     until(&two, "POST /reports", 200, "one has written 5 bytes").await;
@@ -74,4 +80,20 @@ async fn service_that_starts_before_its_server_serves_at_once_and_leads_later() 
         forwarded.starts_with("HTTP/1.1 503 ") && forwarded.ends_with(NOBODY),
         "{forwarded}"
     );
+}
+
+#[tokio::test]
+async fn standby_is_ready_until_it_is_cut_off() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (one, _ends_one) = start(&simulation, "one").await;
+    until(&one, "GET /ready", 200, "leader, connected").await;
+    let (two, _ends_two) = start(&simulation, "two").await;
+    until(&two, "GET /ready", 200, "standby, connected").await;
+
+    simulation.process("two").partition(Duration::from_secs(6));
+    until(&two, "GET /ready", 503, "standby, ").await;
+    // A restart would not help.
+    until(&two, "GET /healthz", 200, "").await;
+    until(&one, "GET /ready", 200, "leader, connected").await;
+    until(&two, "GET /ready", 200, "standby, connected").await;
 }

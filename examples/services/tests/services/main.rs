@@ -4,4 +4,3 @@ mod custom_rule;
 mod examples_run;
 mod leader_service;
 mod readme;
-mod readme_code;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 const README: &str = include_str!("../../../../README.md");
 
-/// Where the README's code is, so that it is compiled and run.
+/// The package that is the README's crate of one's own, so that its code is compiled and run.
 const CODE: [&str; 2] = [
-    include_str!("../../../examples/first_lock.rs"),
-    include_str!("readme_code.rs"),
+    include_str!("../../../first_lock/src/main.rs"),
+    include_str!("../../../first_lock/tests/lock.rs"),
 ];
+const MANIFEST: &str = include_str!("../../../first_lock/Cargo.toml");
 
 const REPOSITORY: &str = "https://github.com/zookeeper-recipes/zookeeper-recipes";
 
@@ -47,9 +48,30 @@ fn code_is_compiled_and_run() {
     for block in blocks {
         assert!(
             CODE.iter().any(|code| code.contains(&block)),
-            "neither in first_lock.rs nor in readme_code.rs:\n{block}"
+            "not in examples/first_lock:\n{block}"
         );
     }
+}
+
+/// The names of the dependencies in a manifest, with the features that it turns on.
+fn dependencies(manifest: &str) -> Vec<(&str, Option<&str>)> {
+    let lines = manifest.lines();
+    let lines = lines.skip_while(|line| !line.starts_with("[dependencies]"));
+    let lines = lines.take_while(|line| *line != "[lints]");
+    let named = lines.filter_map(|line| {
+        let (name, wanted) = line.split_once('=')?;
+        let name = name.trim().trim_end_matches(".workspace");
+        Some((name, wanted.split_once("features = ").map(|(_, on)| on)))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable();
+    named
+}
+
+#[test]
+fn manifest_is_that_of_the_code() {
+    let manifest = blocks("toml").concat();
+    assert_eq!(dependencies(&manifest), dependencies(MANIFEST));
 }
 
 #[test]
@@ -61,6 +83,7 @@ fn supported_rust_is_that_of_the_manifest() {
 #[test]
 fn every_example_is_named_on_its_page() -> Result<(), Box<dyn Error>> {
     let page = include_str!("../../../README.md");
+    assert!(page.contains("`first_lock`"));
     for directory in ["examples/examples", "examples/services/examples"] {
         for entry in root().join(directory).read_dir()? {
             let path = entry?.path();

@@ -1,7 +1,6 @@
-//! The README's test.
+//! The README's test. It needs no server.
 
 use std::time::Duration;
-
 use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Session};
 use zookeeper_recipes_simulation::Simulation;
 
