@@ -65,7 +65,13 @@ async fn service_that_starts_before_its_server_serves_at_once_and_leads_later() 
     let (one, _ends_one) = start(&simulation, "one").await;
     until(&one, "GET /leader", 503, "unknown").await;
     until(&one, "GET /healthz", 200, "").await;
-    until(&one, "GET /ready", 503, "standby, a session is being opened").await;
+    until(
+        &one,
+        "GET /ready",
+        503,
+        "standby, a session is being opened",
+    )
+    .await;
     until(&one, "POST /reports", 503, NOBODY).await;
     simulation.faults().start_member(0);
     until(&one, "GET /leader", 200, "one ").await;
