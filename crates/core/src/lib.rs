@@ -93,7 +93,7 @@ pub use queue::directory::Directories;
 pub use queue::options::{AfterSessionLoss, QueueOptions};
 pub use recipe::{QueueEntry, Recipe, RecipeExt, RecipeFuture};
 pub use retry::Backoff;
-pub use rule::{QueueView, Rule, RuleHints, Verdict, WaitStrategy};
+pub use rule::{QueueView, Rule, Verdict, WaitStrategy};
 pub use server::ensemble::{
     self, Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionId, Stat,
 };

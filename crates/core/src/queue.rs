@@ -108,7 +108,7 @@ impl Queue {
     ) -> Queue {
         let owner = options.data.as_deref().and_then(owner::in_data);
         let info = RecipeInfo {
-            recipe: rule.hints().recipe(&label),
+            recipe: rule.recipe(&label),
             name: options.name.clone(),
             path: directory.clone(),
             owner: owner.map_or_else(|| session.owner().into(), Into::into),

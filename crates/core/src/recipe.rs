@@ -24,6 +24,18 @@ pub type RecipeFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// A type that wraps another recipe implements this trait with
 /// [`delegate_recipe!`](crate::delegate_recipe).
 ///
+/// # First use of a path
+///
+/// A contender enters a queue by its first requests, in one round trip: a create and a list, and a
+/// read if the directory's data is part of the recipe. If the directory is missing, its creation
+/// comes on top:
+///
+/// | | requests | round trips |
+/// |---|---|---|
+/// | the first requests are refused, then sent again behind the directory's create | 1 more, and the first ones again | 1 more |
+/// | parents are missing, too: the first requests once more, and for each parent a refused create and its own | the first ones again, and 2 for each | 1 more, and 2 for each |
+/// | the last path that the session used for the first time was beside this one and missing, too: the directory's create, with the first requests | 1 more | 0 more |
+///
 /// ```
 /// use zookeeper_recipes_core::{Error, HoldView, Recipe, RecipeExt};
 ///
@@ -43,13 +55,24 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind`](crate::ErrorKind) lists the kinds of errors, and what to do about each. If the
-    /// session ends during the wait, the place in the queue is lost: [`Error::SessionOver`].
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
+    ///   [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of these errors nothing stays in the queue. [`ErrorKind`](crate::ErrorKind) lists
+    /// the kinds of errors, and what to do about each.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
     /// session deletes the znode in the background. So it is for each other method.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if
+    /// [`after_session_loss`](crate::QueueOptions::after_session_loss) says so.
     fn acquire(&self) -> RecipeFuture<'_, Hold>;
 
     /// As [`acquire`](Self::acquire), or [`Error::DeadlineElapsed`] after `timeout`.
@@ -76,8 +99,8 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::MissingChroot`] if the chroot does not exist, and the errors of its requests, such
-    /// as [`Error::Refused`] and [`Error::SessionOver`].
+    /// [`Error::Refused`], [`Error::SessionOver`] and [`Error::NoSession`].
+    /// [`Error::MissingChroot`] if the chroot does not exist.
     fn contenders(&self) -> RecipeFuture<'_, Vec<QueueEntry>>;
 
     /// The path that the recipe was created with.

@@ -31,7 +31,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// ```
 /// use std::borrow::Cow;
-/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
+/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 ///
 /// /// Holds when nobody is before it.
 /// #[derive(Debug)]
@@ -46,13 +46,7 @@ use crate::invalid_input::InvalidInput;
 ///         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
 ///     }
 ///
-///     // The rest is optional.
-///     fn hints(&self) -> &dyn RuleHints {
-///         self
-///     }
-/// }
-///
-/// impl RuleHints for First {
+///     // The rest is optional: this lets the next contender hold without a list.
 ///     fn holds_only_first(&self, label: &str) -> bool {
 ///         label == "lock-"
 ///     }
@@ -160,16 +154,6 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The hints of the rule. By default [none](RuleHints).
-    fn hints(&self) -> &dyn RuleHints {
-        &()
-    }
-}
-
-/// Optional optimizations of a [`Rule`]. Each default is right for every rule.
-///
-/// The example of [`Rule`] has a hint.
-pub trait RuleHints: Send + Sync {
     /// The kind of recipe that a contender with this label uses, for events and metrics.
     ///
     /// By default `queue`. See [`docs::events`](crate::docs::events).
@@ -185,7 +169,7 @@ pub trait RuleHints: Send + Sync {
     /// creates contenders with this label must keep to it, in each queue that counts this rule's
     /// contenders.
     ///
-    /// By default false for every label.
+    /// By default false for every label, which is right for every rule.
     fn holds_only_first(&self, _label: &str) -> bool {
         false
     }
@@ -198,14 +182,11 @@ pub trait RuleHints: Send + Sync {
     /// queue: see [`docs::handoff`](crate::docs::handoff). If a rule says false for a label, every
     /// process that creates contenders with this label must keep to it.
     ///
-    /// By default true for every label.
+    /// By default true for every label, which is right for every rule.
     fn may_be_replaced(&self, _label: &str) -> bool {
         true
     }
 }
-
-/// No hints.
-impl RuleHints for () {}
 
 /// The input of a rule: the contenders of the queue, and the directory's data.
 #[derive(Clone, Copy, Debug)]

@@ -75,7 +75,7 @@ impl LeaderElection {
     /// # }
     /// ```
     pub fn health(&self, grace: Duration) -> ElectionHealth {
-        let own = self.own_leadership.view();
+        let own = self.own_leadership();
         ElectionHealth {
             leads: own.as_ref().is_some_and(HoldView::is_held),
             overdue: own.and_then(|view| view.kept_after_loss()),

@@ -81,8 +81,8 @@
 //! A leader knows by the clock of its own process that it no longer leads, before another candidate
 //! can lead. This does not stop a paused process from writing late: the pause can come between a
 //! read of that clock and the write. If a late write does harm, let the store refuse an old
-//! [`fencing_token`](Term::fencing_token), or write to ZooKeeper with
-//! [guarded writes](Term::transaction).
+//! [`fencing_token`](HoldView::fencing_token), or write to ZooKeeper with
+//! [guarded writes](HoldView::transaction).
 //!
 //! # Costs
 //!
@@ -104,30 +104,24 @@
 
 mod candidate;
 mod directory_data;
-mod directory_update;
 mod health;
 mod leader;
 mod leadership;
-mod options;
-mod own_leadership;
 mod read_leader;
 mod recipe;
 mod rule;
 mod run;
-mod stop_work;
-mod term;
 mod transfer;
 mod watch_leader;
 
 pub use health::ElectionHealth;
 pub use leader::{Leader, LeaderState};
-pub use leadership::Leadership;
-pub use options::ElectionOptions;
-pub use recipe::LeaderElection;
+pub use leadership::{Leadership, Term};
+pub use recipe::{LeaderElection, StopWork};
 pub use rule::FirstCandidate;
 pub use run::RunError;
-pub use stop_work::StopWork;
-pub use term::Term;
+#[doc(inline)]
+pub use zookeeper_recipes_core::QueueOptions as ElectionOptions;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

@@ -1,21 +1,19 @@
 //! The election.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use zookeeper_recipes_core::{
-    BoxFuture, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
+    BoxFuture, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
 };
 
+use crate::ElectionOptions;
 use crate::candidate::Candidate;
 use crate::leader::{Leader, LeaderState};
 use crate::leadership::Leadership;
-use crate::options::ElectionOptions;
-use crate::own_leadership::OwnLeadership;
 use crate::read_leader::{in_time, read_leader};
 use crate::rule::FirstCandidate;
-use crate::stop_work::StopWork;
 use crate::watch_leader::watch_leader;
 
 /// One candidate in the election of one leader, FIFO over all processes.
@@ -66,7 +64,24 @@ use crate::watch_leader::watch_leader;
 pub struct LeaderElection {
     pub(crate) candidate: Candidate,
     pub(crate) stop_work: StopWork,
-    pub(crate) own_leadership: OwnLeadership,
+    /// The latest leadership that the candidate, or a clone of it, has acquired.
+    own_leadership: Arc<Mutex<Option<HoldView>>>,
+}
+
+/// When [`LeaderElection::run`] stops the work of a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StopWork {
+    /// As soon as no answer comes from the server:
+    /// [`HoldState::Suspended`](crate::HoldState::Suspended).
+    ///
+    /// The safe choice: the work has stopped before another candidate can lead.
+    #[default]
+    WhenSuspended,
+    /// Only when the leadership is lost: [`HoldState::Lost`](crate::HoldState::Lost).
+    ///
+    /// A short disconnection does not disturb the work. This choice does not stop requests that the
+    /// work has sent to another service: they can arrive together with those of the next leader.
+    WhenLost,
 }
 
 impl LeaderElection {
@@ -98,13 +113,13 @@ impl LeaderElection {
         options: ElectionOptions,
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
-        let options = options.into_queue().data(id.as_bytes()).leads();
+        let options = options.data(id.as_bytes()).leads();
         let rule = FirstCandidate::default();
         let queue = Queue::with_options(session, path, rule, options)?;
         Ok(LeaderElection {
             candidate: Candidate { queue, id },
             stop_work: StopWork::default(),
-            own_leadership: OwnLeadership::default(),
+            own_leadership: Arc::default(),
         })
     }
 
@@ -144,69 +159,42 @@ impl LeaderElection {
 
     /// The directory of the candidates' znodes.
     ///
-    /// The path of the leader's znode is [`Leadership::node_path`].
+    /// The path of the leader's znode is [`HoldView::node_path`].
     pub fn path(&self) -> &NodePath {
         self.candidate.path()
     }
 
     /// Campaigns, and waits until this candidate leads.
     ///
-    /// The call has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | nobody leads: a create and a list | 2 | 1 | 0 |
     /// | the same from the third time on, if no other candidate came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
-    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
-    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
+    /// | first use of the path | see [there](crate::Recipe#first-use-of-a-path) | | |
     /// | another candidate leads: a read of the own znode, and of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor's znode is deleted: a list, and a read of the directory | 2 more | 1 more | |
     ///
     /// The number of the new znode shows whether another candidate came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
-    ///   [`Error::OtherRecipe`].
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors no znode of this campaign remains in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`]; with the option
-    /// [`Requeue`](crate::AfterSessionLoss::Requeue) the call campaigns anew.
+    /// Those of [`Recipe::acquire`](crate::Recipe::acquire).
     pub async fn acquire(&self) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire().await?))
     }
 
     /// Campaigns, and waits until this candidate leads, for at most `timeout`.
     ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] after `timeout`. The rest is that of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire_timeout(timeout).await?))
     }
@@ -230,8 +218,7 @@ impl LeaderElection {
 
     /// Lists the candidates, the leader included, in the order of the queue.
     ///
-    /// They lead in this order, unless some [step back](crate::FirstCandidate#who-steps-back). The
-    /// list shows one moment at the server. If the path does not exist, it is empty.
+    /// They lead in this order, unless some [step back](crate::FirstCandidate#who-steps-back).
     ///
     /// | of a [`QueueEntry`] | in an election |
     /// |---|---|
@@ -246,24 +233,16 @@ impl LeaderElection {
     /// | the names, then all their data in one read | 2 | 2 | 0 |
     /// | nobody campaigns: the names | 1 | 1 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, nothing remains.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`Recipe::contenders`](crate::Recipe::contenders).
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.candidate.queue.contenders().await
     }
 
     /// True if this candidate, or a clone of it, leads now. The call sends nothing.
     ///
-    /// The answer is that of [`HoldView::is_held`](crate::HoldView::is_held) for the leadership that this candidate acquired:
+    /// The answer is that of [`HoldView::is_held`] for the leadership that this candidate acquired:
     /// `false` before another candidate can lead, with the same exception for a znode that is
     /// deleted by hand. Other processes see the leader by [`leader`](Self::leader).
     ///
@@ -271,7 +250,7 @@ impl LeaderElection {
     /// |---|---|---|---|
     /// | a read of the process's clock | 0 | 0 | 0 |
     pub fn is_leader(&self) -> bool {
-        self.own_leadership.is_held()
+        self.own_leadership().is_some_and(|own| own.is_held())
     }
 
     /// Reads who leads at this moment. `None` if nobody leads.
@@ -434,10 +413,27 @@ impl LeaderElection {
         in_time(self.session(), self.path(), transfer).await
     }
 
-    /// Records that this candidate leads.
+    /// Records that this candidate leads, unless a later leadership is recorded.
+    ///
+    /// Two tasks may report their leaderships in any order.
     fn leads(&self, hold: Hold) -> Leadership {
-        self.own_leadership.acquired(hold.view());
+        let mut own = self
+            .own_leadership
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_newer = |other: &HoldView| hold.fencing_token() > other.fencing_token();
+        if own.as_ref().is_none_or(is_newer) {
+            *own = Some(hold.view());
+        }
         Leadership::new(hold, self.candidate.clone())
+    }
+
+    pub(crate) fn own_leadership(&self) -> Option<HoldView> {
+        let own = self
+            .own_leadership
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        own.clone()
     }
 }
 

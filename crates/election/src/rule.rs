@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, Verdict};
 
 use crate::directory_data::DirectoryData;
 
@@ -65,12 +65,6 @@ impl Rule for FirstCandidate {
         true
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for FirstCandidate {
     fn recipe(&self, _label: &str) -> &'static str {
         "election"
     }

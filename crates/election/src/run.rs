@@ -7,10 +7,8 @@ use futures_util::stream::StreamExt;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{Backoff, Error, HoldState, HoldView, InvalidInput};
 
-use crate::leadership::Leadership;
-use crate::recipe::LeaderElection;
-use crate::stop_work::StopWork;
-use crate::term::Term;
+use crate::leadership::{Leadership, Term};
+use crate::recipe::{LeaderElection, StopWork};
 
 /// After a shorter term `run` pauses, so that work that returns at once is no busy loop.
 const SHORT_TERM: Duration = Duration::from_secs(1);
@@ -66,8 +64,8 @@ impl LeaderElection {
     /// end sooner, bound `run` with [`tokio::time::timeout`].
     ///
     /// `run` does not stop work that blocks its thread, or work in a task of its own. Such work must
-    /// ask [`is_held`](Term::is_held), and the store that it writes to must check the
-    /// [`fencing_token`](Term::fencing_token). See [`Hold`](crate::Hold) for what each promises.
+    /// ask [`is_held`](crate::HoldView::is_held), and the store that it writes to must check the
+    /// [`fencing_token`](crate::HoldView::fencing_token). See [`Hold`](crate::Hold) for what each promises.
     ///
     /// Elsewhere in the process, ask [`is_leader`](Self::is_leader) of a clone of this election.
     ///

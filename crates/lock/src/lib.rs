@@ -67,7 +67,6 @@
 
 mod locks;
 mod once_per_slot;
-mod options;
 mod recipe;
 mod rule;
 mod single_node;
@@ -78,11 +77,12 @@ pub use once_per_slot::{
     Again, JobRecord, OncePerSlot, OncePerSlotOptions, Slot, SlotClaim, SlotOutcome, SlotRecord,
     SlotRun, SlotState,
 };
-pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::{SingleNodeLock, SingleNodeOptions};
 pub use task_mutex::{TaskGuard, TaskMutex};
+#[doc(inline)]
+pub use zookeeper_recipes_core::QueueOptions as LockOptions;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

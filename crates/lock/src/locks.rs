@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zookeeper_recipes_core::{InvalidInput, NodePath, Session};
 
-use crate::options::LockOptions;
+use crate::LockOptions;
 use crate::recipe::ExclusiveLock;
 use crate::task_mutex::TaskMutex;
 

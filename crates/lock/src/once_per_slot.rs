@@ -21,7 +21,7 @@ pub use self::record::{JobRecord, SlotRecord, SlotState};
 pub use self::run::{Slot, SlotClaim, SlotRun};
 use self::slots::Slots;
 use self::znode::{JobZnode, lost, while_held};
-use crate::options::LockOptions;
+use crate::LockOptions;
 use crate::recipe::ExclusiveLock;
 use crate::rule::FirstInQueue;
 

@@ -6,7 +6,7 @@ use zookeeper_recipes_core::{
     Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Session, delegate_recipe,
 };
 
-use crate::options::LockOptions;
+use crate::LockOptions;
 use crate::rule::FirstInQueue;
 
 /// An exclusive lock, FIFO over all processes.
@@ -76,7 +76,8 @@ impl ExclusiveLock {
         path: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<ExclusiveLock, InvalidInput> {
-        let queue = Queue::with_options(session, path, FirstInQueue, options.into_queue())?;
+        let options = options.one_contender();
+        let queue = Queue::with_options(session, path, FirstInQueue, options)?;
         Ok(ExclusiveLock { queue })
     }
 
@@ -87,17 +88,12 @@ impl ExclusiveLock {
 
     /// Waits until this contender holds the lock.
     ///
-    /// The wait has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the lock is free: a create and a list | 2 | 1 | 0 |
     /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
-    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
-    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
+    /// | first use of the path | see [there](crate::Recipe#first-use-of-a-path) | | |
     /// | the lock is taken: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor marks its release, or was alone before this contender | 0 more | 0 | |
     /// | the predecessor leaves without a marked release, and others were before it: a list | 1 more | 1 more | |
@@ -111,44 +107,23 @@ impl ExclusiveLock {
     /// A predecessor that did not wait does not mark its release before the next probe of its
     /// session, which comes within a tenth of the session timeout. Each release costs one request.
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
-    ///   [`Error::OtherRecipe`].
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors nothing stays in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or queues anew if [`LockOptions::after_session_loss`] says so.
+    /// Those of [`Recipe::acquire`](crate::Recipe::acquire).
     pub async fn acquire(&self) -> Result<Hold, Error> {
         self.queue.acquire().await
     }
 
     /// Waits until this contender holds the lock, for at most `timeout`.
     ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | as [`acquire`](Self::acquire) | 1 to 3, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] after `timeout`. The rest is that of [`acquire`](Self::acquire).
     ///
     /// ```
     /// use std::time::Duration;
@@ -201,24 +176,14 @@ impl ExclusiveLock {
     /// Tasks that wait on clones of one lock are one contender. While one of them holds, the others
     /// are not in the list.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the names, then all their data in one read | 2 | 2 | 0 |
     /// | the queue is empty: the names | 1 | 1 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`Recipe::contenders`](crate::Recipe::contenders).
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }

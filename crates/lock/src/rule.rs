@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 const LABEL: &str = "lock-";
 
@@ -28,12 +28,6 @@ impl Rule for FirstInQueue {
         Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for FirstInQueue {
     fn recipe(&self, _label: &str) -> &'static str {
         "lock"
     }

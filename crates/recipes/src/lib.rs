@@ -148,4 +148,4 @@ pub use zookeeper_recipes_rwlock::{ReadLock, RwLock, RwLockOptions, WriteHold, W
 pub use zookeeper_recipes_semaphore as semaphore;
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
-pub use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions, WeightedSemaphore};
+pub use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions};

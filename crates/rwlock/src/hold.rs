@@ -1,15 +1,16 @@
 //! The writer's hold.
 
-use zookeeper_recipes_core::{
-    Error, FencingToken, GuardedTransaction, Hold, HoldView, LossReason, Queue,
-};
+use std::ops::Deref;
+
+use zookeeper_recipes_core::{Error, Hold, Queue};
 
 use crate::rule::{READ, WRITE};
 
 /// A writer's hold, which can become a reader's.
 ///
-/// One place in the program owns it. If it is dropped, it is released in the background. Tasks that
-/// work under it, and do not decide when it ends, take a [`view`](Self::view).
+/// It has the methods of its [`Hold`]. One place in the program owns it. If it is dropped, it is
+/// released in the background. Tasks that work under it, and do not decide when it ends, take a
+/// [`view`](Hold::view).
 #[derive(Debug)]
 #[must_use = "if unused, what is held is released at once"]
 pub struct WriteHold {
@@ -21,55 +22,6 @@ impl WriteHold {
     pub(crate) fn new(hold: Hold, queue: &Queue) -> WriteHold {
         let queue = queue.clone();
         WriteHold { hold, queue }
-    }
-
-    /// The path of the writer's znode.
-    pub fn node_path(&self) -> &str {
-        self.hold.node_path()
-    }
-
-    /// The token by which a store distinguishes this writer from an older one.
-    pub fn fencing_token(&self) -> FencingToken {
-        self.hold.fencing_token()
-    }
-
-    /// True if the lock is certainly still held: see [`HoldView::is_held`]. Sends nothing.
-    pub fn is_held(&self) -> bool {
-        self.hold.is_held()
-    }
-
-    /// Resolves when the lock is lost: see [`Hold::lost`].
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped, and the method called again.
-    pub async fn lost(&self) -> LossReason {
-        self.hold.lost().await
-    }
-
-    /// Begins a write to ZooKeeper that fails once the lock is lost.
-    ///
-    /// Nothing is sent before the commit: see [`HoldView::transaction`].
-    pub fn transaction(&self) -> GuardedTransaction {
-        self.hold.transaction()
-    }
-
-    /// Runs the work until it is done, or until the lock is lost: see [`Hold::run_until_lost`].
-    ///
-    /// # Errors
-    ///
-    /// The reason of the loss, if the lock is lost before the work is done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped. The lock stays held.
-    pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
-        self.hold.run_until_lost(work).await
-    }
-
-    /// The plain view, with the state, the session and the time that remains.
-    pub fn view(&self) -> HoldView {
-        self.hold.view()
     }
 
     /// Becomes a reader's hold. No writer can hold in between.
@@ -140,6 +92,14 @@ impl WriteHold {
     /// Those of [`Hold::release`].
     pub async fn release(self) -> Result<(), Error> {
         self.hold.release().await
+    }
+}
+
+impl Deref for WriteHold {
+    type Target = Hold;
+
+    fn deref(&self) -> &Hold {
+        &self.hold
     }
 }
 

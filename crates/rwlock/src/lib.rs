@@ -41,8 +41,8 @@
 //!
 //! | | holds when | watches |
 //! |---|---|---|
-//! | reader ([`NoWriterBefore`]) | no writer is before it | the last writer before it |
-//! | writer ([`NobodyBefore`]) | no contender is before it | its predecessor |
+//! | reader ([`ReadOrWrite::Read`]) | no writer is before it | the last writer before it |
+//! | writer ([`ReadOrWrite::Write`]) | no contender is before it | its predecessor |
 //!
 //! A writer's release wakes the readers up to the next writer, each of them once. A reader's
 //! release wakes no reader. For comparison, [`RwLockOptions::strategy`] offers ways that wake every
@@ -74,14 +74,14 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-rwlock/latest")]
 
 mod hold;
-mod options;
 mod recipe;
 mod rule;
 
 pub use hold::WriteHold;
-pub use options::RwLockOptions;
 pub use recipe::{ReadLock, RwLock, WriteLock};
-pub use rule::{NoWriterBefore, NobodyBefore};
+pub use rule::ReadOrWrite;
+#[doc(inline)]
+pub use zookeeper_recipes_core::QueueOptions as RwLockOptions;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

@@ -6,9 +6,9 @@ use zookeeper_recipes_core::{
     Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Session, delegate_recipe,
 };
 
+use crate::RwLockOptions;
 use crate::hold::WriteHold;
-use crate::options::RwLockOptions;
-use crate::rule::{NoWriterBefore, NobodyBefore};
+use crate::rule::ReadOrWrite;
 
 /// A lock that one writer holds, or any number of readers, FIFO over all processes.
 ///
@@ -87,8 +87,8 @@ impl RwLock {
         path: impl AsRef<str>,
         options: RwLockOptions,
     ) -> Result<RwLock, InvalidInput> {
-        let read = Queue::with_options(session, path, NoWriterBefore, options.into_queue())?;
-        let write = read.by(NobodyBefore);
+        let read = Queue::with_options(session, path, ReadOrWrite::Read, options)?;
+        let write = read.by(ReadOrWrite::Write);
         Ok(RwLock {
             read: ReadLock { queue: read },
             write: WriteLock { queue: write },
@@ -107,24 +107,14 @@ impl RwLock {
 
     /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the names, then all their data in one read | 2 | 2 | 0 |
     /// | the queue is empty: the names | 1 | 1 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`Recipe::contenders`](crate::Recipe::contenders).
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.read.contenders().await
     }
@@ -161,17 +151,12 @@ pub struct ReadLock {
 impl ReadLock {
     /// Waits until no writer is before this reader.
     ///
-    /// The wait has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | no writer is before it: a create and a list | 2 | 1 | 0 |
     /// | alone in the queue from the third time on, and no other contender came in between: a create | 1 | 1 | 0 |
     /// | the same, but one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
-    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
-    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
+    /// | first use of the path | see [there](crate::Recipe#first-use-of-a-path) | | |
     /// | a writer is before it: a read of the own znode and one of the last writer's | 2 more | 1 more | 2 |
     /// | that writer marks its release | 0 more | 0 | |
     /// | that writer leaves without a marked release: a list | 1 more | 1 more | |
@@ -182,44 +167,23 @@ impl ReadLock {
     /// A writer that did not wait does not mark its release before the next probe of its session,
     /// which comes within a tenth of the session timeout. Each release costs one request.
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::ContenderWritten`], [`Error::NoLease`],
-    ///   [`Error::OtherRecipe`].
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors nothing stays in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or queues anew if [`RwLockOptions::after_session_loss`] says so.
+    /// Those of [`Recipe::acquire`](crate::Recipe::acquire).
     pub async fn acquire(&self) -> Result<Hold, Error> {
         self.queue.acquire().await
     }
 
     /// Waits until no writer is before this reader, for at most `timeout`.
     ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] after `timeout`. The rest is that of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         self.queue.acquire_timeout(timeout).await
     }
@@ -287,17 +251,12 @@ pub struct WriteLock {
 impl WriteLock {
     /// Waits until no contender is before this writer.
     ///
-    /// The wait has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the queue is empty: a create and a list | 2 | 1 | 0 |
     /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
-    /// | first use of the path: a refused create and list, then the directory's create and both again | 3 more | 1 more | 0 |
-    /// | parents are missing, too: both once more, and for each parent a refused create and its own | 2 more, and 2 for each | 1 more, and 2 for each | 0 |
-    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with both | 1 more | 0 more | 0 |
+    /// | first use of the path | see [there](crate::Recipe#first-use-of-a-path) | | |
     /// | a contender is before it: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor is a writer and marks its release, or a reader and was alone before this writer | 0 more | 0 | |
     /// | the predecessor leaves in any other way: a list | 1 more | 1 more | |
@@ -319,20 +278,14 @@ impl WriteLock {
 
     /// Waits until no contender is before this writer, for at most `timeout`.
     ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | as [`acquire`](Self::acquire) | 1 to 3, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] after `timeout`. The rest is that of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<WriteHold, Error> {
         let hold = self.queue.acquire_timeout(timeout).await?;
         Ok(WriteHold::new(hold, &self.queue))

@@ -1,12 +1,8 @@
-//! The rules of a read/write lock.
-//!
-//! Both rules count the same contenders, in the same order. Contenders with equal numbers are
-//! ordered by the age of their znodes. This places Curator's downgrade: it creates a reader with
-//! the number of the writer that it is about to release, so the reader is right behind that writer.
+//! The rule of a read/write lock.
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 /// The label of the readers' znodes.
 pub(crate) const READ: &str = "__READ__";
@@ -23,33 +19,30 @@ fn writes(label: &str) -> bool {
     matches!(label, WRITE | KAZOO_WRITE)
 }
 
-/// The recipe in events and metrics.
-fn recipe(label: &str) -> &'static str {
-    match reads(label) {
-        true => "read_lock",
-        false => "write_lock",
-    }
-}
-
-/// True if the contender holds: by the reader's rule if it reads, and by the writer's rule if not.
-fn holds(view: &QueueView<'_>) -> bool {
-    let mut before = view.before().iter();
-    match reads(view.me().label()) {
-        true => !before.any(|contender| writes(contender.label())),
-        false => view.place() == 0,
-    }
-}
-
-/// The reader's rule: holds if no writer is before it; otherwise waits on the last one.
+/// The rule of the readers and writers in one queue. The value says which of the two it creates.
 ///
-/// While this writer is in the queue, the reader cannot hold. So one watch is enough. If this
-/// writer leaves while other writers are before the reader, the reader waits on the last of those.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoWriterBefore;
+/// * A reader holds if no writer is before it; otherwise it waits on the last one. While this writer
+///   is in the queue, the reader cannot hold. So one watch is enough. If this writer leaves while
+///   other writers are before the reader, the reader waits on the last of those.
+/// * A writer holds if no contender is before it; otherwise it waits on its predecessor.
+///
+/// Contenders with equal numbers are ordered by the age of their znodes. This places Curator's
+/// downgrade: it creates a reader with the number of the writer that it is about to release, so the
+/// reader is right behind that writer.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadOrWrite {
+    /// The rule of a reader.
+    Read,
+    /// The rule of a writer.
+    Write,
+}
 
-impl Rule for NoWriterBefore {
+impl Rule for ReadOrWrite {
     fn label(&self) -> Cow<'_, str> {
-        READ.into()
+        match self {
+            ReadOrWrite::Read => READ.into(),
+            ReadOrWrite::Write => WRITE.into(),
+        }
     }
 
     fn counts(&self, label: &str) -> bool {
@@ -58,25 +51,18 @@ impl Rule for NoWriterBefore {
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let mut before = view.before().iter();
-        let last_writer = before.rposition(|contender| writes(contender.label()));
-        Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
+        let waits_on = match reads(view.me().label()) {
+            true => before.rposition(|contender| writes(contender.label())),
+            false => view.place().checked_sub(1),
+        };
+        Ok(waits_on.map_or(Verdict::Hold, Verdict::wait_on))
     }
 
-    fn holds(&self, view: &QueueView<'_>) -> bool {
-        holds(view)
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        &Hints
-    }
-}
-
-/// The hints of both rules.
-struct Hints;
-
-impl RuleHints for Hints {
     fn recipe(&self, label: &str) -> &'static str {
-        recipe(label)
+        match reads(label) {
+            true => "read_lock",
+            false => "write_lock",
+        }
     }
 
     fn holds_only_first(&self, label: &str) -> bool {
@@ -86,35 +72,5 @@ impl RuleHints for Hints {
     fn may_be_replaced(&self, label: &str) -> bool {
         // A writer that downgrades leaves a reader in its place.
         label == WRITE
-    }
-}
-
-/// The writer's rule: holds if no contender is before it; otherwise waits on its predecessor.
-///
-/// The first contender in the queue holds, a reader or a writer. A writer that is not first always
-/// has a predecessor.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NobodyBefore;
-
-impl Rule for NobodyBefore {
-    fn label(&self) -> Cow<'_, str> {
-        WRITE.into()
-    }
-
-    fn counts(&self, label: &str) -> bool {
-        reads(label) || writes(label)
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let predecessor = view.place().checked_sub(1);
-        Ok(predecessor.map_or(Verdict::Hold, Verdict::wait_on))
-    }
-
-    fn holds(&self, view: &QueueView<'_>) -> bool {
-        holds(view)
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        &Hints
     }
 }

@@ -61,13 +61,13 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-semaphore/latest")]
 
 mod agreement;
-mod options;
 mod recipe;
 mod rule;
 
-pub use options::SemaphoreOptions;
-pub use recipe::{Semaphore, WeightedSemaphore};
+pub use recipe::Semaphore;
 pub use rule::WithinPermits;
+#[doc(inline)]
+pub use zookeeper_recipes_core::QueueOptions as SemaphoreOptions;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

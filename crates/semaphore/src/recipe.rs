@@ -9,14 +9,15 @@ use zookeeper_recipes_core::{
     Session, delegate_recipe,
 };
 
+use crate::SemaphoreOptions;
 use crate::agreement::{Agreement, refuse_zero};
-use crate::options::SemaphoreOptions;
 use crate::rule::{WithinPermits, weight, weight_of};
 
 /// A number of permits, acquired one or several at a time, FIFO over all processes.
 ///
-/// Made from a [`Session`], a path and the number of permits. Cheap to clone. The methods of
-/// [`WeightedSemaphore`], which [`permits`](Self::permits) makes, acquire several permits in one [`Hold`].
+/// Made from a [`Session`], a path and the number of permits. Cheap to clone. A semaphore
+/// acquires one permit at a time. That of [`permits`](Self::permits) acquires several permits in one
+/// [`Hold`].
 ///
 /// # Order
 ///
@@ -74,7 +75,9 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    one: WeightedSemaphore,
+    queue: Queue,
+    agreement: Arc<Agreement>,
+    weight: u32,
 }
 
 impl Semaphore {
@@ -164,27 +167,21 @@ impl Semaphore {
         let path = agreement.path().clone();
         let agreement = Arc::new(agreement);
         let rule = WithinPermits::by(&agreement, 1)?;
-        let one = WeightedSemaphore {
-            queue: Queue::with_options(session, path, rule, options.into_queue())?,
+        Ok(Semaphore {
+            queue: Queue::with_options(session, path, rule, options)?,
             agreement,
             weight: 1,
-        };
-        Ok(Semaphore { one })
+        })
     }
 
-    /// Waits until the permit is held.
-    ///
-    /// The wait has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
+    /// Waits until the permits are held.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
     /// | alone in the queue from the third time on, and no other contender came in between: a create and the read | 2 | 1 | 0 |
     /// | the same, but one came in between: a create and the read, then a list and the read | 4 | 2 | 0 |
-    /// | first use of the path: all three refused, then the directory's create and all again | 4 more | 1 more | 0 |
-    /// | parents are missing, too: all once more, and for each parent a refused create and its own | 3 more, and 2 for each | 1 more, and 2 for each | 0 |
-    /// | first use of the path by a session for which the last path beside it was missing: the directory's create, with all | 1 more | 0 more | 0 |
+    /// | first use of the path | see [there](crate::Recipe#first-use-of-a-path) | | |
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///
@@ -194,51 +191,31 @@ impl Semaphore {
     /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
     /// costs one request.
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::NoLease`], [`Error::OtherRecipe`].
-    /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    ///   recorded (not after [`open`](Self::open)), or if it has fewer permits than are wanted. The
-    ///   number may be lowered during the wait.
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors nothing stays in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or queues anew if [`SemaphoreOptions::after_session_loss`] says so.
+    /// [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
+    /// recorded (not after [`open`](Self::open)), or if it has fewer permits than are wanted. The
+    /// number may be lowered during the wait. The rest is that of
+    /// [`Recipe::acquire`](crate::Recipe::acquire).
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        self.one.acquire().await
+        self.queue.acquire().await
     }
 
-    /// Waits until the permit is held, for at most `timeout`.
-    ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    /// Waits until the permits are held, for at most `timeout`.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | as [`acquire`](Self::acquire) | 2 to 4, and more to wait | 1 or 2, and more to wait | 0, or 3 and more |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] after `timeout`. The rest is that of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        self.one.acquire_timeout(timeout).await
+        self.queue.acquire_timeout(timeout).await
     }
 
-    /// Acquires a permit if a permit is free; otherwise `None`, with nothing written.
+    /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
     ///
     /// Permits that waiters want are not free. [`Error::Disconnected`] if no server answers.
     ///
@@ -251,95 +228,75 @@ impl Semaphore {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.one.try_acquire().await
+        self.queue.try_acquire().await
     }
 
-    /// The same semaphore, of which `weight` permits are acquired together. Sends nothing.
+    /// The same semaphore, of which each acquisition takes `weight` permits together. Sends nothing.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_semaphore::{Error, Semaphore};
+    /// # async fn example(semaphore: Semaphore) -> Result<(), Error> {
+    /// let large = semaphore.permits(3)?;
+    /// large.acquire().await?.release().await
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] if `weight` is zero. Also if `weight` is above the number of permits that
     /// [`new`](Self::new) was given, and this semaphore has acquired nothing yet. Otherwise another
     /// process may have raised the number, so the acquisition checks the weight.
-    pub fn permits(&self, weight: u32) -> Result<WeightedSemaphore, InvalidInput> {
-        let agreement = self.one.agreement.clone();
-        let rule = WithinPermits::by(&agreement, weight)?;
-        Ok(WeightedSemaphore {
-            queue: self.one.queue.by(rule),
-            agreement,
+    pub fn permits(&self, weight: u32) -> Result<Semaphore, InvalidInput> {
+        let rule = WithinPermits::by(&self.agreement, weight)?;
+        Ok(Semaphore {
+            queue: self.queue.by(rule),
+            agreement: self.agreement.clone(),
             weight,
         })
     }
 
-    /// Waits until `weight` permits are held together, in one [`Hold`].
+    /// The number of permits that are acquired together.
+    pub fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// Waits until `weight` permits are held together: [`permits`](Self::permits), and
+    /// [`acquire`](Self::acquire) of that.
     ///
-    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire`], with the costs, cancel
-    /// safety and session loss of that.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// # Errors
-    ///
-    /// Those of [`WeightedSemaphore::acquire`], and [`Error::InvalidInput`] if `weight` is zero.
+    /// Those of the two.
     pub async fn acquire_many(&self, weight: u32) -> Result<Hold, Error> {
         self.permits(weight)?.acquire().await
     }
 
-    /// Waits until `weight` permits are held together, for at most `timeout`.
+    /// Acquires `weight` permits if so many are [available](Self::available_permits):
+    /// [`permits`](Self::permits), and [`try_acquire`](Self::try_acquire) of that.
     ///
-    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire_timeout`], with the costs,
-    /// cancel safety and session loss of that.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// # Errors
-    ///
-    /// Those of [`WeightedSemaphore::acquire_timeout`], and [`Error::InvalidInput`] if `weight` is zero.
-    pub async fn acquire_many_timeout(
-        &self,
-        weight: u32,
-        timeout: Duration,
-    ) -> Result<Hold, Error> {
-        self.permits(weight)?.acquire_timeout(timeout).await
-    }
-
-    /// Acquires `weight` permits if so many are [available](Self::available_permits).
-    ///
-    /// Otherwise returns `None`, with nothing written.
-    ///
-    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::try_acquire`], with the costs, cancel
-    /// safety and session loss of that.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`WeightedSemaphore::try_acquire`], and [`Error::InvalidInput`] if `weight` is zero.
+    /// Those of the two.
     pub async fn try_acquire_many(&self, weight: u32) -> Result<Option<Hold>, Error> {
         self.permits(weight)?.try_acquire().await
     }
 
     /// Lists the contenders, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
-    ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the names and the number of permits, then all the data in one read | 3 | 2 | 0 |
     /// | the queue is empty: the names and the number | 2 | 1 | 0 |
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`Recipe::contenders`](crate::Recipe::contenders).
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.one.contenders().await
+        self.queue.contenders().await
     }
 
     /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
-        self.one.path()
+        self.queue.path()
     }
 
     /// The number of permits that no contender holds or waits for.
@@ -365,9 +322,9 @@ impl Semaphore {
     ///
     /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn available_permits(&self) -> Result<u32, Error> {
-        let agreement = &self.one.agreement;
+        let agreement = &self.agreement;
         let path = agreement.path();
-        let server = self.one.queue.session().server(path).await?;
+        let server = self.queue.session().server(path).await?;
         let names = server.list(path.as_str());
         let data = server.get(path.as_str());
         let answers = async { Ok((names.await?, data.await?.0)) };
@@ -412,9 +369,9 @@ impl Semaphore {
     ///
     /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn recorded(&self) -> Result<Option<u32>, Error> {
-        let agreement = &self.one.agreement;
+        let agreement = &self.agreement;
         let path = agreement.path();
-        let server = self.one.queue.session().server(path).await?;
+        let server = self.queue.session().server(path).await?;
         match server.get(path.as_str()).await {
             Ok((data, _)) if data.is_empty() => Ok(None),
             Ok((data, _)) => Ok(Some(agreement.read(&data)?)),
@@ -468,10 +425,10 @@ impl Semaphore {
     /// The call fails with [`Error::SessionOver`].
     pub async fn resize(&self, permits: u32) -> Result<(), Error> {
         refuse_zero("number of permits", permits)?;
-        let agreement = &self.one.agreement;
+        let agreement = &self.agreement;
         let path = agreement.path();
         loop {
-            let server = self.one.queue.session().server(path).await?;
+            let server = self.queue.session().server(path).await?;
             let at = |error| Error::at(path.as_str(), server.id(), error);
             // A server that lags behind would let nobody write what it has not yet seen.
             let synced = server.sync(path.as_str());
@@ -512,9 +469,9 @@ impl Semaphore {
     ///
     /// If another process has recorded a number meanwhile, the acquisition is by that number.
     async fn record_first(&self, permits: u32) -> Result<(), Error> {
-        let path = self.one.agreement.path().clone();
+        let path = self.agreement.path().clone();
         let agreement = Arc::new(Agreement::open(path, permits)?);
-        let queue = self.one.queue.by(WithinPermits::by(&agreement, 1)?);
+        let queue = self.queue.by(WithinPermits::by(&agreement, 1)?);
         if let Some(hold) = queue.try_acquire().await? {
             hold.release().await?;
         }
@@ -522,79 +479,4 @@ impl Semaphore {
     }
 }
 
-delegate_recipe!(Semaphore, one);
-
-/// A [`Semaphore`] of which several permits are acquired together, in one [`Hold`].
-///
-/// Made by [`Semaphore::permits`]. It holds nothing: [`acquire`](Self::acquire) returns a hold.
-///
-/// ```
-/// use zookeeper_recipes_semaphore::{Semaphore, Session};
-///
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let session = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
-/// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
-/// let large = semaphore.permits(3)?;
-/// let hold = large.acquire().await?;
-/// assert_eq!(semaphore.available_permits().await?, 2);
-/// # hold.release().await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct WeightedSemaphore {
-    queue: Queue,
-    agreement: Arc<Agreement>,
-    weight: u32,
-}
-
-impl WeightedSemaphore {
-    /// The number of permits that are acquired together.
-    pub fn weight(&self) -> u32 {
-        self.weight
-    }
-
-    /// Waits until the permits are held together, in one [`Hold`].
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`Semaphore::acquire`].
-    pub async fn acquire(&self) -> Result<Hold, Error> {
-        self.queue.acquire().await
-    }
-
-    /// Waits until the permits are held together, in one [`Hold`], for at most `timeout`.
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`Semaphore::acquire_timeout`].
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        self.queue.acquire_timeout(timeout).await
-    }
-
-    /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`Semaphore::try_acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.queue.try_acquire().await
-    }
-
-    /// Lists the contenders, holders included, in the order of the queue.
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`Semaphore::contenders`].
-    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.queue.contenders().await
-    }
-
-    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`](crate::HoldView::node_path).
-    pub fn path(&self) -> &NodePath {
-        self.queue.path()
-    }
-}
-
-delegate_recipe!(WeightedSemaphore, queue);
+delegate_recipe!(Semaphore, queue);

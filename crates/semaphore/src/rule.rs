@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{
-    Contender, InvalidInput, NodePath, QueueView, Rule, RuleHints, Verdict,
-};
+use zookeeper_recipes_core::{Contender, InvalidInput, NodePath, QueueView, Rule, Verdict};
 
 use crate::agreement::{Agreement, parse};
 
@@ -156,12 +154,6 @@ impl Rule for WithinPermits {
         true
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for WithinPermits {
     fn recipe(&self, _label: &str) -> &'static str {
         "semaphore"
     }

@@ -195,7 +195,7 @@ impl<'a> Laws<'a> {
     /// * a deletion wakes only the waiters that it [may](Self::wakes) wake;
     /// * "hold" never becomes "wait" when a contender before it leaves;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
-    /// * a label that [holds only as the first](zookeeper_recipes_core::RuleHints::holds_only_first) holds with no contender before it;
+    /// * a label that [holds only as the first](zookeeper_recipes_core::Rule::holds_only_first) holds with no contender before it;
     /// * each rule [says of each contender](Rule::holds) that it holds if that contender's own rule
     ///   decides so.
     pub fn check(&self) -> Result<(), BrokenLaw> {
@@ -336,7 +336,7 @@ impl<'a> Laws<'a> {
                 let holds_only_first = self
                     .rules
                     .iter()
-                    .any(|rule| rule.hints().holds_only_first(me.label()));
+                    .any(|rule| rule.holds_only_first(me.label()));
                 if holds_only_first && !before.is_empty() {
                     return broken(
                         "holds behind others, and says that it holds only as the first".to_owned(),

@@ -5,7 +5,7 @@ use std::fmt;
 use zookeeper_recipes_core::{Contender, NodePath, QueueView, Rule, Verdict};
 use zookeeper_recipes_election::FirstCandidate;
 use zookeeper_recipes_lock::FirstInQueue;
-use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
+use zookeeper_recipes_rwlock::ReadOrWrite;
 use zookeeper_recipes_semaphore::WithinPermits;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,10 +132,10 @@ pub(super) fn verdict(
     let view = QueueView::new(before, me, data.as_deref());
     let reads_or_writes = recipe(contenders) == RecipeKind::ReadWriteLock;
     let rule: Box<dyn Rule> = match wish(me.label())? {
-        Wish::Alone if reads_or_writes => Box::new(NobodyBefore),
+        Wish::Alone if reads_or_writes => Box::new(ReadOrWrite::Write),
         Wish::Alone => Box::new(FirstInQueue),
-        Wish::Read => Box::new(NoWriterBefore),
-        Wish::Write => Box::new(NobodyBefore),
+        Wish::Read => Box::new(ReadOrWrite::Read),
+        Wish::Write => Box::new(ReadOrWrite::Write),
         Wish::Lead | Wish::Standby => Box::new(FirstCandidate::default()),
         Wish::Permits(weight) if weight > permits? => {
             return Some(Verdict::Wait { on: Vec::new() });

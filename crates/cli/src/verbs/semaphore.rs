@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use zookeeper_recipes_core::{AfterSessionLoss, Session};
-use zookeeper_recipes_semaphore::{Semaphore as Permits, SemaphoreOptions, WeightedSemaphore};
+use zookeeper_recipes_semaphore::{Semaphore as Permits, SemaphoreOptions};
 
 use crate::connecting::Connection;
 use crate::duration;
@@ -56,7 +56,7 @@ impl Semaphore {
             .await
     }
 
-    async fn make(&self, session: &Session) -> Result<WeightedSemaphore, Failure> {
+    async fn make(&self, session: &Session) -> Result<Permits, Failure> {
         let mut options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::Requeue);
         if let Some(limit) = self.task.max_hold {
             options = options.max_hold(limit);

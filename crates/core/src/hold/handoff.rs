@@ -118,7 +118,7 @@ impl Handoff {
 pub(crate) fn grants_on_mark(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
     let first = &contenders[place];
     first.is_closed_to_others()
-        && rule.hints().holds_only_first(first.label())
+        && rule.holds_only_first(first.label())
         && would_hold(rule, &contenders[place + 1..])
 }
 
@@ -126,8 +126,7 @@ pub(crate) fn grants_on_mark(rule: &dyn Rule, contenders: &[Contender], place: u
 pub(crate) fn grants_on_deletion(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
     // If more contenders are before the waiter, one deletion seldom lets it hold.
     let only = matches!(contenders, [_, _]) && place == 0;
-    only && !rule.hints().may_be_replaced(contenders[place].label())
-        && would_hold(rule, &contenders[1..])
+    only && !rule.may_be_replaced(contenders[place].label()) && would_hold(rule, &contenders[1..])
 }
 
 /// True if the rule lets the last of these contenders hold, whatever comes behind it.

@@ -30,7 +30,7 @@ impl Hold {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] if the label is not `from`, or the rule does not
-    ///   [allow it](crate::RuleHints::may_be_replaced), or the number is at the end of the count:
+    ///   [allow it](crate::Rule::may_be_replaced), or the number is at the end of the count:
     ///   such znodes are ordered by age, and the new one would be the youngest.
     /// * [`Error::Lost`], [`Error::Refused`] and [`Error::SessionOver`].
     ///
@@ -52,9 +52,7 @@ impl Hold {
         let replaced = replaced(old, &held, from, to, (data, acl)).await;
         let (owner, epoch) = replaced.inspect_err(|error| old.report(how_ended(error)))?;
         let rule = old.rule.clone();
-        let recipe = rule
-            .as_ref()
-            .map_or("queue", |rule| rule.hints().recipe(to));
+        let recipe = rule.as_ref().map_or("queue", |rule| rule.recipe(to));
         let record = old.take_record().expect(NOT_ENDED);
         record.released(old.held_for());
         let record = record.replaced(recipe, old.token);
@@ -118,7 +116,7 @@ impl Grant {
         if self
             .rule
             .as_ref()
-            .is_some_and(|rule| !rule.hints().may_be_replaced(from))
+            .is_some_and(|rule| !rule.may_be_replaced(from))
         {
             return refuse("is of a kind that may not be replaced".to_owned());
         }

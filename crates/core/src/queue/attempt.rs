@@ -197,7 +197,7 @@ async fn access<'a>(
     label: &str,
 ) -> (Identity, Cow<'a, [Acl]>) {
     let (shared, handoff) = (queue.shared, &queue.open.handoff);
-    let is_to_mark = shared.options.marks_release && shared.rule.hints().holds_only_first(label);
+    let is_to_mark = shared.options.marks_release && shared.rule.holds_only_first(label);
     let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);
     let access = handoff.access(server, directory, identity, acl, is_to_mark);
     access.await

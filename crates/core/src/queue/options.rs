@@ -1,4 +1,4 @@
-//! The options of a queue, and the options types of the recipes.
+//! The options of a queue, and of each recipe that has one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,17 @@ use crate::rule::WaitStrategy;
 use crate::server::checks::open_acl;
 use crate::server::ensemble::Acl;
 
-/// Options of a [`Queue`](crate::Queue).
+/// Options of a recipe: `LockOptions`, `RwLockOptions`, `SemaphoreOptions`, `ElectionOptions` and
+/// `SingleNodeOptions` are this type.
 ///
-/// For custom recipes. Each recipe of this project has its own options, such as `LockOptions`.
+/// Some recipes decide an option themselves, whatever is set here:
+///
+/// | recipe | option |
+/// |---|---|
+/// | exclusive lock | [`one_contender`](Self::one_contender) is on |
+/// | election | [`data`](Self::data) is the candidate's id |
+/// | job once per slot | [`directories`](Self::directories) are persistent |
+/// | single-node lock, which has no queue | only [`data`](Self::data), [`name`](Self::name), [`acl`](Self::acl), [`directories`](Self::directories) and [`max_hold`](Self::max_hold) have an effect |
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct QueueOptions {
@@ -225,95 +233,4 @@ impl Default for QueueOptions {
     fn default() -> QueueOptions {
         QueueOptions::new()
     }
-}
-
-/// Declares the options type of one recipe: [`QueueOptions`] with the named methods only.
-///
-/// The crate that uses it exports the types that the methods take.
-// Hidden: it serves the recipe crates of this project, and may change with them.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! recipe_options {
-    (
-        $(#[$meta:meta])*
-        pub struct $name:ident = $default:expr;
-        $($option:ident),+
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        #[must_use]
-        pub struct $name {
-            queue: $crate::QueueOptions,
-        }
-
-        impl $name {
-            /// The defaults.
-            pub fn new() -> $name {
-                $name { queue: $default }
-            }
-
-            $($crate::recipe_options!(@$option $name);)+
-
-            pub(crate) fn into_queue(self) -> $crate::QueueOptions {
-                self.queue
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> $name {
-                $name::new()
-            }
-        }
-    };
-    (@strategy $name:ident) => {
-        $crate::recipe_options!(@method $name strategy(strategy: $crate::WaitStrategy)
-            "How a waiter learns that its turn may have come. By default by its predecessor.");
-    };
-    (@max_hold $name:ident) => {
-        $crate::recipe_options!(@method $name max_hold(limit: ::std::time::Duration)
-            "Ends each hold after this time, even if its work hangs. By default no limit.");
-    };
-    (@name $name:ident) => {
-        $crate::recipe_options!(@method $name name(name: impl Into<::std::sync::Arc<str>>)
-            "The name of the recipe in events, and a label of its metrics. By default none.");
-    };
-    (@data $name:ident) => {
-        $crate::recipe_options!(@method $name data(data: impl Into<Vec<u8>>)
-            "The data of the contender's znode. By default the owner: `service@host:pid`.");
-    };
-    (@acl $name:ident) => {
-        $crate::recipe_options!(@method $name acl(acl: impl Into<Vec<$crate::Acl>>)
-            "The access control list of the created znodes. By default open to everyone.");
-    };
-    (@directories $name:ident) => {
-        $crate::recipe_options!(@method $name directories(kind: $crate::Directories)
-            "The kind of znode that missing directories are created as. By default containers.");
-    };
-    (@after_session_loss $name:ident) => {
-        $crate::recipe_options!(@method $name after_session_loss(then: $crate::AfterSessionLoss)
-            "What a waiting attempt does when its session expires. By default it fails.");
-    };
-    (@mark_release $name:ident) => {
-        $crate::recipe_options!(@method $name mark_release(mark: bool)
-            "Turns marked releases on or off. On by default.");
-    };
-    (@entries $name:ident) => {
-        #[doc(hidden)]
-        pub fn entries(mut self, permits: ::std::sync::Arc<::tokio::sync::Semaphore>) -> $name {
-            self.queue = self.queue.entries(permits);
-            self
-        }
-    };
-    (@method $name:ident $option:ident($value:ident: $type:ty) $about:literal) => {
-        #[doc = $about]
-        ///
-        #[doc = concat!(
-            "Limits and costs: [`QueueOptions::", stringify!($option),
-            "`](crate::common::QueueOptions::", stringify!($option), ")."
-        )]
-        pub fn $option(mut self, $value: $type) -> $name {
-            self.queue = self.queue.$option($value);
-            self
-        }
-    };
 }

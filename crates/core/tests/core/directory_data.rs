@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, RuleHints, Session, Verdict,
+    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
@@ -49,12 +49,6 @@ impl Rule for AsManyAsRecorded {
         true
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for AsManyAsRecorded {
     fn may_be_replaced(&self, _: &str) -> bool {
         false
     }

@@ -156,8 +156,7 @@ fn rule_that_says_nothing_more_shows_operators_who_holds_as_it_decides() {
 /// What may save a request is off, and what may cost a hold is on.
 #[test]
 fn rule_that_gives_no_hints_marks_no_release_and_may_be_replaced() {
-    let hints = First.hints();
-    assert_eq!(hints.recipe("lock-"), "queue");
-    assert!(!hints.holds_only_first("lock-"));
-    assert!(hints.may_be_replaced("lock-"));
+    assert_eq!(First.recipe("lock-"), "queue");
+    assert!(!First.holds_only_first("lock-"));
+    assert!(First.may_be_replaced("lock-"));
 }

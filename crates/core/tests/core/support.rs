@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, NamedZnode, NodePath,
-    Permission, Queue, QueueView, Rule, RuleHints, Session, Verdict,
+    Permission, Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
@@ -111,12 +111,6 @@ impl Rule for ByPlace {
         self.looks_behind
     }
 
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for ByPlace {
     fn holds_only_first(&self, _: &str) -> bool {
         self.holds_only_first
     }

@@ -29,8 +29,8 @@ fn only_candidates_count_and_none_is_replaced() {
     assert!(rule.looks_behind());
     for label in ["latch-", "standby-latch-"] {
         assert!(rule.counts(label), "{label}");
-        assert!(!rule.hints().may_be_replaced(label), "{label}");
-        assert_eq!(rule.hints().recipe(label), "election");
+        assert!(!rule.may_be_replaced(label), "{label}");
+        assert_eq!(rule.recipe(label), "election");
     }
     for label in ["", "lock-", "latch", "standby-"] {
         assert!(!rule.counts(label), "{label}");

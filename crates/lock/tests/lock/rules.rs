@@ -23,10 +23,13 @@ fn only_exclusive_contenders_count() {
 
 #[test]
 fn only_a_holder_that_marks_its_release_holds_alone_and_none_is_replaced() {
-    let hints = FirstInQueue.hints();
     for (label, holds_only_first) in [("lock-", true), ("__lock__", false), ("-lock-", false)] {
-        assert_eq!(hints.holds_only_first(label), holds_only_first, "{label}");
-        assert!(!hints.may_be_replaced(label), "{label}");
-        assert_eq!(hints.recipe(label), "lock");
+        assert_eq!(
+            FirstInQueue.holds_only_first(label),
+            holds_only_first,
+            "{label}"
+        );
+        assert!(!FirstInQueue.may_be_replaced(label), "{label}");
+        assert_eq!(FirstInQueue.recipe(label), "lock");
     }
 }

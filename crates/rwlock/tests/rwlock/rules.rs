@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, Verdict};
-use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
+use zookeeper_recipes_rwlock::ReadOrWrite::{Read, Write};
 use zookeeper_recipes_testkit::laws::{Laws, queues};
 
 const KAZOO: [&str; 2] = ["__rlock__", "__lock__"];
@@ -16,31 +16,25 @@ fn writes(contender: &Contender) -> bool {
 #[test]
 fn readers_and_writers_keep_the_laws() {
     let alone_or_readers = |labels: &[&str]| labels.len() <= 1 || !labels.contains(&"__WRIT__");
-    let laws = Laws::of(&[&NoWriterBefore, &NobodyBefore]).beside(&KAZOO);
+    let laws = Laws::of(&[&Read, &Write]).beside(&KAZOO);
     // A writer's deletion wakes the next writer, or the readers before the next writer.
     let laws = laws.holders(&alone_or_readers).wakes(&alone_or_readers);
     assert_eq!(laws.check(), Ok(()));
 }
 
 #[test]
-fn reader_holds_with_no_writer_before_it_and_waits_on_the_last_one_alone() {
+fn reader_waits_on_the_last_writer_before_it_and_writer_on_the_one_right_before_it() {
     for queue in queues(&LABELS) {
         let (me, before) = queue.split_last().expect("not empty");
-        let last_writer = before.iter().rposition(writes);
-        let designed = last_writer.map_or(Verdict::Hold, Verdict::wait_on);
-        let decided = NoWriterBefore.decide(&QueueView::new(before, me, None));
-        assert_eq!(decided, Ok(designed), "{queue:?}");
-    }
-}
-
-#[test]
-fn writer_holds_when_it_is_the_first_and_waits_on_the_one_right_before_it() {
-    for queue in queues(&LABELS) {
-        let (me, before) = queue.split_last().expect("not empty");
-        let designed = before.len().checked_sub(1);
+        let designed = match writes(me) {
+            true => before.len().checked_sub(1),
+            false => before.iter().rposition(writes),
+        };
         let designed = designed.map_or(Verdict::Hold, Verdict::wait_on);
-        let decided = NobodyBefore.decide(&QueueView::new(before, me, None));
-        assert_eq!(decided, Ok(designed), "{queue:?}");
+        for rule in [Read, Write] {
+            let decided = rule.decide(&QueueView::new(before, me, None));
+            assert_eq!(decided, Ok(designed.clone()), "{queue:?}");
+        }
     }
 }
 
@@ -55,11 +49,11 @@ enum Broken {
 
 impl Rule for Broken {
     fn label(&self) -> Cow<'_, str> {
-        NoWriterBefore.label()
+        Read.label()
     }
 
     fn counts(&self, label: &str) -> bool {
-        NoWriterBefore.counts(label)
+        Read.counts(label)
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
@@ -76,7 +70,7 @@ impl Rule for Broken {
 #[test]
 fn rules_that_sleep_or_overtake_break_a_law() {
     for rule in [Broken::RightBefore, Broken::Overtakes] {
-        let broken = Laws::of(&[&rule, &NobodyBefore]).check();
+        let broken = Laws::of(&[&rule, &Write]).check();
         let broken = broken.expect_err("it breaks a law").to_string();
         assert!(!broken.contains("its own rule"), "{broken}");
     }
@@ -88,21 +82,22 @@ struct TakesAllForReaders;
 
 impl Rule for TakesAllForReaders {
     fn label(&self) -> Cow<'_, str> {
-        NoWriterBefore.label()
+        Read.label()
     }
 
     fn counts(&self, label: &str) -> bool {
-        NoWriterBefore.counts(label)
+        Read.counts(label)
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        NoWriterBefore.decide(view)
+        let last_writer = view.before().iter().rposition(writes);
+        Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
     }
 }
 
 #[test]
 fn rule_that_knows_its_own_kind_alone_breaks_the_law_of_lists() {
-    let broken = Laws::of(&[&TakesAllForReaders, &NobodyBefore]).check();
+    let broken = Laws::of(&[&TakesAllForReaders, &Write]).check();
     let broken = broken.expect_err("a writer behind a reader does not hold");
     let said = "__READ__ [__WRIT__]: its own rule says wait, and the rule of __READ__ says hold";
     assert_eq!(broken.to_string(), said);
@@ -110,8 +105,7 @@ fn rule_that_knows_its_own_kind_alone_breaks_the_law_of_lists() {
 
 #[test]
 fn only_readers_and_writers_count() {
-    let rules: [&dyn Rule; 2] = [&NoWriterBefore, &NobodyBefore];
-    for rule in rules {
+    for rule in [Read, Write] {
         for label in LABELS {
             assert!(rule.counts(label), "{label}");
         }
@@ -123,15 +117,14 @@ fn only_readers_and_writers_count() {
 
 #[test]
 fn only_our_writers_hold_alone_and_are_replaced() {
-    let rules: [&dyn Rule; 2] = [&NoWriterBefore, &NobodyBefore];
-    for hints in rules.map(Rule::hints) {
+    for rule in [Read, Write] {
         for label in LABELS {
             let is_our_writer = label == "__WRIT__";
-            assert_eq!(hints.holds_only_first(label), is_our_writer, "{label}");
-            assert_eq!(hints.may_be_replaced(label), is_our_writer, "{label}");
+            assert_eq!(rule.holds_only_first(label), is_our_writer, "{label}");
+            assert_eq!(rule.may_be_replaced(label), is_our_writer, "{label}");
             let reads = ["__READ__", "__rlock__"].contains(&label);
             let recipe = if reads { "read_lock" } else { "write_lock" };
-            assert_eq!(hints.recipe(label), recipe, "{label}");
+            assert_eq!(rule.recipe(label), recipe, "{label}");
         }
     }
 }

@@ -191,5 +191,5 @@ fn number_of_permits_is_read_for_each_decision() {
     let rule = rule(2, 1);
     assert!(rule.reads_directory());
     assert_eq!(rule.directory_data(), b"2");
-    assert_eq!(rule.hints().recipe("permit-1-"), "semaphore");
+    assert_eq!(rule.recipe("permit-1-"), "semaphore");
 }

@@ -112,7 +112,7 @@ impl Instance {
 /// Takes a report: the leader writes it, and another instance forwards it to the leader.
 async fn report(State(instance): State<Instance>, request: Request) -> Response {
     let term = instance.term.borrow().clone();
-    if let Some(term) = term.filter(Term::is_held) {
+    if let Some(term) = term.filter(|term| term.is_held()) {
         return match axum::body::to_bytes(request.into_body(), 1 << 20).await {
             Ok(text) => write(&term, &text).into_response(),
             Err(error) => (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()).into_response(),

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_election::FirstCandidate;
 use zookeeper_recipes_lock::FirstInQueue;
-use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
+use zookeeper_recipes_rwlock::ReadOrWrite;
 use zookeeper_recipes_semaphore::WithinPermits;
 
 const LABELS: [&str; 12] = [
@@ -60,8 +60,8 @@ pub(crate) fn read_as_each_recipe(names: &[String], data: Option<&[u8]>) -> [usi
     let path = NodePath::new("/semaphore").expect("a good path");
     let rules: [Box<dyn Rule>; 5] = [
         Box::new(FirstInQueue),
-        Box::new(NoWriterBefore),
-        Box::new(NobodyBefore),
+        Box::new(ReadOrWrite::Read),
+        Box::new(ReadOrWrite::Write),
         Box::new(WithinPermits::new(&path, 3, 1).expect("three permits")),
         Box::new(FirstCandidate::default()),
     ];
