@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{ConnectOptions, Session, ZookeeperEnsemble};
-use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_testkit::meter::Meter;
 
 use crate::testbed::SESSION_TIMEOUT;
 
@@ -26,8 +26,7 @@ impl Member {
             let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
             let ensemble = ZookeeperEnsemble::new(connect_string)?;
             let meter = Meter::default();
-            let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
-            let session = Session::open(Arc::new(ensemble), options).await?;
+            let session = Session::open(meter.around(Arc::new(ensemble)), options).await?;
             anyhow::Ok(Member { session, meter })
         });
         let members = connecting.buffer_unordered(OPENED_AT_A_TIME).try_collect();

@@ -1,15 +1,17 @@
 //! The recipes over the client of the crate `zookeeper-client` keep their promises.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::FutureExt;
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{ConnectionOption, Connector, EnsembleFacts, OpenedSession};
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, InvalidInput, ServerError, Session};
+use zookeeper_recipes_core::ensemble::{ConnectionOption, EnsembleFacts, OpenedSession};
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
 };
+use zookeeper_recipes_testkit::fake::{FakeEnsemble, Open};
 
 async fn conforms(recipe: TestedRecipe, weight: u64) {
     let server = server().await;
@@ -17,53 +19,26 @@ async fn conforms(recipe: TestedRecipe, weight: u64) {
     checked.check().await.expect("it conforms");
 }
 
+/// A session that connects a client for each of its ZooKeeper sessions.
 async fn session(address: String, options: ConnectOptions) -> Result<Session, Error> {
-    let facts = EnsembleFacts::new(address);
-    Session::open(Arc::new(NewClients { facts }), options).await
-}
-
-/// Connects a client for each session.
-#[derive(Debug)]
-struct NewClients {
-    facts: EnsembleFacts,
-}
-
-impl Ensemble for NewClients {
-    fn facts(&self) -> &EnsembleFacts {
-        &self.facts
-    }
-
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+    let facts = EnsembleFacts::new(address.clone());
+    let connector = move |options: &ConnectOptions| {
         options.refuse_all_but(&[ConnectionOption::SessionTimeout], "a client of the suite")?;
-        let (address, options) = (self.facts.address.clone(), options.clone());
-        Ok(Arc::new(NewClient { address, options }))
-    }
+        let timeout = options.asked_session_timeout().expect("the suite sets it");
+        let address = address.clone();
+        let open: Open = Box::new(move || connect(address.clone(), timeout).boxed());
+        Ok(open)
+    };
+    let connector = Box::new(connector);
+    Session::open(Arc::new(FakeEnsemble { facts, connector }), options).await
 }
 
-#[derive(Debug)]
-struct NewClient {
-    address: String,
-    options: ConnectOptions,
-}
-
-impl Connector for NewClient {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
-        async move {
-            let timeout = self.options.asked_session_timeout();
-            let connector = Client::connector();
-            let connector = connector.with_session_timeout(timeout.expect("the suite sets it"));
-            let client = connector.connect(&self.address).await;
-            let client = client.map_err(ServerError::outcome_unknown)?;
-            let ensemble = Arc::new(ClientEnsemble::new(client));
-            let connector = ensemble.connector(&ConnectOptions::new());
-            let connector = connector.expect("no option is set");
-            connector.connect().await
-        }
-        .boxed()
-    }
+async fn connect(address: String, timeout: Duration) -> Result<OpenedSession, ServerError> {
+    let client = Client::connector().with_session_timeout(timeout);
+    let client = client.connect(&address).await;
+    let ensemble = ClientEnsemble::new(client.map_err(ServerError::outcome_unknown)?);
+    let connector = Arc::new(ensemble).connector(&ConnectOptions::new());
+    connector.expect("no option is set").connect().await
 }
 
 /// A test of each row: this recipe conforms, for contenders of this weight.

@@ -55,6 +55,10 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// The double of the traits, in the test kit, names this crate as other crates do.
+#[cfg(test)]
+extern crate self as zookeeper_recipes_core;
+
 mod all_of;
 mod contender;
 pub mod docs;

@@ -1,5 +1,9 @@
 //! One ZooKeeper session: what this process knows of it, and its lease.
 
+#[cfg(test)]
+#[allow(unreachable_pub, reason = "it is public in the test kit")]
+#[path = "../../testkit/src/fake.rs"]
+pub(crate) mod fake;
 pub(crate) mod last_connection;
 pub(crate) mod lease;
 pub(crate) mod live_session;

@@ -35,7 +35,7 @@
 //! A [`proxy`] between your code and a server breaks connections at chosen requests, and counts
 //! requests. In an ensemble [with partitions](Ensemble::start_with_partitions) you can cut one
 //! member off from the others. A [`history`] judges whether holds overlap that must not. A
-//! [`meter`] counts the requests and the notifications of one session.
+//! [`meter`] counts the requests and the notifications of one session, and [`altered`] changes them.
 //!
 //! # Without a server
 //!
@@ -56,12 +56,15 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-testkit/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod altered;
 pub mod conformance;
 mod create_counter;
 mod data_directory;
 mod ensemble;
 mod environment;
 mod error;
+#[allow(missing_docs, reason = "the fields are the methods of the traits")]
+pub mod fake;
 pub mod four_letter;
 mod frames;
 mod handshake;

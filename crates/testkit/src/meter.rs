@@ -8,14 +8,14 @@
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
 //! use zookeeper_recipes_core::{ConnectOptions, Session, ZookeeperEnsemble};
-//! use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+//! use zookeeper_recipes_testkit::meter::Meter;
 //! use zookeeper_recipes_testkit::{Server, ServerOptions};
 //!
 //! let server = Server::start(ServerOptions::new()).await?;
 //! let ensemble = ZookeeperEnsemble::new(&server.connect_string())?;
 //! let meter = Meter::default();
-//! let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
-//! let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await?;
+//! let ensemble = meter.around(Arc::new(ensemble));
+//! let session = Session::open(ensemble, ConnectOptions::new()).await?;
 //!
 //! let before = meter.read();
 //! session.server(&"/locks".parse()?).await?.list("/").await?;
@@ -27,14 +27,14 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    ConnectionState, Connector, Ensemble, EnsembleFacts, OpenedSession, Operation, RawReply,
-    RawSession, RequestBody, SessionId, Watch, WatchEvent,
+    Ensemble, Operation, RawReply, RequestBody, SessionId, Watch, WatchEvent,
 };
-use zookeeper_recipes_core::{ConnectOptions, InvalidInput, ServerError};
 use zookeeper_recipes_protocol::ReplyBody;
+
+use crate::altered::{altered, passing};
+use crate::fake::FakeSession;
 
 /// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,21 +107,49 @@ impl Meter {
         }
     }
 
+    /// This ensemble, with its sessions counted.
+    pub fn around(&self, ensemble: Arc<dyn Ensemble>) -> Arc<dyn Ensemble> {
+        let (meter, root) = (self.clone(), ensemble.chroot().to_owned());
+        Arc::new(altered(ensemble, move |id, raw| {
+            let (meter, root, below) = (meter.clone(), root.clone(), raw.clone());
+            FakeSession {
+                send: Box::new(move |request| {
+                    // The call sends the request, so that it is counted then and not when it is
+                    // polled.
+                    let asked = meter.asked(is_probe(&request, &root));
+                    meter.watched(id, asked, below.send(request))
+                }),
+                ..passing(raw)
+            }
+        }))
+    }
+
     /// Takes note of a request that has just been sent, until its answer has come.
-    fn asked(&self) -> Asked {
+    fn asked(&self, is_probe: bool) -> Asked {
         self.counts.send_modify(|counts| {
-            counts.requests += 1;
+            let sent = match is_probe {
+                true => &mut counts.probes,
+                false => &mut counts.requests,
+            };
+            *sent += 1;
             counts.unanswered += 1;
         });
         Asked(self.clone())
     }
 
-    fn probed(&self) -> Asked {
-        self.counts.send_modify(|counts| {
-            counts.probes += 1;
-            counts.unanswered += 1;
-        });
-        Asked(self.clone())
+    /// The reply to a request of this session, with its watch counted.
+    fn watched(&self, id: SessionId, asked: Asked, reply: RawReply) -> RawReply {
+        RawReply::new(async move {
+            let (answer, watch) = reply.await?;
+            let on_own_node = match &answer.reply.body {
+                ReplyBody::Data { stat, .. } | ReplyBody::Stat(stat) => {
+                    stat.ephemeral_owner == id.0
+                }
+                _ => false,
+            };
+            let watch = watch.map(|watch| asked.0.watch(watch, on_own_node));
+            Ok((answer, watch))
+        })
     }
 
     fn watch(&self, watch: Watch, on_own_node: bool) -> Watch {
@@ -181,128 +209,16 @@ impl Drop for Set {
     }
 }
 
-/// An ensemble whose sessions are counted, all by one meter.
-#[derive(Debug)]
-pub struct MeteredEnsemble {
-    ensemble: Arc<dyn Ensemble>,
-    meter: Meter,
-}
-
-impl MeteredEnsemble {
-    /// This ensemble, with its sessions counted.
-    pub fn new(ensemble: Arc<dyn Ensemble>, meter: Meter) -> MeteredEnsemble {
-        MeteredEnsemble { ensemble, meter }
-    }
-}
-
-impl Ensemble for MeteredEnsemble {
-    fn facts(&self) -> &EnsembleFacts {
-        self.ensemble.facts()
-    }
-
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        Ok(Arc::new(MeteredConnector {
-            connector: self.ensemble.clone().connector(options)?,
-            root: self.facts().chroot.clone(),
-            meter: self.meter.clone(),
-        }))
-    }
-}
-
-#[derive(Debug)]
-struct MeteredConnector {
-    connector: Arc<dyn Connector>,
-    root: String,
-    meter: Meter,
-}
-
-impl Connector for MeteredConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
-        Box::pin(async move {
-            let mut opened = self.connector.connect().await?;
-            for raw in [&mut opened.raw].into_iter().chain(&mut opened.left_open) {
-                *raw = Arc::new(MeteredSession {
-                    raw: raw.clone(),
-                    id: opened.id,
-                    root: self.root.clone(),
-                    meter: self.meter.clone(),
-                });
-            }
-            Ok(opened)
-        })
-    }
-
-    fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
-        self.connector.set_hosts(connect_string)
-    }
-
-    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
-        self.connector.obstacle()
-    }
-}
-
-#[derive(Debug)]
-struct MeteredSession {
-    raw: Arc<dyn RawSession>,
-    id: SessionId,
-    /// The server path of the session's root.
-    root: String,
-    meter: Meter,
-}
-
-impl MeteredSession {
-    /// True for what the session sends by itself.
-    ///
-    /// A recipe makes the server catch up on a path of its own, never on the root.
-    fn is_probe(&self, request: &RequestBody) -> bool {
-        match request {
-            RequestBody::Sync(sync) => sync.path == self.root,
-            RequestBody::Multi(operations) => match &operations[..] {
-                [Operation::Check(check)] => check.path == self.root,
-                _ => false,
-            },
+/// True for what the session sends by itself.
+///
+/// A recipe makes the server catch up on a path of its own, never on the root.
+fn is_probe(request: &RequestBody, root: &str) -> bool {
+    match request {
+        RequestBody::Sync(sync) => sync.path == root,
+        RequestBody::Multi(operations) => match &operations[..] {
+            [Operation::Check(check)] => check.path == root,
             _ => false,
-        }
-    }
-}
-
-impl RawSession for MeteredSession {
-    fn send(&self, request: RequestBody) -> RawReply {
-        // The call sends the request, so that it is counted then and not when it is polled.
-        let asked = match self.is_probe(&request) {
-            true => self.meter.probed(),
-            false => self.meter.asked(),
-        };
-        let (reply, id) = (self.raw.send(request), self.id);
-        RawReply::new(async move {
-            let (answer, watch) = reply.await?;
-            let on_own_node = match &answer.reply.body {
-                ReplyBody::Data { stat, .. } | ReplyBody::Stat(stat) => {
-                    stat.ephemeral_owner == id.0
-                }
-                _ => false,
-            };
-            let watch = watch.map(|watch| asked.0.watch(watch, on_own_node));
-            Ok((answer, watch))
-        })
-    }
-
-    fn states(&self) -> watch::Receiver<ConnectionState> {
-        self.raw.states()
-    }
-
-    fn orders_events(&self) -> bool {
-        self.raw.orders_events()
-    }
-
-    fn leave_server(&self) {
-        self.raw.leave_server();
-    }
-
-    fn close(&self) {
-        self.raw.close();
+        },
+        _ => false,
     }
 }

@@ -8,6 +8,9 @@
 pub mod queue;
 
 // The peer of the connection's own tests.
+#[allow(missing_docs)]
+#[path = "../../../crates/testkit/src/fake.rs"]
+pub mod fake;
 #[allow(dead_code)]
 #[path = "../../../crates/connection/tests/connection/peer.rs"]
 mod peer;

@@ -1,7 +1,6 @@
 //! A queue of one process, in which one contender at a time holds.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use shuttle::future::block_on;
 use zookeeper_recipes_core::{
@@ -37,7 +36,7 @@ impl Rule for First {
 /// If no session opens.
 pub fn queue() -> (Server, Session, Queue) {
     let server = Server::default();
-    let session = Session::open(Arc::new(server.clone()), ConnectOptions::new());
+    let session = Session::open(server.ensemble(), ConnectOptions::new());
     let session = block_on(session).expect("a session");
     let options = QueueOptions::new().one_contender();
     let queue = Queue::with_options(&session, DIRECTORY, First, options);

@@ -1,6 +1,5 @@
 //! An ensemble in memory.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +8,13 @@ use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_connection::Network;
 use zookeeper_recipes_core::ensemble::{
-    Answer, ConnectionState, Connector, Ensemble, EnsembleFacts, OpenedSession, Operation, Outcome,
-    RawReply, RawSession, RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch,
-    WatchEvent,
+    Answer, ConnectionState, EnsembleFacts, OpenedSession, Operation, Outcome, RawReply,
+    RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch, WatchEvent,
 };
-use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
 use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
 
+use crate::fake::{FakeEnsemble, FakeSession, Open};
 use crate::znodes::{Watched, Znodes};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,10 +22,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const NOW: Duration = Duration::from_secs(1_000);
 
 /// An ensemble in memory, in which no request of a queue fails. It does not know the others.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Server {
     shared: Arc<Shared>,
-    facts: EnsembleFacts,
 }
 
 #[derive(Default)]
@@ -64,20 +62,24 @@ impl Environment for Counted {
     }
 }
 
-impl Default for Server {
-    fn default() -> Server {
-        Server {
-            shared: Arc::default(),
+impl Server {
+    /// The ensemble of this server, as core sees it.
+    pub fn ensemble(&self) -> Arc<FakeEnsemble> {
+        let server = self.clone();
+        Arc::new(FakeEnsemble {
             facts: EnsembleFacts {
                 session_timeout: Some(TIMEOUT),
                 environment: Arc::new(Counted::default()),
                 ..EnsembleFacts::new("memory")
             },
-        }
+            connector: Box::new(move |_| {
+                let server = server.clone();
+                let open: Open = Box::new(move || ready(Ok(server.open())).boxed());
+                Ok(open)
+            }),
+        })
     }
-}
 
-impl Server {
     /// Deletes a znode, as an operator does. False if it does not exist.
     pub fn delete(&self, path: &str) -> bool {
         self.with(|znodes| znodes.delete(path)).is_ok()
@@ -92,30 +94,8 @@ impl Server {
     fn with<T>(&self, act: impl FnOnce(&mut Znodes) -> T) -> T {
         act(&mut self.shared.znodes.lock().expect("no thread panics with it"))
     }
-}
 
-impl fmt::Debug for Server {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Server")
-    }
-}
-
-impl Ensemble for Server {
-    fn facts(&self) -> &EnsembleFacts {
-        &self.facts
-    }
-
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        options.refuse_all_but(&[], "a server in memory")?;
-        Ok(self)
-    }
-}
-
-impl Connector for Server {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+    fn open(&self) -> OpenedSession {
         let mut opened = self.shared.opened.lock().expect("no thread panics with it");
         *opened += 1;
         let (replies, mut sent) = mpsc::unbounded_channel::<Send>();
@@ -129,14 +109,22 @@ impl Connector for Server {
             timeout: TIMEOUT,
             connection: 1,
         };
-        let session = OneSession {
+        let session = Arc::new(OneSession {
             server: self.clone(),
             id: *opened,
             replies,
             state: watch::Sender::new(connected),
+        });
+        let (sends, states, closes) = (session.clone(), session.clone(), session);
+        let raw = FakeSession {
+            send: Box::new(move |request| sends.send(request)),
+            states: Box::new(move || states.state.subscribe()),
+            orders_events: true,
+            leave_server: Box::new(|| ()),
+            close: Box::new(move || closes.close()),
         };
-        ready(Ok(OpenedSession {
-            raw: Arc::new(session),
+        OpenedSession {
+            raw: Arc::new(raw),
             id: SessionId(*opened),
             timeout: TIMEOUT,
             opened_over: Some(1),
@@ -144,8 +132,7 @@ impl Connector for Server {
             is_anonymous: true,
             limit: RequestLimit::new("/", usize::MAX),
             left_open: None,
-        }))
-        .boxed()
+        }
     }
 }
 
@@ -158,12 +145,6 @@ struct OneSession {
     /// A task sends the replies, one after the other.
     replies: mpsc::UnboundedSender<Send>,
     state: watch::Sender<ConnectionState>,
-}
-
-impl fmt::Debug for OneSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OneSession({})", self.id)
-    }
 }
 
 type Applied = Result<(ReplyBody, Option<Watch>), ErrorCode>;
@@ -212,6 +193,35 @@ impl OneSession {
         Ok((body, None))
     }
 
+    fn send(&self, request: RequestBody) -> RawReply {
+        let applied = self.apply(|znodes| self.applied(znodes, request));
+        let answer = applied.map(|applied| {
+            let (reply, watch) = match applied {
+                Ok((body, watch)) => (Reply::new(1, 1, body), watch),
+                Err(code) => (Reply::failed(1, 1, code), None),
+            };
+            let answer = Answer {
+                reply,
+                sent_at: NOW,
+                answered_at: NOW,
+                connection: 1,
+            };
+            (answer, watch)
+        });
+        RawReply::new(self.later(answer))
+    }
+
+    fn close(&self) {
+        // If the session is over, nothing is left to do.
+        let _ = self.apply(|znodes| {
+            for path in znodes.of_session(self.id) {
+                let _ = znodes.delete(&path);
+            }
+            let ended = ConnectionState::Ended(SessionEnd::Closed);
+            self.state.send_replace(ended);
+            Ok((ReplyBody::Empty, None))
+        });
+    }
     /// What the client gets once its turn has come among the replies.
     fn later<T: std::marker::Send + 'static>(
         &self,
@@ -265,40 +275,4 @@ fn transacted(znodes: &mut Znodes, operations: &[Operation]) -> Result<Vec<Outco
                 .collect()
         }
     })
-}
-
-impl RawSession for OneSession {
-    fn send(&self, request: RequestBody) -> RawReply {
-        let applied = self.apply(|znodes| self.applied(znodes, request));
-        let answer = applied.map(|applied| {
-            let (reply, watch) = match applied {
-                Ok((body, watch)) => (Reply::new(1, 1, body), watch),
-                Err(code) => (Reply::failed(1, 1, code), None),
-            };
-            let answer = Answer {
-                reply,
-                sent_at: NOW,
-                answered_at: NOW,
-                connection: 1,
-            };
-            (answer, watch)
-        });
-        RawReply::new(self.later(answer))
-    }
-
-    fn states(&self) -> watch::Receiver<ConnectionState> {
-        self.state.subscribe()
-    }
-
-    fn close(&self) {
-        // If the session is over, nothing is left to do.
-        let _ = self.apply(|znodes| {
-            for path in znodes.of_session(self.id) {
-                let _ = znodes.delete(&path);
-            }
-            let ended = ConnectionState::Ended(SessionEnd::Closed);
-            self.state.send_replace(ended);
-            Ok((ReplyBody::Empty, None))
-        });
-    }
 }

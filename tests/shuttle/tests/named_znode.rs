@@ -25,7 +25,7 @@ async fn hold(session: &Session, owner: &'static [u8]) -> Hold {
 fn hold_that_is_dropped_as_soon_as_its_loss_shows_spares_the_next_holders_znode() {
     check(400, || {
         let server = Server::default();
-        let open = || Session::open(Arc::new(server.clone()), ConnectOptions::new());
+        let open = || Session::open(server.ensemble(), ConnectOptions::new());
         let one = block_on(open()).expect("a session");
         let other = block_on(open()).expect("a session");
         let lost = block_on(hold(&one, b"one"));

@@ -1,23 +1,21 @@
 //! Coming back to a queue in which one was alone: what the number of one's znode says.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_testkit::meter::Meter;
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete, simulation};
+use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete, open, simulation};
 
 const PATH: &str = "/locks/alone";
 
 async fn session(simulation: &Simulation, process: &str) -> (Session, Meter) {
     let meter = Meter::default();
-    let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
-    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    (session.expect("a session opens"), meter)
+    let ensemble = meter.around(simulation.ensemble(process));
+    (open(ensemble, ConnectOptions::new()).await, meter)
 }
 
 async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {

@@ -1,17 +1,84 @@
 //! Sessions that are blocked while their clients continue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{Error, Hold, Recipe, Session};
+use zookeeper_recipes_connection::Network;
+use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleFacts};
+use zookeeper_recipes_core::{
+    ConnectOptions, Environment, Error, Hold, InvalidInput, Recipe, Session,
+};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
+use zookeeper_recipes_testkit::altered::{altered, passing};
+use zookeeper_recipes_testkit::fake::FakeEnsemble;
 
-use crate::altered_ensemble::altered;
-use crate::support::{alterations, lock, simulation};
+use crate::support::{lock, open, simulation};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The environment of a process, whose tasks stand still at times. Its clients continue.
+#[derive(Debug)]
+struct StandingStill {
+    environment: Arc<dyn Environment>,
+    stands_still: watch::Receiver<bool>,
+}
+
+impl Environment for StandingStill {
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        self.environment.network(options)
+    }
+
+    fn now(&self) -> Duration {
+        self.environment.now()
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.environment.session_timeout()
+    }
+
+    fn random(&self) -> u128 {
+        self.environment.random()
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        let mut work = self.environment.task(work);
+        let mut stands_still = self.stands_still.clone();
+        let in_turns = async move {
+            loop {
+                let _ = stands_still.wait_for(|it| !it).await;
+                tokio::select! {
+                    biased;
+                    Ok(_) = stands_still.wait_for(|it| *it) => {}
+                    () = &mut work => return,
+                }
+            }
+        };
+        in_turns.boxed()
+    }
+}
+
+/// The ensemble, for sessions whose tasks stand still while this is true.
+fn standing_still(
+    ensemble: Arc<dyn Ensemble>,
+    stands_still: watch::Receiver<bool>,
+) -> Arc<dyn Ensemble> {
+    let facts = ensemble.facts().clone();
+    let environment = facts.environment.clone();
+    Arc::new(FakeEnsemble {
+        facts: EnsembleFacts {
+            environment: Arc::new(StandingStill {
+                environment,
+                stands_still,
+            }),
+            ..facts
+        },
+        ..altered(ensemble, |_, raw| passing(raw))
+    })
+}
 
 /// Acquires, again where that comes to nothing because the session is over.
 async fn hold(recipe: &impl Recipe) -> Hold {
@@ -31,8 +98,8 @@ async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) ->
         for moment in 0..100 {
             let simulation = simulation!(session_timeout: TIMEOUT, forgets_sessions: true);
             let (stand_still, stands_still) = watch::channel(false);
-            let alterations = alterations!(stands_still: Some(stands_still));
-            let recipe = recipe(&altered(&simulation, "one", alterations).await);
+            let ensemble = standing_still(simulation.ensemble("one"), stands_still);
+            let recipe = recipe(&open(ensemble, ConnectOptions::new()).await);
             // The directory exists from then on, and the session knows that its server creates.
             hold(&recipe).await.release().await.expect("it is held");
             sleep(Duration::from_millis(moment * 17)).await;

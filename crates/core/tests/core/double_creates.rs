@@ -1,25 +1,49 @@
 //! Creates that the server applies twice, and znodes that look like a contender's own.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Queue};
+use zookeeper_recipes_core::ensemble::{Answer, Ensemble, RawReply, RequestBody};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue};
+use zookeeper_recipes_protocol::{CreateRequest, ErrorCode};
 use zookeeper_recipes_simulation::{Change, Simulation};
 
-use crate::altered_ensemble::{Alterations, UsersClient, altered};
-use crate::support::{alterations, delete, lock, lock_of, make};
+use crate::altered::{sending, unknown, users_client, users_ensemble};
+use crate::support::{delete, lock, lock_of, make, open};
 
 const TIME: Duration = Duration::from_secs(60);
 
-/// A queue whose creates come second, after one of this kind.
+/// A queue whose creates come second, after one of this kind. The outcome of both is unknown.
 async fn queue_behind(simulation: &Simulation, before: CreateMode) -> Queue {
-    let alterations = alterations!(doubles_creates: Some(before));
-    altered_queue(simulation, alterations).await
+    doubled(simulation.ensemble("one"), before).await
 }
 
-async fn altered_queue(simulation: &Simulation, alterations: Alterations) -> Queue {
-    lock(&altered(simulation, "one", alterations).await, "/lock")
+async fn doubled(ensemble: Arc<dyn Ensemble>, before: CreateMode) -> Queue {
+    let ensemble = sending(ensemble, move |raw, request| {
+        let RequestBody::Create2(create) = request else {
+            return raw.send(request);
+        };
+        let first = CreateRequest {
+            mode: before,
+            ..create.clone()
+        };
+        let (first, raw) = (raw.send(RequestBody::Create2(first)), raw.clone());
+        RawReply::new(async move {
+            let is_refused = |answer: &Answer| answer.reply.header.error != ErrorCode::Ok;
+            let (answer, watch) = first.await?;
+            if is_refused(&answer) {
+                return Ok((answer, watch));
+            }
+            let (answer, watch) = raw.send(RequestBody::Create2(create)).await?;
+            match is_refused(&answer) {
+                true => Ok((answer, watch)),
+                false => Err(unknown()),
+            }
+        })
+    });
+    lock(&open(ensemble, ConnectOptions::new()).await, "/lock")
 }
 
 /// The paths of the contenders that were created.
@@ -100,13 +124,15 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
     for closes in [false, true] {
         let simulation = Simulation::default();
         make(&simulation, "/lock");
-        let alterations = Alterations {
-            doubles_creates: Some(CreateMode::PersistentSequential),
-            // Nothing but its deletions would end the znodes of a session that is closed.
-            stays_open: closes.then(UsersClient::default),
-            ..Alterations::default()
+        // Nothing but its deletions would end the znodes of a session that is closed.
+        let ensemble: Arc<dyn Ensemble> = match closes {
+            true => {
+                let client = users_client(&simulation, "one").await;
+                Arc::new(users_ensemble(&simulation, client))
+            }
+            false => simulation.ensemble("one"),
         };
-        let queue = altered_queue(&simulation, alterations).await;
+        let queue = doubled(ensemble, CreateMode::PersistentSequential).await;
         let mut attempt = Box::pin(queue.acquire());
         begin(&simulation, attempt.as_mut()).await;
         match closes {

@@ -1,20 +1,19 @@
 //! Handoff without a read: what a waiter may conclude from its notifications.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Session, WaitStrategy,
+    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, WaitStrategy,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_testkit::meter::Meter;
 
 use crate::support::{
-    ByPlace, FIRST, FIRST_ALONE, assert_fails, delete, simulation, spawned, until, write,
+    ByPlace, FIRST, FIRST_ALONE, assert_fails, delete, open, simulation, spawned, until, write,
 };
 
 /// What shows a waiter that no contender is left before it.
@@ -40,10 +39,9 @@ fn first(woken_by: WokenBy) -> ByPlace {
 
 async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Queue, Meter) {
     let meter = Meter::default();
-    let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
-    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new().tick(TICK)).await;
+    let ensemble = meter.around(simulation.ensemble(process));
+    let session = open(ensemble, ConnectOptions::new().tick(TICK)).await;
     let options = QueueOptions::new().mark_release(woken_by == WokenBy::Release);
-    let session = opened.expect("a session opens");
     let queue = Queue::with_options(&session, PATH, first(woken_by), options);
     (queue.expect("a good path"), meter)
 }

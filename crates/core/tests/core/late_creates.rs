@@ -1,23 +1,59 @@
 //! Creates that a server applies after it has answered that it does not know their outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::Recipe;
+use zookeeper_recipes_core::ensemble::{Operation, RawReply, RequestBody};
+use zookeeper_recipes_core::{Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
-use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{alterations, lock, make};
+use crate::altered::{altered, fails, unknown, with_lists};
+use crate::support::{lock, make};
 
 const TIME: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_millis(500);
 
-/// A queue and a lock of a single znode, whose first create is applied late.
+/// A session whose server does not know the outcome of its first create below `/lock`, and applies
+/// it late. The server applies no later write before it.
+async fn applying_late(simulation: &Simulation) -> Session {
+    // True once a create was applied late. Each write that waits for it locks this.
+    let writes = Arc::<Mutex<bool>>::default();
+    let session = altered(simulation, "one", move |raw, request| {
+        let is_write = match &request {
+            RequestBody::Create2(create) => create.path.starts_with("/lock/"),
+            RequestBody::Multi(operations) => matches!(&operations[..], [Operation::Check(_)]),
+            _ => false,
+        };
+        if !is_write {
+            return raw.send(request);
+        }
+        let (raw, writes) = (raw.clone(), writes.clone());
+        let first = matches!(request, RequestBody::Create2(_)).then(|| writes.clone());
+        let first = first.and_then(|writes| writes.try_lock_owned().ok());
+        let Some(mut was_late) = first.filter(|was_late| !**was_late) else {
+            return RawReply::new(async move {
+                let _before = writes.lock().await;
+                raw.send(request).await
+            });
+        };
+        *was_late = true;
+        tokio::spawn(async move {
+            sleep(LATE).await;
+            let _ = raw.send(request).await;
+            drop(was_late);
+        });
+        fails(unknown())
+    });
+    session.await
+}
+
+/// A queue or a lock of a single znode, whose first create is applied late.
 async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
     make(simulation, "/lock");
-    let alterations = alterations!(applies_late: Some(("/lock/", LATE)));
-    let session = altered(simulation, "one", alterations).await;
+    let session = applying_late(simulation).await;
     match queues {
         true => Box::new(lock(&session, "/lock")),
         false => Box::new(SingleNodeLock::new(&session, "/lock/one").expect("a good path")),
@@ -56,9 +92,7 @@ async fn create_that_is_applied_after_its_attempt_leaves_no_znode() {
 #[tokio::test(start_paused = true)]
 async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
     let simulation = Simulation::default();
-    let alterations = Alterations::default();
-    let lists = alterations.lists.clone();
-    let session = altered(&simulation, "one", alterations).await;
+    let (session, lists) = with_lists(&simulation, "one").await;
     let queue = lock(&session, "/lock");
     let hold = queue.acquire().await.expect("it is free");
     hold.release().await.expect("it is held");

@@ -15,8 +15,10 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::eventually;
+use zookeeper_recipes_testkit::altered::{altered, passing};
+use zookeeper_recipes_testkit::fake::FakeSession;
 
-use crate::altered_ensemble::{Alterations, Call, altered};
+use crate::altered::{Call, calling_at_close};
 use crate::support::{FIRST, assert_fails, delete, lock, make, simulation, until};
 
 const TICK: Duration = Duration::from_secs(2);
@@ -622,23 +624,17 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     assert_eq!(administrator.children("/locks/a").len(), 3);
 }
 
-/// A session, and what is called before the server hears of its end.
-async fn session_with_a_call_at_its_end(simulation: &Simulation) -> (Session, Call) {
-    let alterations = Alterations::default();
-    let at_end = alterations.at_end.clone();
-    (altered(simulation, "one", alterations).await, at_end)
-}
-
-/// The next holder may hold as soon as the `ServerSession` is dropped, which closes the session.
+/// The next holder may hold as soon as the server hears that the session is closed.
 /// Events and health checks report the loss by then, though nobody asks the hold.
 #[tokio::test]
 async fn hold_is_lost_and_reported_before_the_server_hears_of_the_end_of_its_session() {
     const MEANWHILE: Duration = Duration::from_millis(20);
-    let (session, at_end) = session_with_a_call_at_its_end(&simulation(1)).await;
-    // Nothing but the session keeps the `ServerSession`: the loss watch is not set yet.
+    let at_end = Call::default();
+    let ensemble = calling_at_close(simulation(1).ensemble("one"), &at_end);
+    let session = crate::support::open(ensemble, ConnectOptions::new()).await;
     let held = hold(&queue(&session)).await;
     let view = held.view();
-    let (sender, at_the_drop) = oneshot::channel();
+    let (sender, at_the_end) = oneshot::channel();
     at_end.set(move || {
         std::thread::sleep(MEANWHILE);
         // A look at the state would note the loss.
@@ -646,7 +642,7 @@ async fn hold_is_lost_and_reported_before_the_server_hears_of_the_end_of_its_ses
         sender.send((kept, view.state())).expect("it is awaited");
     });
     session.close().await;
-    let (kept, state) = at_the_drop.await.expect("the ServerSession is dropped");
+    let (kept, state) = at_the_end.await.expect("it is called");
     assert!(kept >= Some(MEANWHILE), "{kept:?}");
     let closed = LossReason::Session(SessionEnd::Closed);
     assert_eq!(state, HoldState::Lost(closed));
@@ -656,14 +652,23 @@ async fn hold_is_lost_and_reported_before_the_server_hears_of_the_end_of_its_ses
 #[tokio::test(start_paused = true)]
 async fn server_session_is_dropped_at_the_end_though_a_hold_of_it_is_kept() {
     let simulation = simulation(1);
-    let (session, at_end) = session_with_a_call_at_its_end(&simulation).await;
+    let (kept, dropped) = oneshot::channel::<()>();
+    // The first session alone has it.
+    let kept = Mutex::new(Some(kept));
+    let ensemble = altered(simulation.ensemble("one"), move |_, raw| {
+        let (kept, below) = (kept.lock().expect("no panic").take(), raw.clone());
+        FakeSession {
+            send: Box::new(move |request| {
+                let _ = &kept;
+                below.send(request)
+            }),
+            ..passing(raw)
+        }
+    });
+    let session = crate::support::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let held = hold(&queue(&session)).await;
-    let (sender, dropped) = oneshot::channel();
-    // The test may have failed by then.
-    at_end.set(move || sender.send(()).unwrap_or_default());
     simulation.administrator().expire(held.session_id());
     let dropped = timeout(TIMEOUT * 3, dropped).await;
-    let dropped = dropped.expect("it is over");
-    dropped.expect("the ServerSession is dropped");
+    dropped.expect("it is over").expect_err("it is dropped");
     assert!(!held.is_held());
 }

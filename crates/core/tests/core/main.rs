@@ -3,7 +3,7 @@
 mod abandoned_creates;
 mod all_of;
 mod alone;
-mod altered_ensemble;
+mod altered;
 mod background_sessions;
 mod blocked_sessions;
 mod connect_errors;

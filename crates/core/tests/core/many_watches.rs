@@ -1,20 +1,26 @@
 //! Thousands of watches in one session: none is late, and none delays another.
 
 use std::borrow::Cow;
+use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::ensemble::RawReply;
 use zookeeper_recipes_core::{
-    CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView, Recipe, Rule,
-    Session, Verdict,
+    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
+    Recipe, Rule, Session, Verdict,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
+use zookeeper_recipes_protocol::ReplyBody;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session as open;
+use zookeeper_recipes_testkit::altered::{altered, passing};
+use zookeeper_recipes_testkit::fake::FakeSession;
 
-use crate::altered_ensemble::{Alterations, altered};
-use crate::support::{FIRST_ALONE, alterations, assert_fails, delete, lock, simulation};
+use crate::support::{FIRST_ALONE, assert_fails, delete, lock, simulation};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -285,19 +291,38 @@ async fn hold_of_a_single_znode_is_lost_when_another_takes_its_place() {
     assert_eq!(reason.expect("in time"), LossReason::Deleted);
 }
 
-/// The waiter's own znode is deleted by hand, and it hears of its predecessor's release alone.
-async fn assert_lists_before_it_holds(alterations: Alterations) {
+/// A session of this process whose events have no order. None of its own znodes' events comes.
+async fn without_order(simulation: &Simulation, process: &str) -> Session {
+    let ensemble = altered(simulation.ensemble(process), |id, raw| {
+        let below = raw.clone();
+        let send = move |request| {
+            let reply = below.send(request);
+            RawReply::new(async move {
+                let (answer, watch) = reply.await?;
+                let is_own = matches!(
+                    &answer.reply.body,
+                    ReplyBody::Data { stat, .. } if stat.ephemeral_owner == id.0
+                );
+                let blind = |_| pending().boxed();
+                Ok((answer, if is_own { watch.map(blind) } else { watch }))
+            })
+        };
+        FakeSession {
+            send: Box::new(send),
+            orders_events: false,
+            ..passing(raw)
+        }
+    });
+    crate::support::open(Arc::new(ensemble), ConnectOptions::new()).await
+}
+
+/// A session that reads its znodes from time to time sees late that one was deleted by hand. The
+/// waiter hears of its predecessor's release alone.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
     let simulation = simulation();
     let theirs = open(&simulation, "b").await;
-    let session = altered(
-        &simulation,
-        "a",
-        Alterations {
-            is_blind: true,
-            ..alterations
-        },
-    )
-    .await;
+    let session = without_order(&simulation, "a").await;
     let alone = |session| Queue::new(session, "/lock", FIRST_ALONE).expect("a good path");
     let (first, waiter) = (hold(alone(&theirs)).await, alone(&session));
     let waits = tokio::spawn(async move { waiter.acquire().await });
@@ -310,10 +335,4 @@ async fn assert_lists_before_it_holds(alterations: Alterations) {
     let outcome = timeout(SOON, waits).await.expect("in time");
     let outcome = outcome.expect("no panic");
     assert_fails!(outcome, Error::ContenderDeleted);
-}
-
-/// A session that reads its znodes from time to time sees late that one was deleted by hand.
-#[tokio::test(start_paused = true)]
-async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
-    assert_lists_before_it_holds(alterations!(has_no_order: true)).await;
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::RequestBody;
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, LossReason, Queue, Rule, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{Call, altered};
+use crate::altered::{Call, altered};
 use crate::support::{
-    ByPlace, FIRST, alterations, assert_fails, data, delete, everyone, lock, lock_of, make, open,
-    simulation,
+    ByPlace, FIRST, assert_fails, data, delete, everyone, lock, lock_of, make, open, simulation,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -178,12 +178,14 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
 async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     let (simulation, call) = (Simulation::default(), Call::default());
     make(&simulation, "/data");
-    let session = altered(
-        &simulation,
-        "a",
-        alterations!(before_transaction: call.clone()),
-    )
-    .await;
+    let before_transaction = call.clone();
+    let session = altered(&simulation, "a", move |raw, request| {
+        if matches!(request, RequestBody::Multi(_)) {
+            before_transaction.make();
+        }
+        raw.send(request)
+    });
+    let session = session.await;
     let queue = lock(&session, "/queue");
     let hold = queue.acquire().await.expect("free");
     let view = hold.view();

@@ -1,17 +1,18 @@
 //! What a session says of its connection, on a simulated ensemble.
 
 use std::pin::pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
+use zookeeper_recipes_core::ensemble::{RequestBody, RequestError};
 use zookeeper_recipes_core::{Error, ErrorKind, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{eventually, simulated_session};
 
-use crate::altered_ensemble::{Alterations, altered};
+use crate::altered::{Call, altered, fails};
 use crate::support::lock;
 
 #[tokio::test(start_paused = true)]
@@ -54,9 +55,19 @@ impl Wake for AtWake {
 #[tokio::test(start_paused = true)]
 async fn suspended_session_that_is_found_over_is_not_connected_again() {
     let simulation = Simulation::default();
-    let alterations = Alterations::default();
-    let (before_sync, is_over) = (alterations.before_sync.clone(), alterations.is_over.clone());
-    let session = altered(&simulation, "one", alterations).await;
+    let (before_sync, is_over) = (Call::default(), Arc::<AtomicBool>::default());
+    let (call, over) = (before_sync.clone(), is_over.clone());
+    let session = altered(&simulation, "one", move |raw, request| match &request {
+        RequestBody::GetChildren(_) if over.load(Ordering::Relaxed) => {
+            fails(RequestError::Ended(SessionEnd::Expired))
+        }
+        RequestBody::Sync(_) => {
+            call.make();
+            raw.send(request)
+        }
+        _ => raw.send(request),
+    });
+    let session = session.await;
     simulation.faults().stop_member(0);
     eventually("it is suspended", async || !session.is_connected()).await;
     let queue = lock(&session, "/locks/a");

@@ -1,22 +1,41 @@
 //! How a session begins, continues in the next one, and ends.
 
+use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, CreateMode, Error, Queue, QueueOptions, Session,
+    AfterSessionLoss, ConnectOptions, CreateMode, Error, Queue, QueueOptions, ServerError, Session,
+    SessionEnd,
 };
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
+use zookeeper_recipes_testkit::altered::{altered, passing};
+use zookeeper_recipes_testkit::fake::{FakeEnsemble, Open};
 
-use crate::altered_ensemble::Altered;
-use crate::support::{FIRST, alterations, ends, lock};
+use crate::support::{FIRST, ends, lock};
 
+/// Opens a session. So many ZooKeeper sessions expire before they are up.
 async fn open(lost: u64) -> Result<Session, Error> {
-    let alterations = alterations!(loses_openings: Arc::new(lost.into()));
-    let ensemble = Altered::new(Simulation::default().ensemble("one"), alterations);
+    let ensemble = Simulation::default().ensemble("one");
+    let FakeEnsemble { facts, connector } = altered(ensemble, |_, raw| passing(raw));
+    let lost = Arc::new(AtomicU64::new(lost));
+    let connector = move |options: &ConnectOptions| {
+        let (open, lost) = (connector(options)?, lost.clone());
+        let open: Open = Box::new(move || {
+            let one_less = |left: u64| left.checked_sub(1);
+            let lost = lost.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            let expired = ServerError::SessionOver(SessionEnd::Expired);
+            lost.map_or_else(|_| open(), |_| ready(Err(expired)).boxed())
+        });
+        Ok(open)
+    };
+    let connector = Box::new(connector);
+    let ensemble = Arc::new(FakeEnsemble { facts, connector });
     Session::open(ensemble, ConnectOptions::new()).await
 }
 

@@ -42,17 +42,7 @@ macro_rules! simulation {
     };
 }
 
-/// These alterations and no others.
-macro_rules! alterations {
-    ($($alteration:ident $(: $value:expr)?),* $(,)?) => {
-        crate::altered_ensemble::Alterations {
-            $($alteration $(: $value)?,)*
-            ..Default::default()
-        }
-    };
-}
-
-pub(crate) use {alterations, assert_fails, simulation};
+pub(crate) use {assert_fails, simulation};
 
 /// A rule by which a contender waits on other contenders by its place alone.
 #[derive(Clone, Copy, Debug)]

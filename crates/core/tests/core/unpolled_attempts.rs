@@ -1,18 +1,18 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Directories, Error, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, Directories, Error, Queue, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::{UsersClient, altered};
+use crate::altered::{users_client, users_ensemble};
 use crate::support::{
-    FIRST_ALONE, SINGLE, alterations, assert_fails, begin_single, delete, everyone, lock, make,
-    simulation,
+    FIRST_ALONE, SINGLE, assert_fails, begin_single, delete, everyone, lock, make, open, simulation,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,8 +43,9 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
 
 /// A session of a client that its user keeps open.
 async fn users_session(simulation: &Simulation) -> Session {
-    let alterations = alterations!(stays_open: Some(UsersClient::default()));
-    altered(simulation, "closing", alterations).await
+    let client = users_client(simulation, "closing").await;
+    let ensemble = users_ensemble(simulation, client);
+    open(Arc::new(ensemble), ConnectOptions::new()).await
 }
 
 /// A lock of one znode in the session of a user's client, and one of another process.

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::ensemble::RequestBody;
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal, Session};
+use zookeeper_recipes_protocol::{ErrorCode, Reply};
 use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::altered;
-use crate::support::{alterations, assert_fails, lock, lock_of, make, simulation, until};
+use crate::altered::{altered, answered};
+use crate::support::{assert_fails, lock, lock_of, make, simulation, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -58,8 +60,11 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_containers_gets_persistent_directories() {
     let simulation = Simulation::default();
-    let alterations = alterations!(refuses_containers: true);
-    works(&altered(&simulation, "p", alterations).await, "/locks/a").await;
+    let session = altered(&simulation, "p", |raw, request| match request {
+        RequestBody::CreateContainer(_) => answered(Reply::failed(1, 1, ErrorCode::Unimplemented)),
+        request => raw.send(request),
+    });
+    works(&session.await, "/locks/a").await;
     let administrator = simulation.administrator();
     assert_eq!(administrator.reap_containers(), [""; 0]);
     assert_eq!(administrator.children("/locks"), ["a"]);

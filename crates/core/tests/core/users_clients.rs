@@ -1,40 +1,41 @@
 //! A session over a user's client closes while another thread acquires. The client lives on, so only
 //! deletions end the znodes of the session.
 
-use std::sync::atomic::Ordering;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleFacts, ServerSession};
+use zookeeper_recipes_core::ensemble::{
+    Ensemble, EnsembleFacts, OpenedSession, RawReply, RequestBody, ServerSession,
+};
 use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Change, Simulation};
 
-use crate::altered_ensemble::{Alterations, Altered, UsersClient};
-use crate::support::{alterations, assert_fails, lock, lock_of, make, open};
+use crate::altered::{Call, calling_at_close, sending, users_client, users_ensemble};
+use crate::support::{assert_fails, lock, lock_of, make, open};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// The ensemble of this user's client, and the moments at which a test is called.
-fn users_ensemble(simulation: &Simulation, client: UsersClient) -> (Arc<Altered>, Alterations) {
+/// The client of a user, and the ensemble of it.
+async fn users(simulation: &Simulation) -> (OpenedSession, Arc<dyn Ensemble>) {
     make(simulation, "/lock");
-    let alterations = alterations!(stays_open: Some(client));
-    let ensemble = Altered::new(simulation.ensemble("one"), alterations.clone());
-    (ensemble, alterations)
+    let client = users_client(simulation, "one").await;
+    let ensemble = users_ensemble(simulation, client.clone());
+    (client, Arc::new(ensemble))
 }
 
-/// A queue of a user's client, and the moments at which a test is called.
-async fn users_queue(simulation: &Simulation) -> (Queue, Alterations) {
-    let (ensemble, alterations) = users_ensemble(simulation, UsersClient::default());
+async fn users_queue(ensemble: Arc<dyn Ensemble>) -> Queue {
     let session = open(ensemble, ConnectOptions::new()).await;
     let queue = lock(&session, "/lock");
     // From now on, an acquisition begins with the create of its znode.
     let first = queue.acquire().await.expect("it is free");
     first.release().await.expect("it is held");
-    (queue, alterations)
+    queue
 }
 
 /// Acquires in a thread of its own. The receiver has the result.
@@ -63,10 +64,19 @@ async fn close(queue: &Queue) {
 #[tokio::test]
 async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_session_closes() {
     let simulation = Simulation::default();
-    let (queue, alterations) = users_queue(&simulation).await;
+    let (client, ensemble) = users(&simulation).await;
+    let before_create = Call::default();
+    let call = before_create.clone();
+    let ensemble = sending(ensemble, move |raw, request| {
+        if matches!(request, RequestBody::Create2(_)) {
+            call.make();
+        }
+        raw.send(request)
+    });
+    let queue = users_queue(ensemble).await;
     let (still, stands_still) = oneshot::channel();
     let (go_on, goes_on) = mpsc::channel();
-    alterations.before_create.set(move || {
+    before_create.set(move || {
         still.send(()).expect("it is awaited");
         goes_on.recv().expect("the session closes");
     });
@@ -76,10 +86,7 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
     go_on.send(()).expect("the thread stands still");
     assert_over(acquired.recv_timeout(SOON).expect("in time"));
     // The client's requests are answered in the order in which they were sent.
-    let client = alterations.stays_open.expect("a user's client");
-    let client = client.lock().expect("no panic").clone();
-    let client = ServerSession::new(client.expect("it is connected"));
-    let later = client.sync("/").await;
+    let later = ServerSession::new(client).sync("/").await;
     later.expect("its session is open");
     assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
 }
@@ -87,7 +94,9 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
 #[tokio::test]
 async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
     let simulation = Simulation::default();
-    let (queue, alterations) = users_queue(&simulation).await;
+    let at_close = Call::default();
+    let ensemble = users(&simulation).await.1;
+    let queue = users_queue(calling_at_close(ensemble, &at_close)).await;
     let holder = lock_of(&simulation, "other", "/lock").await;
     let held = holder.acquire().await.expect("it is free");
     let acquired = acquire_in_a_thread(&queue);
@@ -99,7 +108,7 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
     };
     timeout(SOON, both).await.expect("it waits");
     let (failed, has_failed) = mpsc::channel();
-    alterations.at_end.set(move || {
+    at_close.set(move || {
         let acquired = acquired.recv_timeout(SOON).expect("in time");
         failed.send(acquired).expect("it is awaited");
     });
@@ -112,12 +121,16 @@ async fn waiter_that_fails_while_its_session_closes_leaves_nothing() {
 #[tokio::test]
 async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() {
     let simulation = Simulation::default();
+    let stalls = Arc::<AtomicBool>::default();
+    let stalled = stalls.clone();
     // It is connected in another runtime than that of the session.
-    let connector = simulation.ensemble("one").connector(&ConnectOptions::new());
-    let client = connector.expect("no option is set").connect().await;
-    let client = Arc::new(Mutex::new(Some(client.expect("it connects"))));
-    let (ensemble, alterations) = users_ensemble(&simulation, client);
-    let stalls = alterations.stalls_a_deletion.clone();
+    let ensemble = sending(users(&simulation).await.1, move |raw, request| {
+        let is_delete = matches!(request, RequestBody::Delete(_));
+        match is_delete && stalled.swap(false, Ordering::Relaxed) {
+            true => RawReply::new(pending()),
+            false => raw.send(request),
+        }
+    });
     let closing = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -155,12 +168,10 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
 #[tokio::test(start_paused = true)]
 async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
     let simulation = Simulation::default();
-    let (earlier, _) = users_ensemble(&simulation, UsersClient::default());
-    let ensembles: [Arc<dyn Ensemble>; 2] = [simulation.ensemble("new"), earlier];
+    let ensembles = [simulation.ensemble("new"), users(&simulation).await.1];
     for (is_earlier, queues) in [(false, true), (false, false), (true, true), (true, false)] {
         let ensemble = ensembles[usize::from(is_earlier)].clone();
-        let session = Session::open(ensemble, ConnectOptions::new()).await;
-        let session = session.expect("it opens");
+        let session = open(ensemble, ConnectOptions::new()).await;
         let recipe: Box<dyn Recipe> = match queues {
             true => Box::new(lock(&session, "/lock")),
             false => Box::new(SingleNodeLock::new(&session, "/single").expect("a good path")),
@@ -188,9 +199,8 @@ async fn ensemble_that_says_no_more_is_one_server_that_takes_no_options() {
     let facts = EnsembleFacts::new("here");
     assert_eq!(facts.servers, [facts.address]);
     assert_eq!(facts.chroot, "/");
-    let (ensemble, _) = users_ensemble(&simulation, UsersClient::default());
     let options = ConnectOptions::new().session_timeout(4 * SOON);
-    let refused = Session::open(ensemble, options).await;
+    let refused = Session::open(users(&simulation).await.1, options).await;
     let error = refused.expect_err("the option cannot be kept");
     assert!(matches!(error, Error::InvalidInput(_)), "{error}");
 }

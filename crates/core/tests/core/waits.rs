@@ -1,6 +1,5 @@
 //! What a waiter does as its reads and watches answer, and what it asks for.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -11,8 +10,8 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::altered_ensemble::altered;
-use crate::support::{ByPlace, FIRST, alterations, lock, make};
+use crate::altered::with_lists;
+use crate::support::{ByPlace, FIRST, lock, make};
 
 /// As [`FIRST`]. No contender is ever replaced.
 const KEPT: ByPlace = ByPlace {
@@ -132,8 +131,7 @@ async fn waiter_whose_rule_looks_behind_reads_the_directory_only_before_it_holds
 #[tokio::test(start_paused = true)]
 async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     let simulation = simulation();
-    let lists: Arc<Mutex<Option<Vec<String>>>> = Arc::default();
-    let session = altered(&simulation, "waiter", alterations!(lists: lists.clone())).await;
+    let (session, lists) = with_lists(&simulation, "waiter").await;
     let hold = hold(&simulation, KEPT).await;
     let waiter = lock(&session, PATH);
     let waiting = tokio::spawn(async move { waiter.acquire().await });

@@ -14,12 +14,13 @@ use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
 
 use crate::events::RecipeInfo;
 use crate::invalid_input::InvalidInput;
+use crate::live::fake::{FakeEnsemble, FakeSession};
 use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Answer, ConnectionState, Connector, Ensemble, EnsembleFacts, Exchange, OpenedSession, Outcome,
-    RawReply, RawSession, RequestBody, ServerSession, SessionId, Stat,
+    Answer, ConnectionState, EnsembleFacts, Exchange, OpenedSession, Outcome, RawReply,
+    RequestBody, ServerSession, SessionId, Stat,
 };
 use crate::server::environment::Environment;
 use crate::server::options::ConnectOptions;
@@ -42,11 +43,10 @@ pub(crate) fn recipe_info() -> Arc<RecipeInfo> {
     })
 }
 
-/// A scripted ensemble and its session, which has the id 1.
+/// The server of a session with the id 1.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     clock: Arc<Clock>,
-    facts: EnsembleFacts,
     /// The time between a request and its answer.
     answers_after: Duration,
     state: watch::Sender<ConnectionState>,
@@ -87,11 +87,14 @@ impl Scripted {
             asleep: Mutex::default(),
             pause: Mutex::default(),
         });
-        let scripted = Arc::new(Scripted {
+        let ensemble = FakeEnsemble {
             facts: EnsembleFacts {
                 environment: clock.clone(),
                 ..EnsembleFacts::new("a script")
             },
+            connector: Box::new(|_| unreachable!("its one session is open")),
+        };
+        let scripted = Arc::new(Scripted {
             clock,
             answers_after,
             state: watch::Sender::new(connected(0)),
@@ -102,14 +105,21 @@ impl Scripted {
         let config = LeaseConfig::with_tick(TIMEOUT, TICK);
         let (origin, runtime) = (SessionOrigin::Opened(Duration::ZERO), Handle::current());
         let server = scripted.server();
-        let live = LiveSession::new(scripted.clone(), server, config, origin, runtime);
+        let live = LiveSession::new(Arc::new(ensemble), server, config, origin, runtime);
         (Arc::new(live), scripted)
     }
 
     /// Its session.
     pub(crate) fn server(self: &Arc<Self>) -> Arc<ServerSession> {
+        let (sends, states) = (self.clone(), self.clone());
         Arc::new(ServerSession::new(OpenedSession {
-            raw: self.clone(),
+            raw: Arc::new(FakeSession {
+                send: Box::new(move |request| sends.send(request)),
+                states: Box::new(move || states.state.subscribe()),
+                orders_events: true,
+                leave_server: Box::new(|| ()),
+                close: Box::new(|| ()),
+            }),
             id: SessionId(1),
             timeout: TIMEOUT,
             opened_over: Some(0),
@@ -148,36 +158,34 @@ impl Scripted {
         *lock(&self.clock.asleep) += duration;
     }
 
-    /// True if a `sync` was sent at this time.
-    pub(crate) fn has_sent(&self, at: Duration) -> bool {
-        let sent = lock(&self.sent);
-        let is_sync = |request: &RequestBody| matches!(request, RequestBody::Sync(_));
-        sent.iter().any(|(sent, it)| *sent == at && is_sync(it))
-    }
-
-    /// The paths of the deletions that were sent.
-    pub(crate) fn deletions(&self) -> Vec<String> {
-        let sent = lock(&self.sent);
-        let deletions = sent.iter().filter_map(|(_, request)| match request {
-            RequestBody::Delete(delete) => Some(delete.path.clone()),
-            _ => None,
-        });
-        deletions.collect()
-    }
-
     /// Pauses the process between its next two readings of the clock.
     pub(crate) fn pause_between_looks(&self, pause: Duration) {
         *lock(&self.clock.pause) = [Duration::ZERO, pause];
     }
 
+    /// What `of` finds in the requests and the times of their sending.
+    fn sent<T>(&self, of: impl Fn(Duration, &RequestBody) -> Option<T>) -> Vec<T> {
+        let sent = lock(&self.sent);
+        sent.iter().filter_map(|(at, it)| of(*at, it)).collect()
+    }
+
+    /// True if a `sync` was sent at this time.
+    pub(crate) fn has_sent(&self, at: Duration) -> bool {
+        let syncs = self.sent(|at, it| matches!(it, RequestBody::Sync(_)).then_some(at));
+        syncs.contains(&at)
+    }
+
     /// When each proof was sent.
     pub(crate) fn proofs(&self) -> Vec<Duration> {
-        let sent = lock(&self.sent);
-        let proofs = sent.iter().filter_map(|(at, request)| match request {
-            RequestBody::Multi(_) => Some(*at),
+        self.sent(|at, it| matches!(it, RequestBody::Multi(_)).then_some(at))
+    }
+
+    /// The paths of the deletions that were sent.
+    pub(crate) fn deletions(&self) -> Vec<String> {
+        self.sent(|_, request| match request {
+            RequestBody::Delete(delete) => Some(delete.path.clone()),
             _ => None,
-        });
-        proofs.collect()
+        })
     }
 
     /// Refuses transactions at this operation.
@@ -208,15 +216,47 @@ impl Scripted {
             .map(|index| Outcome::Error(result(index)))
             .collect()
     }
-}
 
-impl Ensemble for Scripted {
-    fn facts(&self) -> &EnsembleFacts {
-        &self.facts
-    }
-
-    fn connector(self: Arc<Self>, _: &ConnectOptions) -> Result<Arc<dyn Connector>, InvalidInput> {
-        unreachable!("its one session is open")
+    /// Answers a request.
+    fn send(&self, request: RequestBody) -> RawReply {
+        let (began, sent_at) = (self.clock.began, self.clock.began.elapsed());
+        let connection = self.connection();
+        lock(&self.sent).push((sent_at, request.clone()));
+        let stat = Stat {
+            czxid: 1,
+            mzxid: 1,
+            pzxid: 1,
+            ephemeral_owner: 1,
+            ..Stat::default()
+        };
+        let body = match request {
+            RequestBody::Delete(_) => ReplyBody::Empty,
+            RequestBody::GetChildren(_) => {
+                let children = Vec::new();
+                ReplyBody::Children { children }
+            }
+            RequestBody::GetData(read)
+                if read.watch && self.reconnects_at_reads.load(Ordering::Relaxed) =>
+            {
+                self.reconnect();
+                ReplyBody::Data { data: None, stat }
+            }
+            RequestBody::Multi(operations) => ReplyBody::Multi(self.results(operations.len())),
+            RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
+            _ => return RawReply::new(pending()),
+        };
+        // The time counts from the request, not from the first poll of the reply.
+        let answered = sleep(self.answers_after);
+        RawReply::new(async move {
+            answered.await;
+            let answer = Answer {
+                reply: Reply::new(1, 1, body),
+                sent_at,
+                answered_at: began.elapsed(),
+                connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
+            };
+            Ok((answer, Some(pending().boxed())))
+        })
     }
 }
 
@@ -244,60 +284,4 @@ impl Environment for Clock {
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         work
     }
-}
-
-impl RawSession for Scripted {
-    fn send(&self, request: RequestBody) -> RawReply {
-        let (began, sent_at) = (self.clock.began, self.clock.began.elapsed());
-        let connection = self.connection();
-        lock(&self.sent).push((sent_at, request.clone()));
-        let stat = Stat {
-            czxid: 1,
-            mzxid: 1,
-            pzxid: 1,
-            ephemeral_owner: 1,
-            ..Stat::default()
-        };
-        let body = match request {
-            RequestBody::Create2(create) => {
-                let path = create.path;
-                ReplyBody::Create2 { path, stat }
-            }
-            RequestBody::Delete(_) => ReplyBody::Empty,
-            RequestBody::GetChildren(_) => {
-                let children = Vec::new();
-                ReplyBody::Children { children }
-            }
-            RequestBody::GetData(read)
-                if read.watch && self.reconnects_at_reads.load(Ordering::Relaxed) =>
-            {
-                self.reconnect();
-                ReplyBody::Data { data: None, stat }
-            }
-            RequestBody::MultiRead(reads) => {
-                ReplyBody::Multi(vec![Outcome::Error(ErrorCode::NoNode); reads.len()])
-            }
-            RequestBody::Multi(operations) => ReplyBody::Multi(self.results(operations.len())),
-            RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
-            _ => return RawReply::new(pending()),
-        };
-        // The time counts from the request, not from the first poll of the reply.
-        let answered = sleep(self.answers_after);
-        RawReply::new(async move {
-            answered.await;
-            let answer = Answer {
-                reply: Reply::new(1, 1, body),
-                sent_at,
-                answered_at: began.elapsed(),
-                connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
-            };
-            Ok((answer, Some(pending().boxed())))
-        })
-    }
-
-    fn states(&self) -> watch::Receiver<ConnectionState> {
-        self.state.subscribe()
-    }
-
-    fn close(&self) {}
 }
