@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
-use zookeeper_recipes_core::ensemble::{Connector, EnsembleFacts, OpenedSession, RequestLimit};
+use zookeeper_recipes_core::ensemble::{Connector, EnsembleFacts, OpenedSession, Scope};
 use zookeeper_recipes_core::{
     ConnectOptions, Ensemble, InvalidInput, NodePath, ServerError, SessionEnd,
 };
@@ -112,9 +112,11 @@ impl Ensemble for ClientEnsemble {
             &[],
             "a client that you have connected: set it at the client",
         )?;
-        let limit = options.request_limit(&self.facts.chroot);
+        let mut scope = options.scope(&self.facts.chroot);
+        // The client does not say.
+        scope.is_anonymous = false;
         let ensemble = self;
-        Ok(Arc::new(ClientConnector { ensemble, limit }))
+        Ok(Arc::new(ClientConnector { ensemble, scope }))
     }
 }
 
@@ -122,7 +124,7 @@ impl Ensemble for ClientEnsemble {
 #[derive(Debug)]
 struct ClientConnector {
     ensemble: Arc<ClientEnsemble>,
-    limit: RequestLimit,
+    scope: Scope,
 }
 
 impl Connector for ClientConnector {
@@ -139,7 +141,7 @@ impl Connector for ClientConnector {
             let chroot = ensemble.facts.chroot.trim_end_matches('/');
             let directory = format!("{chroot}{}", ensemble.directory);
             let fence = Fence::raise(client.clone(), &directory).await?;
-            Ok(ClientSession::open(client, fence, self.limit.clone()))
+            Ok(ClientSession::open(client, fence, self.scope.clone()))
         }
         .boxed()
     }

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::unconstrained;
 use zookeeper_client::{Acls, Client, CreateMode, Error, SessionState, StateWatcher};
 use zookeeper_recipes_core::ensemble::{ConnectionState, RequestError, SessionId};
-use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd, values};
+use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 use zookeeper_recipes_protocol::ErrorCode;
 
 use crate::values::{Failure, classify, session_end, understood};
@@ -314,7 +314,7 @@ fn refused(guards: &Guards, code: ErrorCode) -> ServerError {
     let problem = format!(
         "the guard {}0 cannot be created: {}; ClientEnsemble::guard_in sets another directory",
         guards.prefix,
-        values::error_of_code(code)
+        ServerError::from(code)
     );
     ServerError::Refused(Refusal::Other(problem))
 }

@@ -9,9 +9,10 @@ use futures_util::future::FutureExt;
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 use zookeeper_client::{Client, OneshotWatcher};
+use zookeeper_recipes_connection::check_length;
 use zookeeper_recipes_core::ensemble::{
     Answer, ConnectionState, EventType, Exchange, OpenedSession, Operation, Outcome, RawAnswer,
-    RawReply, RawSession, RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch,
+    RawReply, RawSession, RequestBody, RequestError, Scope, SessionEnd, SessionId, Watch,
     WatchEvent, now,
 };
 use zookeeper_recipes_protocol::{
@@ -29,7 +30,8 @@ const POLLS_IN_TIMEOUT: u32 = 6;
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {
     requests: Requests,
-    limit: RequestLimit,
+    /// The longest request that the servers accept.
+    limit: usize,
     /// True once the recipes have closed the session. Locked while a request is sent.
     is_closed: Arc<Mutex<bool>>,
 }
@@ -44,7 +46,7 @@ struct Requests {
 
 impl ClientSession {
     /// The session of this client, and what sends its last requests once that is closed.
-    pub(crate) fn open(client: Client, fence: Arc<Fence>, limit: RequestLimit) -> OpenedSession {
+    pub(crate) fn open(client: Client, fence: Arc<Fence>, scope: Scope) -> OpenedSession {
         let requests = Requests {
             client,
             fence,
@@ -53,7 +55,7 @@ impl ClientSession {
         let session = || -> Arc<dyn RawSession> {
             Arc::new(ClientSession {
                 requests: requests.clone(),
-                limit: limit.clone(),
+                limit: scope.longest_request,
                 is_closed: Arc::default(),
             })
         };
@@ -65,9 +67,8 @@ impl ClientSession {
             opened_over: requests.fence.gate.connection(),
             // If the server refused an identity, it would end the user's session.
             own_identity: None,
-            is_anonymous: false,
             left_open: Some(session()),
-            limit: limit.clone(),
+            scope,
         }
     }
 }
@@ -81,7 +82,7 @@ impl fmt::Debug for ClientSession {
 impl RawSession for ClientSession {
     /// Sends a request, at once if requests are known to reach this session.
     fn send(&self, request: RequestBody) -> RawReply {
-        if let Err(too_long) = self.limit.check_at_server(request.clone()) {
+        if let Err(too_long) = check_length(&request, self.limit) {
             return RawReply::new(ready(Err(too_long)));
         }
         let (requests, is_closed) = (self.requests.clone(), self.is_closed.clone());

@@ -26,6 +26,7 @@ mod session {
     pub(crate) mod incoming;
     pub(crate) mod machine;
     pub(crate) mod names;
+    pub(crate) mod obstacle;
     pub(crate) mod pauses;
     pub(crate) mod phase;
     pub(crate) mod refusal;
@@ -47,8 +48,9 @@ pub use driver::tcp::Tcp;
 pub use driver::tls::TlsOptions;
 pub use error::{DisconnectReason, End, RequestError};
 pub use session::digest_md5::{DigestMd5, SaslStep};
-pub use session::host::{Host, Obstacle};
+pub use session::host::Host;
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
+pub use session::obstacle::Obstacle;
 pub use session::request_limit::check_length;
 pub use session::unsupported::UnsupportedRequests;
 pub use session::watches::{WatchEvent, WatchId};

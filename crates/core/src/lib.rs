@@ -106,8 +106,6 @@ pub use server::options::ConnectOptions;
 // Hidden: only a simulation implements it, for `ZookeeperEnsemble::within`.
 #[doc(hidden)]
 pub use server::environment::Environment;
-#[doc(hidden)]
-pub use server::values;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::handle::Session;
 pub use session::state::{SessionHealth, SessionState};

@@ -348,7 +348,7 @@ impl Session {
     ) -> Result<(), InvalidInput> {
         check_acl(acl)?;
         check_time_limit(max_hold)?;
-        let limit = self.request_limit();
-        limit.check_contender(path.as_str(), "", data, acl)
+        let scope = self.scope();
+        scope.check_contender(path.as_str(), "", data, acl)
     }
 }

@@ -91,8 +91,8 @@ impl Queue {
         let data = options.data.get_or_insert_with(owner);
         let label = rule.label().into_owned();
         let name = check_label(&rule, &label)?;
-        let limit = session.request_limit();
-        limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
+        let scope = session.scope();
+        scope.check_contender(directory.as_str(), &name, data, &options.acl)?;
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }

@@ -161,6 +161,16 @@ operations! {
 }
 
 impl RequestBody {
+    /// The bytes of a request without the length in front. It copies nothing.
+    pub fn encoded_length(&self) -> usize {
+        let mut none = Vec::new();
+        let mut to = Output::new(&mut none, Form::OfRequests, 0);
+        let opcode = self.opcode();
+        RequestHeader { xid: 0, opcode }.encode(&mut to);
+        self.encode(&mut to);
+        to.length
+    }
+
     /// The path of a request that is about one znode.
     pub fn path(&self) -> Option<&str> {
         match self {

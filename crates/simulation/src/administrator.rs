@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission, SessionId, Stat};
-use zookeeper_recipes_core::{Refusal, ServerError, values};
+use zookeeper_recipes_core::{Refusal, ServerError};
 use zookeeper_recipes_protocol::{
     CreateRequest, DeleteRequest, ErrorCode, RequestBody, SetDataRequest,
 };
@@ -257,7 +257,7 @@ fn set_data(path: &str, data: &[u8]) -> RequestBody {
 }
 
 fn refusal(error: ErrorCode) -> Refusal {
-    match values::error_of_code(error) {
+    match ServerError::from(error) {
         ServerError::Refused(refusal) => refusal,
         other => Refusal::Other(other.to_string()),
     }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_connection::Network;
 use zookeeper_recipes_core::ensemble::{
     Answer, ConnectionState, EnsembleFacts, OpenedSession, Operation, Outcome, RawReply,
-    RequestBody, RequestError, RequestLimit, SessionEnd, SessionId, Watch, WatchEvent,
+    RequestBody, RequestError, Scope, SessionEnd, SessionId, Watch, WatchEvent,
 };
 use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
 use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
@@ -129,8 +129,7 @@ impl Server {
             timeout: TIMEOUT,
             opened_over: Some(1),
             own_identity: None,
-            is_anonymous: true,
-            limit: RequestLimit::new("/", usize::MAX),
+            scope: Scope::new("/", usize::MAX, true),
             left_open: None,
         }
     }

@@ -14,8 +14,9 @@ use crate::driver::network::Network;
 use crate::driver::shared::{Inner, Shared};
 use crate::driver::task::Driver;
 use crate::error::{End, RequestError};
-use crate::session::host::{Host, Obstacle};
+use crate::session::host::Host;
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
+use crate::session::obstacle::Obstacle;
 use crate::session::watches::{WatchEvent, WatchId};
 use crate::sync::Mutex;
 

@@ -1,9 +1,7 @@
-//! The name of a server, and why no session was opened there.
+//! The name of a server, and its port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-
-use crate::error::DisconnectReason;
 
 /// A server's name or address, and its port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,15 +29,4 @@ impl fmt::Display for Host {
             false => write!(formatter, "{name}:{port}"),
         }
     }
-}
-
-/// Why there is no session at a host, or not yet.
-#[derive(Clone, Debug)]
-pub struct Obstacle {
-    /// The name of the host.
-    pub host: Host,
-    /// The address that was tried. `None` if the obstacle is the look-up of the name.
-    pub address: Option<SocketAddr>,
-    /// What stands in the way.
-    pub cause: DisconnectReason,
 }

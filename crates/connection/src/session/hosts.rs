@@ -9,7 +9,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::error::DisconnectReason;
-use crate::session::host::{Host, Obstacle};
+use crate::session::host::Host;
+use crate::session::obstacle::Obstacle;
 
 /// An address of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use zookeeper_recipes_protocol::{AuthRequest, ConnectRequest, FrameDecoder, OpCode, RequestBody};
 
 use crate::error::{DisconnectReason, End, RequestError};
-use crate::session::host::Obstacle;
 use crate::session::machine::{
     MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal, State,
 };
+use crate::session::obstacle::Obstacle;
 use crate::session::unsupported::{is_replaced, may_be_unknown};
 use crate::session::watches::WatchEvent;
 

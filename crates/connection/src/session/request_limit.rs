@@ -17,8 +17,12 @@ const IDENTITIES: usize = 256;
 /// # Errors
 ///
 /// [`RequestError::RequestTooLong`].
-pub fn check_length(body: RequestBody, limit: usize) -> Result<(), RequestError> {
-    append(&Request { xid: 0, body }, limit, &mut Vec::new())
+pub fn check_length(body: &RequestBody, limit: usize) -> Result<(), RequestError> {
+    let length = body.encoded_length().saturating_add(added(body));
+    match length <= limit {
+        true => Ok(()),
+        false => Err(RequestError::RequestTooLong { length, limit }),
+    }
 }
 
 /// Appends the frame of a request, or nothing if servers with this limit may refuse the request.

@@ -47,7 +47,7 @@ fn request_above_the_limit_is_not_appended() {
         assert_eq!(sent, [1]);
         append(&request, length, &mut sent).expect("it has the longest length");
         assert_eq!(sent[1..], frame);
-        let checked = |limit| check_length(request.body.clone(), limit);
+        let checked = |limit| check_length(&request.body, limit);
         assert!(checked(length).is_ok() && checked(length - 1).is_err());
     }
 }

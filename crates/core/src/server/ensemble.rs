@@ -38,7 +38,7 @@ use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 pub use crate::server::options::ConnectionOption;
-pub use crate::server::request_limit::RequestLimit;
+pub use crate::server::scope::Scope;
 pub use crate::server::session::{
     Created, Exchange, Node, Pending, ServerSession, TransactionError,
 };
@@ -202,10 +202,8 @@ pub struct OpenedSession {
     ///
     /// `None` if the session has no such identity. Its releases are then not marked.
     pub own_identity: Option<AuthId>,
-    /// True if the session has no identity but its own.
-    pub is_anonymous: bool,
-    /// The chroot of the session's paths, and the largest request that the servers accept.
-    pub limit: RequestLimit,
+    /// The chroot of the session's paths, and what the servers accept.
+    pub scope: Scope,
     /// What sends the last requests of a session that [`close`](RawSession::close) does not end.
     ///
     /// The recipes delete what is left by it, and drop it. `None` if `close` ends the session.

@@ -7,9 +7,11 @@ use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 use uuid::Uuid;
-use zookeeper_recipes_connection::{Network, now};
+use zookeeper_recipes_connection::{Network, Tcp, now};
 
 use crate::invalid_input::InvalidInput;
+#[cfg(feature = "tls")]
+use crate::server::check_options::refused_tls;
 use crate::server::options::ConnectOptions;
 
 /// Connections and a clock, random numbers, and tasks.
@@ -42,7 +44,14 @@ pub(crate) struct ThisMachine;
 
 impl Environment for ThisMachine {
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
-        Ok(Arc::new(options.network()?))
+        let network = Tcp::new();
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &options.tls {
+            let encrypted = network.encrypted(tls.clone());
+            return Ok(Arc::new(encrypted.map_err(|error| refused_tls(&error))?));
+        }
+        let _ = options;
+        Ok(Arc::new(network))
     }
 
     fn now(&self) -> Duration {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 pub use zookeeper_recipes_connection::End as SessionEnd;
-use zookeeper_recipes_protocol::Permission;
+use zookeeper_recipes_connection::RequestError;
+use zookeeper_recipes_protocol::{ErrorCode, Permission};
 
 use crate::invalid_input::InvalidInput;
 
@@ -43,6 +44,56 @@ impl ServerError {
     pub(crate) fn may_pass(&self) -> bool {
         self.is_unknown() || self.is(Refusal::Throttled)
     }
+}
+
+/// The error of a request without a reply.
+impl From<RequestError> for ServerError {
+    fn from(error: RequestError) -> ServerError {
+        ServerError::Refused(match error {
+            RequestError::Ended(end) => return ServerError::SessionOver(end),
+            RequestError::RequestTooLong { length, limit } => {
+                Refusal::TooLong(too_long(length, limit))
+            }
+            RequestError::TooLong { length, limit } => Refusal::ReplyTooLong { length, limit },
+            RequestError::Unreadable(cause) => Refusal::UnreadableReply(cause.to_string()),
+            RequestError::Unsupported(_) => Refusal::Unimplemented,
+            other => return ServerError::outcome_unknown(other),
+        })
+    }
+}
+
+/// The error of a request that the server answered with an error code.
+impl From<ErrorCode> for ServerError {
+    fn from(code: ErrorCode) -> ServerError {
+        ServerError::Refused(match code {
+            ErrorCode::NoNode => Refusal::NoNode,
+            ErrorCode::NodeExists => Refusal::NodeExists,
+            ErrorCode::BadVersion => Refusal::BadVersion,
+            ErrorCode::NotEmpty => Refusal::NotEmpty,
+            ErrorCode::NoAuth => Refusal::NoAuth,
+            ErrorCode::InvalidAcl => Refusal::InvalidAcl,
+            ErrorCode::BadArguments => Refusal::BadArguments(code.to_string()),
+            ErrorCode::NoChildrenForEphemerals => Refusal::NoChildrenForEphemerals,
+            ErrorCode::QuotaExceeded => Refusal::QuotaExceeded,
+            ErrorCode::ThrottledOp => Refusal::Throttled,
+            ErrorCode::Unimplemented => Refusal::Unimplemented,
+            ErrorCode::NotReadOnly => Refusal::ReadOnly,
+            ErrorCode::EphemeralOnLocalSession => Refusal::LocalSession,
+            ErrorCode::NoWatcher => Refusal::Other(code.to_string()),
+            ErrorCode::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
+            ErrorCode::AuthFailed | ErrorCode::SessionClosedRequireSaslAuth => {
+                return ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+            }
+            unknown => return ServerError::outcome_unknown(unknown.to_string()),
+        })
+    }
+}
+
+/// The problem of a request that is longer than the servers accept.
+pub(crate) fn too_long(length: usize, limit: usize) -> InvalidInput {
+    let problem =
+        format!("is longer than the {limit} bytes that the servers accept (jute.maxbuffer)");
+    InvalidInput::new("request", format!("of {length} bytes"), problem)
 }
 
 /// `None` if the server says that there is no such znode.

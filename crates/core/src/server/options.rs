@@ -3,11 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::Tcp;
-
-use crate::invalid_input::InvalidInput;
-use crate::server::connect_string::ConnectString;
-use crate::server::request_limit::RequestLimit;
+use crate::server::scope::Scope;
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
 pub(crate) const DEFAULT_MAXBUFFER: usize = 0xf_ffff;
@@ -18,7 +14,7 @@ pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 /// The options of a session: timeouts, the servers' tick, the owner, credentials and TLS.
 ///
 /// Whatever opens the session uses each option, or refuses it at once with
-/// [`InvalidInput`]: a simulated ensemble refuses TLS, and a client that you have connected
+/// [`InvalidInput`](crate::InvalidInput): a simulated ensemble refuses TLS, and a client that you have connected
 /// refuses the session timeout, credentials and TLS. If no session timeout is set, that of the
 /// simulation counts for a simulated ensemble.
 ///
@@ -41,8 +37,11 @@ pub struct ConnectOptions {
     pub(crate) jute_maxbuffer: usize,
     pub(crate) retries_refused_credentials: bool,
     pub(crate) auth: Vec<(String, Vec<u8>)>,
+    pub(crate) is_encrypted: bool,
+    /// True if the client shows a certificate.
+    shows_certificate: bool,
     #[cfg(feature = "tls")]
-    tls: Option<zookeeper_recipes_connection::TlsOptions>,
+    pub(crate) tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
 
 /// An option that the connections of a session need. The session itself uses all others.
@@ -68,6 +67,8 @@ impl ConnectOptions {
             jute_maxbuffer: DEFAULT_MAXBUFFER,
             retries_refused_credentials: false,
             auth: Vec::new(),
+            is_encrypted: false,
+            shows_certificate: false,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -189,35 +190,10 @@ impl ConnectOptions {
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, options: zookeeper_recipes_connection::TlsOptions) -> ConnectOptions {
+        self.is_encrypted = true;
+        self.shows_certificate = options.has_client_certificate();
         self.tls = Some(options);
         self
-    }
-
-    /// Refuses the options that are set and that this `way` of opening a session does not use.
-    ///
-    /// An [`Ensemble`](crate::Ensemble) names the options that it uses.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`], which names the option and the way.
-    pub fn refuse_all_but(&self, used: &[ConnectionOption], way: &str) -> Result<(), InvalidInput> {
-        use ConnectionOption::{Auth, SessionTimeout, Tls};
-        let options = [
-            (
-                SessionTimeout,
-                "session_timeout",
-                self.session_timeout.is_some(),
-            ),
-            (Auth, "auth", !self.auth.is_empty()),
-            (Tls, "tls", self.is_encrypted()),
-        ];
-        for (option, name, is_set) in options {
-            if is_set && !used.contains(&option) {
-                let problem = format!("cannot be used with {way}");
-                return Err(InvalidInput::new("option", name, problem));
-            }
-        }
-        Ok(())
     }
 
     /// The session timeout that is set, for an [`Ensemble`](crate::Ensemble).
@@ -225,58 +201,11 @@ impl ConnectOptions {
         self.session_timeout
     }
 
-    /// The largest request of a session with this chroot, for an [`Ensemble`](crate::Ensemble).
-    pub fn request_limit(&self, chroot: &str) -> RequestLimit {
-        RequestLimit::new(chroot, self.jute_maxbuffer)
+    /// The scope of a session with this chroot, for an [`Ensemble`](crate::Ensemble).
+    pub fn scope(&self, chroot: &str) -> Scope {
+        let is_anonymous = self.auth.is_empty() && !self.shows_certificate;
+        Scope::new(chroot, self.jute_maxbuffer, is_anonymous)
     }
-
-    /// True if the user gives the server no identity.
-    pub(crate) fn is_anonymous(&self) -> bool {
-        #[cfg(feature = "tls")]
-        let shows_certificate = self
-            .tls
-            .as_ref()
-            .is_some_and(|tls| tls.has_client_certificate());
-        #[cfg(not(feature = "tls"))]
-        let shows_certificate = false;
-        self.auth.is_empty() && !shows_certificate
-    }
-
-    pub(crate) fn is_encrypted(&self) -> bool {
-        #[cfg(feature = "tls")]
-        let is_encrypted = self.tls.is_some();
-        #[cfg(not(feature = "tls"))]
-        let is_encrypted = false;
-        is_encrypted
-    }
-
-    pub(crate) fn network(&self) -> Result<Tcp, InvalidInput> {
-        let network = Tcp::new();
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            return network.encrypted(tls.clone()).map_err(refused_tls);
-        }
-        Ok(network)
-    }
-
-    /// Refuses a host whose scheme contradicts the options, and a host that no certificate can be
-    /// valid for, if connections are encrypted.
-    pub(crate) fn check_hosts(&self, connect_string: &ConnectString) -> Result<(), InvalidInput> {
-        connect_string.check_schemes(self.is_encrypted())?;
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            for host in &connect_string.hosts {
-                tls.check_host(host).map_err(refused_tls)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(feature = "tls")]
-#[allow(clippy::needless_pass_by_value)]
-fn refused_tls(error: std::io::Error) -> InvalidInput {
-    InvalidInput::new("option", "tls", format!("cannot be used: {error}"))
 }
 
 impl Default for ConnectOptions {
@@ -297,7 +226,3 @@ impl fmt::Debug for ConnectOptions {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-#[path = "../../tests/unit/options.rs"]
-mod tests;

@@ -1,15 +1,64 @@
-//! What a session may ask for, and where on the server that is.
+//! Where the paths of a session are at the server, and what its requests may ask for.
+//!
+//! A server closes the connection at a request that is too long. The client would send it again
+//! over each new connection, and no other request of the session would get through. So the
+//! [connection](zookeeper_recipes_connection) measures each request, and does not send one that is
+//! too long.
 
+use std::sync::Arc;
+
+use zookeeper_recipes_connection::{RequestError, check_length};
+use zookeeper_recipes_protocol::{
+    Acl, AuthId, CreateMode, MultiOperation as Operation, Permission, RequestBody,
+};
+
+use crate::invalid_input::InvalidInput;
 use crate::path::problem_at_server;
-use crate::server::ensemble::{Acl, OpenedSession, Operation};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::error::{Refusal, ServerError, too_long};
 
-impl OpenedSession {
+/// The least limit: it leaves room for the requests that a session sends by itself.
+///
+/// The longest of them are the watches that the client sets after a reconnect, 128 KiB, and a
+/// transaction with two paths, each of 64 KiB with its chroot.
+pub(crate) const MIN_LIMIT: usize = 256 * 1024;
+
+/// The part of the limit that the paths of one read may fill together.
+const SHARE_OF_A_READ: usize = 2;
+
+/// More than the bytes of a read beside its path, or of credentials beside their text.
+pub(crate) const OVERHEAD: usize = 64;
+
+/// The chroot of a session, and what the servers accept of it.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Empty if there is none.
+    chroot: Arc<str>,
+    /// The largest request that the servers accept, in bytes.
+    pub longest_request: usize,
+    /// True if the session has no identity but its own.
+    pub is_anonymous: bool,
+}
+
+impl Scope {
+    /// The scope below this chroot.
+    pub fn new(chroot: &str, longest_request: usize, is_anonymous: bool) -> Scope {
+        Scope {
+            chroot: chroot.trim_end_matches('/').into(),
+            longest_request,
+            is_anonymous,
+        }
+    }
+
+    /// The bytes of the chroot, which are in front of each path at the server.
+    pub(crate) fn chroot_length(&self) -> usize {
+        self.chroot.len()
+    }
+
     /// The path at the server. A sequential path may end with a slash.
-    pub(crate) fn server_path(&self, path: &str, sequential: bool) -> Result<String, ServerError> {
+    pub(crate) fn path(&self, path: &str, sequential: bool) -> Result<String, ServerError> {
         let problem = problem_at_server(path, sequential).filter(|_| path != "/");
         problem.map_or(Ok(()), |problem| Err(bad(problem)))?;
-        Ok(match (&*self.limit.chroot, path) {
+        Ok(match (&*self.chroot, path) {
             ("", path) => path.to_owned(),
             (chroot, "/") => chroot.to_owned(),
             (chroot, path) => [chroot, path].concat(),
@@ -33,7 +82,7 @@ impl OpenedSession {
         if let ("/", Some(act)) = (operation.path(), act) {
             return Err(bad(format!("can not {act} root node")));
         }
-        let path = self.server_path(operation.path(), is_sequential)?;
+        let path = self.path(operation.path(), is_sequential)?;
         *operation.path_mut() = path;
         Ok(operation)
     }
@@ -47,6 +96,51 @@ impl OpenedSession {
         match acl.iter().any(by_creator) {
             true if self.is_anonymous => Err(ServerError::Refused(Refusal::NoCredentials)),
             false if acl.is_empty() => Err(ServerError::Refused(Refusal::InvalidAcl)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Splits the paths of a read into requests that are not too long.
+    ///
+    /// If one path is too long, it is the only request, which then is refused.
+    pub(crate) fn reads<'p>(&self, paths: &'p [String]) -> Vec<&'p [String]> {
+        let length = |path: &String| self.chroot.len() + path.len() + OVERHEAD;
+        if let Some(long) = paths
+            .iter()
+            .find(|path| length(path) > self.longest_request)
+        {
+            return vec![std::slice::from_ref(long)];
+        }
+        let most = self.longest_request / SHARE_OF_A_READ;
+        // The bytes of the present request, if it has more than one path.
+        let mut filled = 0;
+        let fits = |path: &String, next: &String| {
+            filled = filled.max(length(path)) + length(next);
+            let fits = filled <= most;
+            filled *= usize::from(fits);
+            fits
+        };
+        paths.chunk_by(fits).collect()
+    }
+
+    /// Refuses a contender if no request could create its znode, or could replace it by another.
+    ///
+    /// `name` is as long as the name of the znode in the directory `path`. The session may add an
+    /// entry of its own to the access control list.
+    pub(crate) fn check_contender(
+        &self,
+        path: &str,
+        name: &str,
+        data: &[u8],
+        acl: &[Acl],
+    ) -> Result<(), InvalidInput> {
+        let path = format!("{}{path}/{name}", self.chroot);
+        let own = Acl::new(Permission::ALL, AuthId::authed());
+        let acl: Vec<Acl> = acl.iter().cloned().chain([own]).collect();
+        let create = Operation::create(&*path, data, CreateMode::EphemeralSequential, acl);
+        let replace = RequestBody::Multi(vec![Operation::delete(path), create]);
+        match check_length(&replace, self.longest_request) {
+            Err(RequestError::RequestTooLong { length, limit }) => Err(too_long(length, limit)),
             _ => Ok(()),
         }
     }

@@ -16,7 +16,6 @@ use crate::server::ensemble::{
     RequestBody, SessionEnd, SessionId, Stat, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
-use crate::server::values::{error_of_code, no_reply};
 
 /// One ZooKeeper session, with a method for each request that the recipes send.
 ///
@@ -32,20 +31,21 @@ pub struct ServerSession {
 /// # Cancel safety
 ///
 /// If the future is dropped, a write is sent all the same.
-pub struct Pending<T, E = ServerError> {
-    sent: Sent<T, E>,
-    chroot: Arc<str>,
-    read: Read<T, E>,
-}
+pub struct Pending<T, E = ServerError>(Asked<T, E>);
 
-enum Sent<T, E> {
-    Request(RawReply),
-    /// The answer to what needs no request.
+enum Asked<T, E> {
+    Sent {
+        reply: RawReply,
+        read: Read<T, E>,
+        /// The bytes of the chroot.
+        chroot: usize,
+    },
+    /// Nothing is sent. The answer, until it is taken.
     Known(Box<Option<Result<T, E>>>),
 }
 
-/// Reads the answer to a request, at a path below this chroot.
-type Read<T, E> = fn(&str, Answer, Option<Watch>) -> Result<T, E>;
+/// Reads the answer to a request, in whose paths the chroot has so many bytes.
+type Read<T, E> = fn(usize, Answer, Option<Watch>) -> Result<T, E>;
 
 /// When a request and its answer passed, and over which connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,9 +193,8 @@ impl ServerSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Pending<Created> {
-        let create = self
-            .opened
-            .operation(Operation::create(path, data, mode, acl));
+        let create = Operation::create(path, data, mode, acl);
+        let create = self.opened.scope.operation(create);
         self.ask(create.map(alone), |chroot, answer, _| {
             match accepted(answer)? {
                 ReplyBody::Create2 { path, stat } => {
@@ -209,7 +208,7 @@ impl ServerSession {
 
     /// Deletes a znode with any version of its data.
     pub fn delete(&self, path: &str) -> Pending<()> {
-        let delete = self.opened.operation(Operation::delete(path));
+        let delete = self.opened.scope.operation(Operation::delete(path));
         self.ask(delete.map(alone), |_, answer, _| accepted(answer).map(drop))
     }
 
@@ -265,14 +264,17 @@ impl ServerSession {
     /// A create whose metadata some servers do not send has [a stat](Stat::is_invalid) that says so.
     pub fn transact(&self, operations: &[Operation]) -> Pending<Vec<Outcome>, TransactionError> {
         if operations.is_empty() {
-            return self.known(Ok(Vec::new()));
+            return Pending::known(Ok(Vec::new()));
         }
         let at_server = operations.iter().enumerate().map(|(index, operation)| {
             let refused = |error| TransactionError {
                 operation: Some(index),
                 error,
             };
-            self.opened.operation(operation.clone()).map_err(refused)
+            self.opened
+                .scope
+                .operation(operation.clone())
+                .map_err(refused)
         });
         let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
         self.ask(request, |chroot, answer, _| match accepted(answer)? {
@@ -294,11 +296,11 @@ impl ServerSession {
         &self,
         paths: &[String],
     ) -> impl Future<Output = Result<Vec<Option<Node>>, ServerError>> + Send + use<> {
-        let requests = self.opened.limit.reads(paths).into_iter();
+        let requests = self.opened.scope.reads(paths).into_iter();
         let replies: Vec<_> = requests
             .map(|paths| {
                 let reads = paths.iter().map(|path| {
-                    let path = self.opened.server_path(path, false)?;
+                    let path = self.opened.scope.path(path, false)?;
                     let watch = false;
                     Ok(Operation::GetData(ReadRequest { path, watch }))
                 });
@@ -322,7 +324,7 @@ impl ServerSession {
     ///
     /// The answer proves that the server had its leader after this call.
     pub fn sync(&self, path: &str) -> Pending<Exchange> {
-        let path = self.opened.server_path(path, false);
+        let path = self.opened.scope.path(path, false);
         let request = path.map(|path| RequestBody::Sync(PathRequest { path }));
         self.ask(request, |_, answer, _| {
             let exchange = Exchange::of(&answer);
@@ -340,7 +342,7 @@ impl ServerSession {
     ///
     /// The leader commits it even if the root does not exist, or if the session may not read it.
     pub fn commit_noop(&self) -> Pending<Exchange> {
-        let root = self.opened.operation(Operation::check("/"));
+        let root = self.opened.scope.operation(Operation::check("/"));
         let request = root.map(|root| RequestBody::Multi(vec![root]));
         self.ask(request, |_, answer, _| {
             let exchange = Exchange::of(&answer);
@@ -361,27 +363,26 @@ impl ServerSession {
         watch: bool,
         request: fn(ReadRequest) -> RequestBody,
     ) -> Result<RequestBody, ServerError> {
-        let path = self.opened.server_path(path, false)?;
+        let path = self.opened.scope.path(path, false)?;
         Ok(request(ReadRequest { path, watch }))
     }
 
     fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {
         match request {
-            Ok(request) => Pending {
-                sent: Sent::Request(self.opened.raw.send(request)),
-                chroot: self.opened.limit.chroot.clone(),
+            Ok(request) => Pending(Asked::Sent {
+                reply: self.opened.raw.send(request),
                 read,
-            },
-            Err(error) => self.known(Err(error)),
+                chroot: self.opened.scope.chroot_length(),
+            }),
+            Err(error) => Pending::known(Err(error)),
         }
     }
+}
 
-    fn known<T, E>(&self, answer: Result<T, E>) -> Pending<T, E> {
-        Pending {
-            sent: Sent::Known(Box::new(Some(answer))),
-            chroot: self.opened.limit.chroot.clone(),
-            read: |_, _, _| unreachable!("nothing is sent"),
-        }
+impl<T, E> Pending<T, E> {
+    /// The answer to what needs no request.
+    fn known(answer: Result<T, E>) -> Pending<T, E> {
+        Pending(Asked::Known(Box::new(Some(answer))))
     }
 }
 
@@ -395,13 +396,16 @@ impl<T, E: From<ServerError>> Future for Pending<T, E> {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
-        let Pending { sent, chroot, read } = &mut *self;
-        match sent {
-            Sent::Request(reply) => reply.poll_unpin(context).map(|answer| match answer {
-                Ok((answer, watch)) => read(chroot, answer, watch),
-                Err(error) => Err(no_reply(error).into()),
+        match &mut self.0 {
+            Asked::Sent {
+                reply,
+                read,
+                chroot,
+            } => reply.poll_unpin(context).map(|answer| match answer {
+                Ok((answer, watch)) => read(*chroot, answer, watch),
+                Err(error) => Err(ServerError::from(error).into()),
             }),
-            Sent::Known(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            Asked::Known(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
         }
     }
 }
@@ -429,16 +433,16 @@ fn alone(operation: Operation) -> RequestBody {
     }
 }
 
-/// The path below the chroot of a znode at this path at the server.
-fn below(chroot: &str, path: String) -> String {
-    match path.strip_prefix(chroot) {
-        Some(below) if !chroot.is_empty() => below.to_owned(),
-        _ => path,
+/// The path below the chroot, which has so many bytes, of a znode at this path at the server.
+fn below(chroot: usize, mut path: String) -> String {
+    if path.get(chroot..).is_some_and(|it| it.starts_with('/')) {
+        path.drain(..chroot);
     }
+    path
 }
 
 /// The result of one operation of a transaction, as the session sees it.
-fn outcome(chroot: &str, result: Outcome) -> Result<Outcome, ServerError> {
+fn outcome(chroot: usize, result: Outcome) -> Result<Outcome, ServerError> {
     let created = |path, stat| {
         let path = below(chroot, path);
         Ok(Outcome::Create2 { path, stat })
@@ -465,7 +469,7 @@ fn unexpected(found: &dyn fmt::Debug) -> ServerError {
 fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
     match answer.reply.header.error {
         ErrorCode::Ok => Ok(answer.reply.body),
-        code => Err(error_of_code(code)),
+        code => Err(code.into()),
     }
 }
 
@@ -515,7 +519,7 @@ fn read_result(result: Outcome) -> Result<Option<Node>, ServerError> {
     match result {
         Outcome::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
         Outcome::Error(ErrorCode::NoNode) => Ok(None),
-        Outcome::Error(code) => Err(error_of_code(code)),
+        Outcome::Error(code) => Err(code.into()),
         other => Err(unexpected(&other)),
     }
 }
@@ -555,7 +559,7 @@ fn refused(results: &[Outcome]) -> Option<TransactionError> {
     Some(match codes.find(|(_, code)| is_cause(*code)) {
         Some((index, code)) => TransactionError {
             operation: Some(index),
-            error: error_of_code(code),
+            error: code.into(),
         },
         None => ServerError::outcome_unknown("a transaction failed without a cause").into(),
     })

@@ -1,28 +1,26 @@
 //! The ensemble over the library's own connection.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{
-    Config, Connection, DisconnectReason, Host, Network, Obstacle, State, UnsupportedRequests,
+    Config, Connection, DisconnectReason, Network, Obstacle, State, UnsupportedRequests,
     WatchedRead, tokio_is_paused,
 };
-use zookeeper_recipes_protocol::{FrameError, RequestBody};
+use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{
-    AuthId, Connector, Ensemble, EnsembleFacts, OpenedSession, RawReply, RawSession, SessionId,
+    AuthId, Connector, Ensemble, EnsembleFacts, OpenedSession, RawReply, RawSession, Scope,
+    SessionId,
 };
 use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
-use crate::server::listed_hosts::ListedHosts;
 use crate::server::options::ConnectOptions;
 use crate::sync::{Mutex, lock};
 
@@ -82,11 +80,11 @@ impl ZookeeperEnsemble {
 
 /// Opens the sessions of one [`Session`](crate::Session) with a real ensemble.
 struct ZookeeperConnector {
-    hosts: ListedHosts,
+    listed: Mutex<Listed>,
     environment: Arc<dyn Environment>,
     network: Arc<dyn Network>,
     /// Why no host could be reached when the last session was opened.
-    obstacle: Mutex<Option<Unreachable>>,
+    obstacle: Mutex<Option<Arc<Unreachable>>>,
     session_timeout: Duration,
     options: ConnectOptions,
     /// A random user and password, which only the servers of the ensemble get.
@@ -97,6 +95,12 @@ struct ZookeeperConnector {
     unsupported: UnsupportedRequests,
     /// True if the servers have refused the library's own identity.
     identity_refused: AtomicBool,
+}
+
+/// The hosts, which may be replaced, and the last session, which follows then.
+struct Listed {
+    connect_string: ConnectString,
+    session: Weak<Connection>,
 }
 
 impl ZookeeperConnector {
@@ -118,51 +122,50 @@ impl ZookeeperConnector {
     /// Opens a session, with or without the library's own identity.
     async fn open(&self, identified: bool) -> Result<OpenedSession, ServerError> {
         let [user, password] = &self.own_credentials;
-        let mut auth = self.options.auth.clone();
-        if identified {
-            let credentials = format!("{user}:{password}").into_bytes();
-            auth.push(("digest".to_owned(), credentials));
-        }
-        let config = |hosts| Config {
-            hosts,
-            session_timeout: self.session_timeout,
-            auth,
-            reply_limit: LONGEST_REPLY,
-            seed: (self.environment.random() >> 64) as u64,
-            unsupported: self.unsupported.clone(),
-        };
-        let connection = self.hosts.open(|hosts| {
-            let (connection, driver) = Connection::new(self.network.clone(), config(hosts));
-            connection.limit_requests(self.options.jute_maxbuffer);
-            tokio::spawn(self.environment.task(driver.boxed()));
-            connection
-        });
+        let own = identified.then(|| format!("{user}:{password}").into_bytes());
+        let auth = own.map(|own| ("digest".to_owned(), own));
+        let (connection, scope) = self.begin(self.options.auth.iter().cloned().chain(auth));
         let mut opening = Opening {
             connector: self,
             connection: Some(connection),
         };
-        let (session_id, timeout) = opening.session().await?;
-        let connection = opening.connection.take().ok_or(CLOSED)?;
-        let chroot = self.hosts.connect_string().chroot;
+        let (connection, id, timeout) = opening.session().await?;
         Ok(OpenedSession {
             opened_over: connection.opened_over(),
             raw: connection,
-            id: SessionId(session_id),
+            id: SessionId(id),
             timeout,
             own_identity: identified.then(|| AuthId::digest(user, password)),
-            is_anonymous: self.options.is_anonymous(),
-            limit: self.options.request_limit(&chroot),
+            scope,
             left_open: None,
         })
     }
 
-    fn unreachable(&self, obstacles: Vec<Obstacle>) -> Unreachable {
-        Unreachable {
-            obstacles,
-            is_encrypted: self.options.is_encrypted(),
-        }
+    /// A connection to the present hosts, which follows if they are replaced.
+    fn begin(&self, auth: impl Iterator<Item = Credentials>) -> (Arc<Connection>, Scope) {
+        let mut listed = lock(&self.listed);
+        let config = Config {
+            hosts: listed.connect_string.hosts.clone(),
+            session_timeout: self.session_timeout,
+            auth: auth.collect(),
+            reply_limit: LONGEST_REPLY,
+            seed: (self.environment.random() >> 64) as u64,
+            unsupported: self.unsupported.clone(),
+        };
+        let (connection, driver) = Connection::new(self.network.clone(), config);
+        connection.limit_requests(self.options.jute_maxbuffer);
+        tokio::spawn(self.environment.task(driver.boxed()));
+        let connection = Arc::new(connection);
+        listed.session = Arc::downgrade(&connection);
+        (
+            connection,
+            self.options.scope(&listed.connect_string.chroot),
+        )
     }
 }
+
+/// A scheme, and the credentials for it.
+type Credentials = (String, Vec<u8>);
 
 const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
 
@@ -173,26 +176,19 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Waits for the session, and returns its id and its timeout.
-    async fn session(&mut self) -> Result<(i64, Duration), ServerError> {
-        let Some(connection) = &self.connection else {
-            return Err(CLOSED);
-        };
+    /// Waits for the session, and returns its connection, its id and its timeout.
+    async fn session(&mut self) -> Result<(Arc<Connection>, i64, Duration), ServerError> {
+        let connection = self.connection.as_ref().ok_or(CLOSED)?;
         let mut states = connection.states();
-        loop {
-            let state = *states.borrow_and_update();
-            match state {
-                State::Connected {
-                    session_id,
-                    timeout,
-                    ..
-                } => return Ok((session_id, timeout)),
-                State::Ended(end) => return Err(ServerError::SessionOver(end)),
-                State::Disconnected { .. } => {}
-            }
-            if states.changed().await.is_err() {
-                return Err(CLOSED);
-            }
+        let opened = states.wait_for(|state| !matches!(state, State::Disconnected { .. }));
+        match opened.await.as_deref().copied() {
+            Ok(State::Connected {
+                session_id,
+                timeout,
+                ..
+            }) => Ok((self.connection.take().ok_or(CLOSED)?, session_id, timeout)),
+            Ok(State::Ended(end)) => Err(ServerError::SessionOver(end)),
+            Ok(State::Disconnected { .. }) | Err(_) => Err(CLOSED),
         }
     }
 }
@@ -200,121 +196,36 @@ impl Opening<'_> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
-            let unreachable = self.connector.unreachable(connection.obstacles());
-            *lock(&self.connector.obstacle) = Some(unreachable);
+            let is_encrypted = self.connector.options.is_encrypted;
+            let unreachable = Unreachable::new(&connection.obstacles(), is_encrypted);
+            *lock(&self.connector.obstacle) = unreachable.map(Arc::new);
         }
     }
 }
 
-/// The most addresses of one name that an error lists with one cause.
-const MAX_ADDRESSES: usize = 4;
-
 /// Why each host cannot be reached.
-#[derive(Clone, Debug)]
+///
+/// The text has the errors of the hosts, so they are not the source.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
 struct Unreachable {
-    obstacles: Vec<Obstacle>,
-    is_encrypted: bool,
+    text: String,
+    /// The end of the session, if a server has refused the credentials.
+    source: Option<ServerError>,
 }
 
 impl Unreachable {
-    /// The refusal of credentials, if a server has refused some.
-    fn refused_credentials(&self) -> Option<&DisconnectReason> {
-        let mut causes = self.obstacles.iter().map(|obstacle| &obstacle.cause);
-        causes.find(|cause| matches!(cause, DisconnectReason::AuthenticationFailed(_)))
-    }
-
-    /// What stands in the way, in words.
-    fn text(&self, obstacle: &DisconnectReason) -> String {
-        match obstacle {
-            DisconnectReason::NoAddress(_)
-            | DisconnectReason::NotLookedUp(_)
-            | DisconnectReason::Io(_)
-            | DisconnectReason::NotConnected(_)
-            | DisconnectReason::Tls(_) => obstacle.to_string(),
-            obstacle => {
-                let hint = self.hint(obstacle);
-                format!("something listens, but it opened no session: {obstacle}{hint}")
-            }
-        }
-    }
-
-    /// What the user should look at, if a server answers so without a session.
-    fn hint(&self, obstacle: &DisconnectReason) -> &'static str {
-        /// The first bytes of an alert of TLS, read as the length of a frame.
-        const ALERT: RangeInclusive<usize> = 0x1503_0000..=0x1503_ffff;
-        match obstacle {
-            DisconnectReason::ClosedUnheard if self.is_encrypted => {
-                ". Likely causes: maxClientCnxns of the server is reached for the address of this \
-                 client (60 connections by default), or the server has no quorum"
-            }
-            DisconnectReason::ClosedUnheard => {
-                ". Likely causes: maxClientCnxns of the server is reached for the address of this \
-                 client (60 connections by default), the server has no quorum, or it expects TLS at \
-                 this port"
-            }
-            DisconnectReason::Frame(FrameError::TooLong { length, .. })
-                if ALERT.contains(length) && !self.is_encrypted =>
-            {
-                ": does this port expect TLS?"
-            }
-            _ => "",
-        }
-    }
-}
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A server has answered for all of them.
-        if let Some(refused) = self.refused_credentials() {
-            return write!(formatter, "{refused}");
-        }
-        let mut parts: Vec<(&Host, String, Vec<IpAddr>)> = Vec::new();
-        for Obstacle {
-            host,
-            address,
-            cause,
-        } in &self.obstacles
-        {
-            let (text, address) = (self.text(cause), address.map(|address| address.ip()));
-            match parts
-                .iter_mut()
-                .find(|part| part.0 == host && part.1 == text)
-            {
-                Some((_, _, addresses)) => addresses.extend(address),
-                None => parts.push((host, text, address.into_iter().collect())),
-            }
-        }
-        for (place, (host, text, addresses)) in parts.iter().enumerate() {
-            let separator = if place > 0 { "; " } else { "" };
-            write!(formatter, "{separator}{}: {text}", shown(host, addresses))?;
-        }
-        Ok(())
-    }
-}
-
-/// A host, and the addresses of its name that were tried.
-fn shown(host: &Host, addresses: &[IpAddr]) -> String {
-    if addresses.is_empty() {
-        return host.name.clone();
-    }
-    if host.address().is_some() {
-        return host.to_string();
-    }
-    let listed = addresses.iter().take(MAX_ADDRESSES);
-    let listed: Vec<String> = listed.map(IpAddr::to_string).collect();
-    let others = match addresses.len() - listed.len() {
-        0 => String::new(),
-        others => format!(" and {others} more"),
-    };
-    format!("{host} ({}{others})", listed.join(", "))
-}
-
-/// Its text has the errors of the hosts, so they are not its source.
-impl std::error::Error for Unreachable {
-    /// The end of the session, if a server has refused the credentials.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        static OVER: ServerError = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
-        self.refused_credentials().map(|_| &OVER as _)
+    fn new(obstacles: &[Obstacle], is_encrypted: bool) -> Option<Unreachable> {
+        let mut causes = obstacles.iter().map(|obstacle| &obstacle.cause);
+        let refused =
+            causes.find(|cause| matches!(cause, DisconnectReason::AuthenticationFailed(_)));
+        let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+        let (text, source) = match refused {
+            // A server has answered for all of them.
+            Some(refused) => (refused.to_string(), Some(over)),
+            None => (Obstacle::in_words(obstacles, is_encrypted), None),
+        };
+        (!obstacles.is_empty()).then_some(Unreachable { text, source })
     }
 }
 
@@ -340,7 +251,10 @@ impl Ensemble for ZookeeperEnsemble {
         let asked = options.session_timeout;
         options.check_hosts(&self.connect_string)?;
         Ok(Arc::new(ZookeeperConnector {
-            hosts: ListedHosts::new(self.connect_string.clone()),
+            listed: Mutex::new(Listed {
+                connect_string: self.connect_string.clone(),
+                session: Weak::new(),
+            }),
             network: environment.network(options)?,
             options: options.clone(),
             obstacle: Mutex::default(),
@@ -386,7 +300,7 @@ impl fmt::Debug for ZookeeperConnector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ZookeeperConnector")
-            .field("connect_string", &self.hosts.connect_string().text)
+            .field("connect_string", &lock(&self.listed).connect_string.text)
             .finish_non_exhaustive()
     }
 }
@@ -398,27 +312,27 @@ impl Connector for ZookeeperConnector {
 
     fn set_hosts(&self, connect_string: &str) -> Result<(), InvalidInput> {
         let new = ConnectString::new(connect_string)?;
-        let chroot = self.hosts.connect_string().chroot;
-        if new.chroot != chroot {
+        self.options.check_hosts(&new)?;
+        let mut listed = lock(&self.listed);
+        let chroot = &listed.connect_string.chroot;
+        if new.chroot != *chroot {
             let problem = format!(
                 "has the chroot {}, and this session has {chroot}: open another session",
                 new.chroot
             );
             return Err(InvalidInput::new("connect string", new.text, problem));
         }
-        self.options.check_hosts(&new)?;
-        self.hosts.replace(new);
+        let hosts = new.hosts.clone();
+        listed.connect_string = new;
+        let session = listed.session.upgrade();
+        drop(listed);
+        if let Some(session) = session {
+            session.set_hosts(&hosts);
+        }
         Ok(())
     }
 
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
-        let found = lock(&self.obstacle).clone();
-        found
-            .filter(|found| !found.obstacles.is_empty())
-            .map(|found| Arc::new(found) as _)
+        lock(&self.obstacle).clone().map(|found| found as _)
     }
 }
-
-#[cfg(test)]
-#[path = "../../tests/unit/zookeeper.rs"]
-mod tests;

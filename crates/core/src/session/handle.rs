@@ -20,7 +20,7 @@ use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::{ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
-use crate::server::request_limit::RequestLimit;
+use crate::server::scope::Scope;
 use crate::server::zookeeper::ZookeeperEnsemble;
 use crate::session::connect::{Opener, not_connected};
 use crate::session::state::{SessionHealth, SessionState};
@@ -69,7 +69,7 @@ pub struct Session {
 
 struct SharedSession {
     opener: Arc<Opener>,
-    limit: RequestLimit,
+    scope: Scope,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     session_use: Arc<SessionUse>,
@@ -187,7 +187,7 @@ impl Session {
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let opener = Arc::new(opener);
         let options = &opener.options;
-        let limit = options.request_limit(opener.ensemble.chroot());
+        let scope = options.scope(opener.ensemble.chroot());
         let owner = owner::of_this_process(options.owner.as_deref());
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = SessionUse::begin();
@@ -200,7 +200,7 @@ impl Session {
         Session {
             shared: Arc::new(SharedSession {
                 opener,
-                limit,
+                scope,
                 owner,
                 current,
                 session_use,
@@ -468,8 +468,8 @@ impl Session {
         &self.shared.runtime
     }
 
-    pub(crate) fn request_limit(&self) -> &RequestLimit {
-        &self.shared.limit
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.shared.scope
     }
 
     /// The [`ServerSession`] of the current ZooKeeper session, for the caller's own requests.

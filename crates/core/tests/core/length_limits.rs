@@ -1,9 +1,7 @@
 //! Requests that are longer than the servers accept, and replies that are longer than we read.
 
-use std::slice;
-
 use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, RequestLimit, ServerSession};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, ServerSession};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, NodePath, Operation, Queue,
     QueueOptions, Recipe, Refusal, ServerError, Session,
@@ -71,32 +69,6 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
         }
         assert_eq!(hold.state(), HoldState::Held);
     }
-}
-
-#[test]
-fn request_is_measured_at_its_path_below_the_chroot() {
-    let create = Operation::create("/lock/a", [7; 700], CreateMode::Ephemeral, everyone());
-    let check = |chroot: &str| RequestLimit::new(chroot, 1_000).check(slice::from_ref(&create));
-    assert!(check("/").is_ok());
-    let error = check(&format!("/{}", "c".repeat(300))).expect_err("it is too long");
-    assert!(
-        error.to_string().contains("longer than the 1000 bytes"),
-        "{error}"
-    );
-}
-
-#[test]
-fn read_is_split_unless_one_path_is_too_long() {
-    let limit = |chroot: &str| RequestLimit::new(chroot, 1_000);
-    let path = |length| "x".repeat(length);
-    let paths = [path(100), path(300), path(100), path(900)];
-    let (short, chrooted) = (limit("/"), limit("/chroot"));
-    let each = [&paths[..1], &paths[1..2], &paths[2..3], &paths[3..]];
-    assert_eq!(short.reads(&paths), each);
-    assert_eq!(short.reads(&paths[..1]), [&paths[..1]]);
-    assert_eq!(chrooted.reads(&paths[2..]), [&paths[2..3], &paths[3..]]);
-    assert_eq!(limit(&path(100)).reads(&paths), [&paths[3..]]);
-    assert!(short.reads(&[]).is_empty());
 }
 
 fn is_too_long<T>(outcome: Result<T, ServerError>) -> bool {

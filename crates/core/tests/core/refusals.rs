@@ -7,7 +7,6 @@ use tracing::Level;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     CreateMode, Error, Hold, NodePath, Queue, QueueOptions, Recipe, Refusal, ServerError, Session,
-    values,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ErrorCode;
@@ -186,7 +185,7 @@ async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
 
 #[test]
 fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
-    let error = values::error_of_code(ErrorCode::EphemeralOnLocalSession);
+    let error = ServerError::from(ErrorCode::EphemeralOnLocalSession);
     assert!(error.is(Refusal::LocalSession), "{error:?}");
     let sentence = error.to_string();
     assert!(

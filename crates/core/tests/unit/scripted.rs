@@ -124,8 +124,7 @@ impl Scripted {
             timeout: TIMEOUT,
             opened_over: Some(0),
             own_identity: None,
-            is_anonymous: true,
-            limit: ConnectOptions::new().request_limit("/"),
+            scope: ConnectOptions::new().scope("/"),
             left_open: None,
         }))
     }

@@ -33,7 +33,8 @@ async fn two_connections_have_a_break_between_them() {
 #[test]
 fn znode_whose_create_is_answered_with_its_path_alone_has_no_known_czxid() {
     let path = "/app/locks".to_owned();
-    let Ok(Outcome::Create2 { path, stat }) = outcome("/app", Outcome::Create { path }) else {
+    let Ok(Outcome::Create2 { path, stat }) = outcome("/app".len(), Outcome::Create { path })
+    else {
         panic!("it is another result");
     };
     assert_eq!((&*path, stat.czxid), ("/locks", -1));

@@ -1,13 +1,15 @@
 //! Which options are refused, and what they say of a session's identity.
 
 use super::*;
-use crate::server::request_limit;
 
-const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn timeout(timeout: Duration) -> ConnectOptions {
     ConnectOptions::new().session_timeout(timeout)
+}
+
+fn is_anonymous(options: &ConnectOptions) -> bool {
+    options.scope("/").is_anonymous
 }
 
 #[test]
@@ -27,9 +29,9 @@ fn only_a_certificate_is_an_identity_by_tls() {
     use zookeeper_recipes_connection::TlsOptions;
 
     let options = |tls| ConnectOptions::new().tls(tls);
-    assert!(options(TlsOptions::new()).is_anonymous());
+    assert!(is_anonymous(&options(TlsOptions::new())));
     let shown = TlsOptions::new().client_certificate(b"a certificate", b"its key");
-    assert!(!options(shown).is_anonymous());
+    assert!(!is_anonymous(&options(shown)));
 }
 
 #[test]
@@ -46,14 +48,14 @@ fn tick_is_not_zero_and_not_too_long() {
 
 #[test]
 fn session_is_anonymous_if_it_shows_no_credentials() {
-    assert!(ConnectOptions::new().is_anonymous());
+    assert!(is_anonymous(&ConnectOptions::new()));
     let known = ConnectOptions::new().auth("digest", "user:password");
-    assert!(!known.is_anonymous());
+    assert!(!is_anonymous(&known));
 }
 
 #[test]
 fn credentials_that_no_request_can_carry_are_refused() {
-    const LIMIT: usize = request_limit::MIN;
+    const LIMIT: usize = scope::MIN_LIMIT;
     let of = |scheme: &str, bytes: usize| {
         let options = ConnectOptions::new().jute_maxbuffer(LIMIT);
         options.auth(scheme, vec![b'x'; bytes]).check()

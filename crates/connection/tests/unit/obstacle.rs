@@ -1,5 +1,7 @@
 //! Why no server can be reached, in words.
 
+use std::time::Duration;
+
 use super::*;
 
 /// The text of these obstacles, each at an address of its own.
@@ -9,11 +11,7 @@ fn text(obstacles: &[DisconnectReason], is_encrypted: bool) -> String {
         obstacle(&name, Some(last), cause.clone())
     };
     let obstacles = (1..).zip(obstacles).map(|(last, cause)| at(last, cause));
-    Unreachable {
-        obstacles: obstacles.collect(),
-        is_encrypted,
-    }
-    .to_string()
+    Obstacle::in_words(&obstacles.collect::<Vec<_>>(), is_encrypted)
 }
 
 /// An obstacle at the address that ends so, or at the look-up of the name.
@@ -84,13 +82,10 @@ fn addresses_of_a_name_with_the_same_obstacle_are_listed_together() {
     obstacles.push(obstacle("zk", Some(7), DisconnectReason::ReadOnly));
     let lasts = DisconnectReason::NotLookedUp(Duration::from_secs(9));
     obstacles.push(obstacle("other", None, lasts));
-    let text = Unreachable {
-        obstacles,
-        is_encrypted: false,
-    }
-    .to_string();
     assert_eq!(
-        text.split("; ").collect::<Vec<_>>(),
+        Obstacle::in_words(&obstacles, false)
+            .split("; ")
+            .collect::<Vec<_>>(),
         [
             "zk:2181 (10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more): no connection within 2s",
             "zk:2181 (10.0.0.7): something listens, but it opened no session: the server only reads",
