@@ -21,7 +21,7 @@ pub(crate) const SHORT_SILENCE: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
-    /// The servers, with a chroot if there is one: `zk1:2181,zk2:2181/app`.
+    /// The servers, with an optional chroot: `zk1:2181,zk2:2181/app`.
     #[arg(
         long,
         global = true,
@@ -31,11 +31,11 @@ pub(crate) struct Connection {
     )]
     pub(crate) connect: String,
 
-    /// The time after which the servers end the session of a silent zkr.
+    /// How long the servers keep the session of a zkr that is silent.
     #[arg(long, global = true, value_name = "DURATION", default_value = "10s", env = "ZKR_SESSION_TIMEOUT", value_parser = duration::parse)]
     pub(crate) session_timeout: Duration,
 
-    /// The `tickTime` of the servers. With it, a lock survives longer disturbances.
+    /// The servers' `tickTime`, which lets a lock survive longer disturbances.
     ///
     /// `zkr doctor` recommends a value.
     #[arg(long, global = true, value_name = "DURATION", env = "ZKR_TICK", value_parser = duration::parse)]
@@ -45,26 +45,26 @@ pub(crate) struct Connection {
     #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     connect_timeout: Duration,
 
-    /// A file of credentials, one in each line, such as `digest:user:password`.
+    /// A file of credentials, one per line, such as `digest:user:password`.
     ///
-    /// Nobody else should be able to read it. Without it, the lines come from ZKR_CREDENTIALS. The
-    /// command that zkr runs does not get that variable.
+    /// Make it readable by its owner only. Without it, the lines come from ZKR_CREDENTIALS, which the
+    /// command that zkr runs does not inherit.
     #[arg(long, global = true, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
 
-    /// Encrypt each connection. A server that does not speak TLS is an error.
+    /// Encrypt every connection. A server that does not speak TLS is refused.
     #[arg(long, global = true, env = "ZKR_TLS")]
     tls: bool,
 
-    /// A file of the certificates to trust, in PEM, in place of those that the system trusts.
+    /// A PEM file of the certificates to trust, instead of those that the system trusts.
     #[arg(long, global = true, value_name = "FILE", env = "ZKR_CA")]
     ca: Option<PathBuf>,
 
-    /// A file of the certificate to show to the servers, with its chain, in PEM.
+    /// A PEM file of the client certificate, with its chain.
     #[arg(long, global = true, value_name = "FILE", env = "ZKR_CERT")]
     cert: Option<PathBuf>,
 
-    /// A file of the private key of --cert, in PEM. Nobody else should be able to read it.
+    /// A PEM file of the private key of --cert. Make it readable by its owner only.
     #[arg(long, global = true, value_name = "FILE", env = "ZKR_KEY")]
     key: Option<PathBuf>,
 }

@@ -5,24 +5,24 @@ use std::process::ExitCode;
 /// What the documentation of the command line says about exit codes.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  that of the command, or 128+N if signal N ended it
+  the command's own, or 128+N if signal N ended it
   0    done
   64   the arguments, the connect string, the chroot or the path are wrong
   69   no server could be reached, or none answered
   70   an error of zkr itself or of the machine
   73   dev-server: another process has the port
-  75   --try: another contender holds; evict: the answer was no, no such
-       holder, or the contender has gone
+  75   --try: another contender holds; evict: declined, no such holder, or the
+       contender is gone
   76   doctor --thorough: the servers break a promise
   77   no permission, or the server refused the credentials
-  80   --timeout: the lock was not held in time, lead does not lead, or the candidate of
-       --transfer-to does not lead yet
-  81   the lock was lost or transferred; the command was stopped before another
+  80   --timeout: the lock was not acquired in time, lead does not lead, or the
+       candidate of --transfer-to does not lead yet
+  81   the hold was lost or transferred; the command was stopped before another
        process could hold
-  126  the command is there and cannot be started
+  126  the command was found, and cannot be started
   127  the command was not found
   128+N  signal N ended zkr while it waited
---conflict-exit-code gives --try and --timeout another code, and once that finds its slot taken.";
+--conflict-exit-code sets another code for --try, --timeout, and once with a taken slot.";
 
 /// Why `zkr` ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,5 +55,5 @@ pub(crate) use leading::Lead;
 pub(crate) use part::play_part;
 pub(crate) use signals::Signals;
 pub(crate) use task::TaskArguments;
-pub(crate) use under_hold::UnderHold;
+pub(crate) use under_hold::{HoldArguments, UnderHold};
 pub(crate) use wait::WaitArguments;

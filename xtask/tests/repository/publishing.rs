@@ -77,21 +77,19 @@ fn each_library_names_the_address_of_its_documentation() -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// `cargo test` in such a package would not compile.
+/// Most tests use crates that are not published, so `cargo test` in the package would not compile.
 #[test]
-fn package_whose_tests_use_unpublished_crates_leaves_them_out() -> Result<(), Box<dyn Error>> {
+fn no_package_has_its_tests() -> Result<(), Box<dyn Error>> {
     for package in packages()?.iter().filter(|it| it["publish"].is_null()) {
-        let dependencies = package["dependencies"].as_array().into_iter().flatten();
-        let unpublished = dependencies.filter(|it| it["path"].is_string() && it["req"] == "*");
-        let names: Vec<_> = unpublished.map(|it| &it["name"]).collect();
         let manifest = package["manifest_path"]
             .as_str()
             .ok_or("a package has a manifest")?;
-        let manifest_text = std::fs::read_to_string(manifest)?;
-        let excludes = manifest_text
-            .lines()
-            .any(|line| line.starts_with("exclude = [") && line.contains("\"/tests\""));
-        assert_eq!(excludes, !names.is_empty(), "{manifest}: {names:?}");
+        let text = std::fs::read_to_string(manifest)?;
+        let mut excludes = text.lines().filter(|line| line.starts_with("exclude = ["));
+        assert!(
+            excludes.any(|line| line.contains("\"/tests\"")),
+            "{manifest}"
+        );
     }
     Ok(())
 }

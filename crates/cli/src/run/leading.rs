@@ -25,13 +25,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Run a command while this process leads.
 ///
-/// If the leadership is being lost, zkr stops the command and its children before another candidate
-/// can lead, and campaigns again. If `zkr leader --transfer-to` names another candidate, zkr stops
-/// the command, resigns and campaigns again. If the command ends by itself, zkr resigns and ends
-/// with the command's exit code. If the command runs longer than --max-hold, zkr stops it as for a
+/// If the leadership is about to be lost, zkr stops the command and its children before another
+/// candidate can lead, and campaigns again. If `zkr leader --transfer-to` names another candidate, zkr
+/// stops the command, resigns and campaigns again. If the command ends by itself, zkr resigns and
+/// exits with the command's code. If the command runs longer than --max-hold, zkr stops it as for a
 /// loss.
 ///
-/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
+/// The command gets ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
 /// LeaderLatch and zookeeper-recipes' LeaderElection take part in the same election.
 #[derive(Debug, Args)]
 pub(crate) struct Lead {
@@ -46,25 +46,25 @@ pub(crate) struct Lead {
     #[arg(long)]
     standby: bool,
 
-    /// Keep campaigning while the servers refuse the credentials after the first session.
+    /// Keep campaigning if the servers begin to refuse the credentials.
     ///
-    /// A server that is restarted with a wrong configuration does that for a while. By default zkr
-    /// ends with exit code 77 then.
+    /// A server that was restarted with a wrong configuration may do so for a while. By default zkr
+    /// then exits with code 77.
     #[arg(long)]
     retry_credentials: bool,
 
-    /// End after the leadership was lost or transferred, instead of campaigning again.
+    /// Exit after the leadership is lost or transferred, instead of campaigning again.
     #[arg(long)]
     once: bool,
 
-    /// End if it does not lead within this time, at first and after each loss.
+    /// Exit if it does not lead within this time, at the start and after each loss.
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
 
-    /// A file of the servers, in the form of --connect and in place of it.
+    /// A file with the servers, in the format of --connect, which it replaces.
     ///
-    /// SIGHUP has zkr read it again, and the leadership moves to its servers, which have to be of the
-    /// same ensemble. The command does not get the signal then.
+    /// On SIGHUP, zkr reads it again and moves the leadership to its servers, which must belong to the
+    /// same ensemble. The command does not get that signal.
     #[arg(long, value_name = "FILE")]
     connect_file: Option<PathBuf>,
 

@@ -24,7 +24,7 @@ pub(super) fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     for candidate in candidates(program) {
         match executable(&candidate) {
             Ok(()) => return Ok(candidate),
-            // As the system does: a file that is no program is remembered, and the search goes on.
+            // As the system does: a file that is no program is remembered, and the search continues.
             Err(error) if error == Errno::ACCESS => refused = error,
             Err(_) => {}
         }

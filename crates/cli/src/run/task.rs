@@ -15,20 +15,20 @@ use crate::failure::Failure;
 /// The command, and how it is stopped.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TaskArguments {
-    /// If the hold is being lost, send SIGTERM to the command this long before SIGKILL.
+    /// If the hold is about to be lost, send SIGTERM to the command this long before SIGKILL.
     ///
     /// By default a tenth of the session timeout, or a twentieth if no more is allowed.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
 
-    /// Stop a command that runs longer, as if the hold were lost, and end with its exit code.
+    /// Stop a command that runs longer than this, as if the hold were lost.
     ///
-    /// The command has ended before this time has passed, counted from when it holds. The next
-    /// contender then holds.
+    /// The time counts from the acquisition. The command has ended by then, and the next contender
+    /// can hold.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) max_hold: Option<Duration>,
 
-    /// Run this line in `sh`, in place of COMMAND. It sees ZKR_FENCING_TOKEN as a variable.
+    /// Run this line with `sh`, instead of COMMAND. It can use $ZKR_FENCING_TOKEN.
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "command")]
     line: Option<OsString>,
 

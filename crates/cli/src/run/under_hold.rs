@@ -3,6 +3,7 @@
 use std::future::{pending, ready};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use zookeeper_recipes_core::{Ended, Hold, HoldView, LossReason, Recipe, Session};
 
 use super::signals::Signals;
@@ -10,8 +11,35 @@ use super::supervise::{Ending, supervise};
 use super::task::{Task, TaskArguments};
 use super::wait::WaitArguments;
 use crate::connecting::{Connection, close};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// How long to wait and to hold, and what to run.
+#[derive(Debug, Args)]
+pub(crate) struct HoldArguments {
+    /// Hold for at least this long, even if the command ends sooner.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    at_least: Option<Duration>,
+
+    #[command(flatten)]
+    wait: WaitArguments,
+
+    #[command(flatten)]
+    pub(crate) task: TaskArguments,
+}
+
+impl HoldArguments {
+    /// What runs over this connection.
+    pub(crate) fn under_hold<'a>(&'a self, connection: &'a Connection) -> UnderHold<'a> {
+        UnderHold {
+            connection,
+            wait: &self.wait,
+            task: &self.task,
+            at_least: self.at_least,
+        }
+    }
+}
 
 /// What to acquire, for how long to wait, and what to run.
 pub(crate) struct UnderHold<'a> {
@@ -23,9 +51,9 @@ pub(crate) struct UnderHold<'a> {
 
 impl UnderHold<'_> {
     /// Acquires the recipe, runs the command while it is held, and releases.
-    pub(crate) async fn run<R: Recipe>(
+    pub(crate) async fn run(
         &self,
-        make: impl AsyncFnOnce(&Session) -> Result<R, Failure>,
+        make: impl AsyncFnOnce(&Session) -> Result<Box<dyn Recipe>, Failure>,
     ) -> Result<Exit, Failure> {
         let began = Instant::now();
         self.in_session(async |session, signals| {
@@ -34,7 +62,7 @@ impl UnderHold<'_> {
                 signal = signals.end() => return Ok(Exit::Signal(signal)),
                 recipe = make(session) => recipe?,
             };
-            self.under_hold(session, &recipe, began, signals).await
+            self.under_hold(session, &*recipe, began, signals).await
         })
         .await
     }

@@ -22,19 +22,19 @@ pub(crate) struct WaitArguments {
     )]
     tries: bool,
 
-    /// Fail if the hold is not acquired within this time, which includes the time to connect.
+    /// Fail if it is not acquired within this time, which includes the time to connect.
     ///
-    /// 0 is one try, with the exit code of --timeout.
+    /// 0 tries once, with the exit code of --timeout.
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
 
-    /// Report each minute of a wait behind which contender zkr waits.
+    /// Report every minute which contender zkr is waiting for.
     ///
-    /// On a terminal, zkr reports this once, after two seconds.
+    /// On a terminal, zkr reports it once without this option, after two seconds.
     #[arg(short, long)]
     verbose: bool,
 
-    /// The owner that others see in the queue. By default the name of the command.
+    /// The owner that the queue shows; by default the name of the command.
     #[arg(long, value_name = "WORDS")]
     owner: Option<String>,
 

@@ -34,7 +34,7 @@ pub(crate) struct Assignment {
     #[arg(long)]
     all: bool,
 
-    /// Print all as one JSON object, for programs.
+    /// Print all as one JSON object, for scripts.
     #[arg(long)]
     json: bool,
 
@@ -49,15 +49,15 @@ pub(crate) struct Assignment {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Order {
-    /// Move all partitions of a worker to others, and give it none. The worker need not be running.
+    /// Move all partitions off a worker, and give it none. The worker need not be running.
     #[arg(long, value_name = "WORKER")]
     drain: Option<String>,
 
-    /// Give partitions to a worker that was drained.
+    /// Give partitions to a drained worker again.
     #[arg(long, value_name = "WORKER")]
     undrain: Option<String>,
 
-    /// Move a partition to the worker of --to, and leave it there.
+    /// Move a partition to the worker of --to, and pin it there.
     #[arg(
         long = "move",
         id = "partition",
@@ -66,15 +66,15 @@ struct Order {
     )]
     partition: Option<String>,
 
-    /// Let a partition that was moved follow the balance again.
+    /// Let a pinned partition be balanced again.
     #[arg(long, value_name = "PARTITION")]
     unpin: Option<String>,
 
-    /// Move no partition of a live worker.
+    /// Stop moving the partitions of live workers.
     #[arg(long)]
     freeze: bool,
 
-    /// Move partitions again.
+    /// Resume moving partitions.
     #[arg(long)]
     thaw: bool,
 }

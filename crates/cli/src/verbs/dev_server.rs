@@ -24,11 +24,11 @@ const TICK: Duration = Duration::from_millis(500);
 /// Serve ZooKeeper for development and tests, in memory only.
 ///
 /// The server starts in milliseconds, needs no Java, and serves clients in any language. --tick
-/// sets its tick. The shortest session timeout is two ticks. Ctrl-C ends it and deletes all data.
-/// The other options of a connection are refused here.
+/// sets its tick. The shortest session timeout is two ticks. Ctrl-C stops it and deletes all data.
+/// The other connection options are refused here.
 #[derive(Debug, Args)]
 pub(crate) struct DevServer {
-    /// The port on 127.0.0.1. The other members have the ports after it. 0 chooses free ones.
+    /// The port on 127.0.0.1. Other members use the ports after it. 0 picks free ones.
     #[arg(long, default_value_t = 2181)]
     port: u16,
 
@@ -44,26 +44,26 @@ pub(crate) struct DevServer {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 
-    /// Create znodes with a time to live, as `zookeeper.extendedTypesEnabled` does.
+    /// Allow znodes with a time to live, as `zookeeper.extendedTypesEnabled` does.
     #[arg(long)]
     extended_types: bool,
 
-    /// How often empty containers, and znodes whose time to live has passed, are deleted.
+    /// How often to delete empty containers, and znodes whose time to live has passed.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     container_check_interval: Duration,
 
-    /// The user that no access control list limits: `super:` and the digest of its credentials.
+    /// The superuser, which no ACL restricts: `super:` and the digest of its credentials.
     ///
     /// The digest is the base64 of the SHA-1 of `super:password`, as in Apache's
     /// `zookeeper.DigestAuthenticationProvider.superDigest`.
     #[arg(long, value_name = "USER:DIGEST")]
     super_digest: Option<String>,
 
-    /// Refuse a write beyond a hard limit of a quota, as `zookeeper.enforceQuota` does.
+    /// Reject a write beyond the hard limit of a quota, as `zookeeper.enforceQuota` does.
     #[arg(long)]
     enforce_quota: bool,
 
-    /// The longest request in bytes. A longer one ends the connection.
+    /// The largest request in bytes. A larger one closes the connection.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_575)]
     jute_maxbuffer: u32,
 }

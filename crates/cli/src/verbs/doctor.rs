@@ -18,17 +18,17 @@ use crate::thorough::{Verdict, runs_in, try_promises};
 
 /// Check whether locks can work here, and say what to do if not.
 ///
-/// Creates a znode in the directory, or in the nearest one above that exists, and deletes it again.
+/// Creates and deletes a znode in the directory, or in its nearest existing ancestor.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The directory of a lock, a semaphore or an election.
     #[arg(default_value = "/")]
     path: String,
 
-    /// Also try each promise of the servers that the recipes need, for about a minute.
+    /// Also test each promise of the servers that the recipes rely on. Takes about a minute.
     ///
-    /// Works below a znode of its own, zkr-doctor-thorough, in the directory or in the nearest one
-    /// above that exists. Removes it at the end. Refuses to begin while another doctor works there.
+    /// Works under a znode of its own, zkr-doctor-thorough, in the directory or its nearest existing
+    /// ancestor, and removes it at the end. Refuses to start while another doctor is at work there.
     #[arg(long)]
     thorough: bool,
 
@@ -36,7 +36,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "DURATION", default_value = "65s", requires = "thorough", value_parser = duration::parse)]
     containers_within: Duration,
 
-    /// Print the findings as one JSON object, for programs.
+    /// Print the findings as one JSON object, for scripts.
     #[arg(long)]
     json: bool,
 }

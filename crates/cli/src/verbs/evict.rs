@@ -13,23 +13,23 @@ use crate::output::print;
 use crate::plain_text::plain;
 use crate::queue::{Row, State, is_contender};
 
-/// Remove a contender from the queue, a holder or a waiter.
+/// Remove a holder or a waiter from the queue.
 ///
-/// If the contender holds, the next contender may hold at once. The evicted holder learns of its
-/// loss within a sixth of its session timeout. A holder that does not check its hold continues to
-/// work: only a store that checks fencing tokens refuses its writes.
+/// If it was the holder, the next contender may hold immediately. The evicted holder notices its loss
+/// within a sixth of its session timeout. If it ignores the loss and keeps working, only a store that
+/// checks fencing tokens rejects its writes.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
     /// The directory of a lock, a semaphore or an election.
     path: String,
 
-    /// The contender: its OWNER or its TOKEN as `zkr who` shows them, or the name of its znode.
+    /// The contender: its OWNER or TOKEN as shown by `zkr who`, or the name of its znode.
     ///
     /// Of an owner such as `billing@host:7`, the part before `@` is enough.
     #[arg(required_unless_present = "if_holder")]
     node: Option<String>,
 
-    /// Only if the contender with this TOKEN holds. Otherwise nothing is done, with exit code 75.
+    /// Evict only if the holder has this TOKEN. Otherwise do nothing, and exit with code 75.
     #[arg(long, value_name = "TOKEN")]
     if_holder: Option<i64>,
 

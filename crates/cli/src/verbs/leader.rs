@@ -23,23 +23,23 @@ pub(crate) struct Leader {
     /// The directory of the election.
     path: String,
 
-    /// Print a line for each change, until Ctrl-C.
+    /// Print a line for each change, until interrupted.
     #[arg(long, conflicts_with = "transfer_to")]
     follow: bool,
 
-    /// Ask the leader to resign for the candidate with this id, and wait until that one leads.
+    /// Transfer the leadership to the candidate with this id, and wait until it leads.
     ///
-    /// The leader stops its work and resigns. The candidates before the successor leave the queue
-    /// and enter it again at the end. Leaders and candidates of Curator do neither.
+    /// The leader stops its work and resigns. The candidates ahead of the successor requeue at the
+    /// end. Leaders and candidates of Curator do neither.
     #[arg(long, value_name = "ID")]
     transfer_to: Option<String>,
 
-    /// Wait for at most this time until the candidate leads.
+    /// Give up if the candidate does not lead within this time.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
     #[arg(requires = "transfer_to")]
     timeout: Duration,
 
-    /// Print a JSON object in each line, for programs.
+    /// Print one JSON object per line, for scripts.
     #[arg(long)]
     json: bool,
 }

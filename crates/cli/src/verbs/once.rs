@@ -17,19 +17,19 @@ use crate::plain_text::plain;
 use crate::queue::slot_text;
 use crate::run::{TaskArguments, UnderHold, WaitArguments};
 
-/// Run a command at most once in each time slot, over all machines.
+/// Run a command at most once per time slot, across all machines.
 ///
-/// Start it on each machine by a timer, such as cron. The first one runs the command. The others
-/// end with code 0 and run nothing, also if the first one finished quickly and if their clocks
-/// differ a little. The code of the command says whether it has failed.
+/// Start it on every machine from a timer, such as cron. The first machine runs the command, and
+/// exits with the command's code. The others run nothing and exit with code 0, even if the first run
+/// was quick or the clocks differ slightly.
 ///
-/// At most once is not exactly once: if the machine dies in the middle of the command, no other machine
-/// runs it in that slot, unless --again says so. --if-unfinished-exit tells the others, and
-/// --verbose prints which machine runs or ran the command. A command that cannot be started, or a
-/// zkr that ends before it starts the command, takes no slot.
+/// At most once is not exactly once: if the machine dies while the command runs, no other machine
+/// runs it in that slot, unless --again allows it. --if-unfinished-exit lets the others report that,
+/// and --verbose prints which machine runs or ran the command. If the command cannot be started, or
+/// zkr ends before starting it, the slot stays free.
 ///
-/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the lock of
-/// the slot is being lost, zkr stops the command and its children before another process can hold.
+/// The command gets ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the slot's lock is
+/// about to be lost, zkr stops the command and its children before another process can acquire it.
 #[derive(Debug, Args)]
 pub(crate) struct Once {
     /// The directory of the job, such as /jobs/report. Use it for no other recipe.
@@ -37,12 +37,12 @@ pub(crate) struct Once {
 
     /// The length of a slot: a divisor of a day, such as 15m or 6h, or whole days.
     ///
-    /// Slots begin at midnight of UTC, and those of whole weeks on Mondays. The first run records
-    /// the length and the offset. Others are refused then.
+    /// Slots begin at midnight UTC, and slots of whole weeks on Mondays. The first run records the
+    /// length and the offset. Later runs with other values are refused.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     every: Duration,
 
-    /// How long after midnight of UTC, or after Monday, a slot begins. The same on all machines.
+    /// How long after midnight UTC, or Monday, a slot begins. Use the same on all machines.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "0s")]
     offset: Duration,
 
@@ -50,16 +50,16 @@ pub(crate) struct Once {
     #[arg(long, value_enum, default_value_t = Again::Never)]
     again: Again,
 
-    /// The exit code if the slot is taken and its command has not ended with code 0.
+    /// The exit code if the slot is taken, and its command has not succeeded.
     ///
-    /// It runs, or it has failed, or its machine has died.
+    /// The command is still running, it failed, or its machine died.
     #[arg(long, value_name = "CODE")]
     if_unfinished_exit: Option<u8>,
 
     /// How much the clock of this machine may differ from that of the servers.
     ///
-    /// A machine whose clock is wrong would take slots that others are to run. It runs nothing, and
-    /// ends with exit code 70.
+    /// A machine with a wrong clock would take slots meant for others. Beyond this difference it
+    /// runs nothing, and exits with code 70.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1m")]
     clock_may_differ: Duration,
 
@@ -73,11 +73,11 @@ pub(crate) struct Once {
 /// Whether the command may run again in the same slot.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Again {
-    /// A command that has begun is not run again.
+    /// Never, once the command has begun.
     Never,
-    /// It runs again after it has ended with another code than 0.
+    /// If the command ended with a nonzero code.
     AfterFailure,
-    /// It runs again also after its machine has died or has lost the lock.
+    /// Also if the machine died or lost the lock while the command ran.
     UnlessDone,
 }
 

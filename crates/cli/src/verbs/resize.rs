@@ -11,9 +11,9 @@ use crate::output::print;
 
 /// Change the number of permits of a semaphore.
 ///
-/// No holder loses its permits. If more permits are held than the new number, no waiter holds until
-/// enough are released. The number lasts as long as the directory, which the servers may delete once
-/// it is empty.
+/// No holder loses its permits. If more permits are in use than the new number, no waiter acquires
+/// any until enough are released. The number is stored in the directory, which the servers may
+/// delete once it is empty.
 #[derive(Debug, Args)]
 pub(crate) struct Resize {
     /// The directory of the semaphore.

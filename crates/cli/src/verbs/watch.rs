@@ -25,14 +25,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Show who holds and who waits, live.
 ///
-/// zkr watches the queue, does not poll, and redraws when it changes. For an assignment of
-/// partitions it draws a bar for each worker. `q` ends it.
+/// zkr sets watches instead of polling, and redraws when the queue changes. For a partition
+/// assignment it draws a bar per worker. Press `q` to quit.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// The directory of a lock, a semaphore or an election, or the path of an assignment.
     path: String,
 
-    /// Print the queue or the assignment at each change as a JSON object in a line, for programs.
+    /// Print the queue or the assignment at each change as one JSON object per line, for scripts.
     #[arg(long)]
     json: bool,
 }

@@ -14,16 +14,15 @@ use crate::queue::{Picture, Row, Snapshot};
 /// How many contenders fit on a screen.
 const SCREEN: usize = 20;
 
-/// Show who holds and who waits, in the order of the queue.
+/// Show who holds and who waits, in queue order.
 ///
-/// The table shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. zkr sends
-/// one list, and reads only the contenders that it shows. A line warns of znodes that are no
-/// contenders, and of contenders of several recipes.
+/// The table shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. zkr lists
+/// the queue once, and reads only the contenders that it shows. It warns about znodes that are not
+/// contenders, and about contenders of different recipes.
 ///
-/// AGE is the age of a contender's znode: the time since it queued. No znode records when a hold
-/// began, so AGE of a holder includes the time that it waited. If the number of permits of a
-/// semaphore was changed, no znode records which of the older contenders hold: zkr shows "holds or
-/// waits" then.
+/// AGE is the age of a contender's znode, which is the time since it queued. No znode records when a
+/// hold began, so a holder's AGE includes its wait. Nor does a znode record which of the older
+/// contenders hold after a semaphore was resized: zkr then shows "holds or waits".
 #[derive(Debug, Args)]
 pub(crate) struct Who {
     /// The directory of a lock, a semaphore or an election.
@@ -33,7 +32,7 @@ pub(crate) struct Who {
     #[arg(long)]
     all: bool,
 
-    /// Print all contenders as one JSON object, for programs.
+    /// Print all contenders as one JSON object, for scripts.
     #[arg(long)]
     json: bool,
 }

@@ -13,7 +13,9 @@ use zookeeper_client::Client;
 use zookeeper_recipes_suite::{administrator, children, eventually, in_time, proxy, server};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::support::{Ended, Stage, ended, files, line_in, parent_of, read, runs, send, start};
+use crate::support::{
+    Arguments, Ended, Stage, ended, files, line_in, parent_of, read, runs, send, start,
+};
 
 /// A command with a child. Both ignore SIGTERM, and write the time again and again.
 const STUBBORN: &str = r#"
@@ -242,19 +244,11 @@ async fn command_that_becomes_another_user_is_warned_of_and_said_not_to_be_stopp
     let sudo = copy(becomes, "sudo", 0o4755);
     let started = stage.file("started");
     let mut holder = tokio::process::Command::new(zkr);
+    let connect = &stage.connect;
+    let holds = format!("--connect {connect} --session-timeout 2s lock /lock -- {sudo} --reuid=0");
+    let command = ["sh", "-c", "echo $$ > \"$0\"; sleep 60", started];
     let holder = holder
-        .args([
-            "--connect",
-            &stage.connect,
-            "lock",
-            "/lock",
-            "--session-timeout",
-            "2s",
-            "--",
-        ])
-        .arg(sudo)
-        .args(["--reuid=0", "sh", "-c", "echo $$ > \"$0\"; sleep 60"])
-        .arg(started)
+        .args((holds, command).list())
         .uid(NOBODY)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())

@@ -13,24 +13,33 @@ use zookeeper_recipes_protocol::{
     ConnectResponse, FRAME_HEADER, MultiOperation, OpCode, Reply, ReplyBody, Request, RequestBody,
 };
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, Opcode, SimulationOptions};
-use zookeeper_recipes_suite::{TICK, eventually, requiring_sasl, server_with};
-use zookeeper_recipes_testkit::ServerOptions;
-use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation, Proxy};
+use zookeeper_recipes_suite::{TICK, eventually, proxy, requiring_sasl, server_with};
+use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::support::{ended, files, run, send, start};
 
 /// The znode of the checks.
 const ROOT: &str = "/zkr-doctor-thorough";
 
+/// How often a server looks for empty containers.
+const CONTAINERS: Duration = Duration::from_millis(200);
+
 const CREATE2: i32 = 15;
 const SET_WATCHES: i32 = 101;
 const UNKNOWN: i32 = 4242;
+
+/// Apache's server, which soon deletes containers, as the embedded ones do.
+async fn apache(options: ServerOptions) -> Server {
+    let options = options.tick_time(TICK);
+    server_with(options.container_check_interval(CONTAINERS)).await
+}
 
 /// What differs from the default of an embedded server that deletes containers at once.
 fn embedded(change: impl FnOnce(&mut EmbeddedOptions)) -> EmbeddedServer {
     let mut options = EmbeddedOptions {
         simulation: SimulationOptions {
-            container_interval: Duration::from_millis(200),
+            container_interval: CONTAINERS,
             ..EmbeddedOptions::default().simulation
         },
         ..EmbeddedOptions::default()
@@ -91,9 +100,7 @@ type Broken = (&'static str, Fault, &'static str);
 /// other promises are kept, and nothing is left.
 async fn breaks(faults: Vec<Broken>) {
     let server = embedded(|_| {});
-    let proxy = Proxy::start(server.connect_string())
-        .await
-        .expect("it starts");
+    let proxy = proxy(&server.connect_string()).await;
     let faults = faults.into_iter();
     let faults = faults.map(|(promise, fault, seen)| (promise, proxy.fault(fault), seen));
     let faults: Vec<_> = faults.collect();
@@ -136,9 +143,7 @@ fn asked(frame: &[u8], change: impl FnOnce(&mut RequestBody)) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_promise_is_kept_by_apaches_server() {
-    let options = ServerOptions::new().tick_time(TICK);
-    let interval = Duration::from_millis(200);
-    let server = server_with(options.container_check_interval(interval)).await;
+    let server = apache(ServerOptions::new()).await;
     let verdicts = Verdicts::at(&server.connect_string(), 0).await;
     verdicts.are(&[], &[]);
     verdicts.saw("request-createTTL", "do not know it");
@@ -149,9 +154,7 @@ async fn each_promise_is_kept_by_apaches_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_promise_is_kept_by_a_server_that_requires_sasl() {
     let stage = files();
-    let options = requiring_sasl(stage.path(), "bob", "secret").tick_time(TICK);
-    let interval = Duration::from_millis(200);
-    let server = server_with(options.container_check_interval(interval)).await;
+    let server = apache(requiring_sasl(stage.path(), "bob", "secret")).await;
     let credentials = stage.path().join("credentials");
     std::fs::write(&credentials, "digest:me:too\nsasl:bob:secret\n").expect("it is written");
     std::fs::set_permissions(&credentials, Permissions::from_mode(0o600)).expect("it is ours");
@@ -552,9 +555,7 @@ async fn requests_that_are_not_known_are_found() {
     ];
     for (fault, seen) in ways {
         let server = embedded(|_| {});
-        let proxy = Proxy::start(server.connect_string())
-            .await
-            .expect("it starts");
+        let proxy = proxy(&server.connect_string()).await;
         for request in REQUIRED.iter().chain(&SUBSTITUTED).chain(&UNUSED) {
             proxy.fault(fault(request));
         }
@@ -575,9 +576,7 @@ async fn requests_that_are_not_known_are_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn server_without_create2_is_found_at_once() {
     let server = embedded(|_| {});
-    let proxy = Proxy::start(server.connect_string())
-        .await
-        .expect("it starts");
+    let proxy = proxy(&server.connect_string()).await;
     let unknown = Fault::on_code(CREATE2).under(ROOT).repeatedly();
     proxy.fault(unknown.request_lost());
     let verdicts = Verdicts::at(&proxy.connect_string(), 76).await;

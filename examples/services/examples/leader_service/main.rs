@@ -22,9 +22,10 @@ async fn instance(mut part: Part) -> anyhow::Result<()> {
     let session = part.connect_in_background()?;
     let id = part.name().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    part.say(listener.local_addr()?).await?;
-    let told_to_end = async move { while let Ok(Some(_)) = part.hear().await {} };
-    service::run(session, id, listener, told_to_end).await
+    let address = listener.local_addr()?.to_string();
+    part.say(&address).await?;
+    let end = async move { while let Ok(Some(_)) = part.hear().await {} };
+    service::run(session, id, address, listener, end).await
 }
 
 /// A running instance, as the example sees it.

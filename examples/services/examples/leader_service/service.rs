@@ -2,6 +2,31 @@
 //!
 //! A report can be sent to any instance. An instance that does not lead forwards it to the leader,
 //! at the address that the leader proclaims.
+//!
+//! A copy of this file needs these dependencies:
+//!
+//! ```toml
+//! anyhow = "1"
+//! axum = "0.8"
+//! futures-util = "0.3"
+//! hyper = { version = "1", features = ["client", "http1"] }
+//! hyper-util = { version = "0.1", features = ["tokio"] }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread", "signal"] }
+//! zookeeper-recipes-election = { git = "https://github.com/zookeeper-recipes/zookeeper-recipes" }
+//! ```
+//!
+//! and a program, such as this one:
+//!
+//! ```rust
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     let (servers, id, address) = (var("ZOOKEEPER_CONNECT")?, var("POD_NAME")?, var("POD_IP")?);
+//!     let session = Session::connect_in_background(&servers, ConnectOptions::new())?;
+//!     let listener = TcpListener::bind("0.0.0.0:8080").await?;
+//!     let shutdown = async { drop(tokio::signal::ctrl_c().await) };
+//!     service::run(session, id, format!("{address}:8080"), listener, shutdown).await
+//! }
+//! ```
 
 use std::time::Duration;
 
@@ -44,17 +69,20 @@ struct Instance {
 
 /// Serves the pages and campaigns until `shutdown`, for example until Ctrl-C.
 ///
+/// `address` is where the other instances reach this one, which a listener on all interfaces does
+/// not know.
 /// A session of `Session::connect_in_background` lets the service start before the servers.
 pub(crate) async fn run(
     session: Session,
     id: String,
+    address: String,
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
     let election = LeaderElection::new(&session, "/service/leader", &id)?;
     let instance = Instance {
         id,
-        address: listener.local_addr()?.to_string(),
+        address,
         leader: election.watch_leader(),
         term: watch::Sender::new(None),
     };

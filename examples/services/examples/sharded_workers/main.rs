@@ -28,11 +28,12 @@ async fn instance(mut part: Part) -> anyhow::Result<()> {
     let session = part.connect_in_background()?;
     let id = part.name().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    part.say(listener.local_addr()?).await?;
+    let address = listener.local_addr()?.to_string();
+    part.say(&address).await?;
     let end = async move { while let Ok(Some(_)) = part.hear().await {} };
     match id.as_str() {
-        HUNG => service::run(session, id, listener, hang, end).await,
-        _ => service::run(session, id, listener, service::consume, end).await,
+        HUNG => service::run(session, id, address, listener, hang, end).await,
+        _ => service::run(session, id, address, listener, service::consume, end).await,
     }
 }
 

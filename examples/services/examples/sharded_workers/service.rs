@@ -19,10 +19,12 @@ pub(crate) const SHARDS: usize = 12;
 
 /// Owns shards and serves the page until `shutdown`. Nearly always `work` is [`consume`].
 ///
-/// `id` is the name of this instance, which it keeps when it starts again.
+/// `id` is the name of this instance, which it keeps when it starts again. `address` is where other
+/// programs reach it, which a listener on all interfaces does not know.
 pub(crate) async fn run<F>(
     session: Session,
     id: String,
+    address: String,
     listener: TcpListener,
     work: impl Fn(Partition) -> F + Send + Sync + 'static,
     shutdown: impl Future<Output = ()>,
@@ -30,7 +32,6 @@ pub(crate) async fn run<F>(
 where
     F: Future<Output = std::io::Result<()>> + Send + 'static,
 {
-    let address = listener.local_addr()?.to_string();
     let options = AssignmentOptions::new()
         .address(address)
         // A piece of the work takes 100 ms.

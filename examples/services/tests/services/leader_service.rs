@@ -26,7 +26,8 @@ async fn start(simulation: &Simulation, id: &str) -> (String, oneshot::Sender<()
     let address = listener.local_addr().expect("it is bound").to_string();
     let (end, ended) = oneshot::channel();
     let shutdown = async move { drop(ended.await) };
-    tokio::spawn(service::run(session, id.to_owned(), listener, shutdown));
+    let instance = service::run(session, id.to_owned(), address.clone(), listener, shutdown);
+    tokio::spawn(instance);
     (address, end)
 }
 
