@@ -12,6 +12,7 @@ use anyhow::Context;
 
 use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
+use crate::threads;
 
 pub(crate) use programs::{Artifact, Program, built_by};
 
@@ -28,9 +29,7 @@ const AT_NIGHT: &str = "at_night::";
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
 /// The packages whose tests take longest, in the order in which they are to begin.
-const LONG: [&str; 11] = [
-    "zookeeper-recipes-models",
-    "zookeeper-recipes-shuttle",
+const LONG: [&str; 9] = [
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     "zookeeper-recipes-conformance",
@@ -83,7 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
-    programs::build(&LONG)
+    let mut programs = programs::build(&LONG)?;
+    programs.insert(0, Program::computing("threads", &threads::tests()));
+    Ok(programs)
 }
 
 /// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::peer::Peer;
 use crate::row::Row;
-use zookeeper_recipes_benches::median;
+use zookeeper_recipes_benches::Spread;
 
 /// The figures of each peer for each row: one for each round.
 #[derive(Clone, Debug, Default)]
@@ -22,14 +22,15 @@ impl Figures {
     }
 
     pub(crate) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
-        median(self.rounds(row, peer).iter().copied())
+        let rounds = self.rounds(row, peer).iter().copied();
+        Spread::of(rounds).map(|spread| spread.median)
     }
 
-    /// How many times better ours is than the other library: the median of the ratios in each round.
-    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<f64> {
+    /// How many times better ours is than the other library, in each round.
+    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
         let ours = self.rounds(row, Peer::Ours);
         let others = self.rounds(row, other);
         let ratios = ours.iter().zip(others);
-        median(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
+        Spread::of(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
     }
 }

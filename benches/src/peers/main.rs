@@ -18,6 +18,7 @@ mod plan;
 mod processor;
 mod row;
 mod summary;
+mod target;
 mod worker;
 
 use std::time::Duration;

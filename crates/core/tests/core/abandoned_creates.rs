@@ -1,15 +1,6 @@
 //! Attempts that are dropped before their creates are answered.
 
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Error, Queue, Session};
-use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{FIRST_ALONE, assert_fails, lock, lock_of, simulation, until};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 50;
@@ -19,17 +10,11 @@ fn simulation() -> Simulation {
     simulation!(session_timeout: TIMEOUT, trace_limit: 0)
 }
 
-/// A queue whose directory exists.
-async fn queue(session: &Session) -> Queue {
-    let queue = lock(session, LOCK);
-    let hold = queue.acquire().await.expect("it is free");
-    hold.release().await.expect("it is held");
-    queue
-}
-
-/// A queue in a simulated session of its own.
+/// A queue whose directory exists, in a simulated session of its own.
 async fn simulated(simulation: &Simulation) -> Queue {
-    queue(&simulated_session(simulation, "one").await).await
+    let queue = lock_of(simulation, "one", LOCK).await;
+    take_turn(&queue).await;
+    queue
 }
 
 /// Attempts of many tasks. Each begins the next attempt when its deadline has passed.
@@ -47,18 +32,9 @@ async fn give_up_again_and_again(queue: &Queue, tasks: usize, times: usize, dead
     }
 }
 
-/// Begins attempts, and returns them before they are answered.
-fn begun(queue: &Queue) -> Vec<impl Future<Output = ()>> {
-    let attempts = (0..ATTEMPTS).map(|_| {
-        let mut attempt = Box::pin(async {
-            let hold = queue.acquire().await.expect("its turn comes");
-            hold.release().await.expect("it is held");
-        });
-        let at_once = (&mut attempt).now_or_never();
-        assert!(at_once.is_none(), "it is under way");
-        attempt
-    });
-    attempts.collect()
+/// Attempts that are not answered yet.
+fn attempts(queue: &Queue) -> Vec<BoxFuture<'_, ()>> {
+    (0..ATTEMPTS).map(|_| begun(take_turn(queue))).collect()
 }
 
 fn contenders(simulation: &Simulation) -> Vec<String> {
@@ -72,17 +48,6 @@ async fn until_all_are_created(simulation: &Simulation) {
     }
 }
 
-/// How many requests of each of these kinds were sent since `before`.
-fn sent<const N: usize>(
-    simulation: &Simulation,
-    before: &Counters,
-    kinds: [RequestKind; N],
-) -> [usize; N] {
-    let now = simulation.counters();
-    let number = |kind| now.requests(kind) - before.requests(kind);
-    kinds.map(|kind| usize::try_from(number(kind)).expect("few"))
-}
-
 #[tokio::test(start_paused = true)]
 async fn attempts_that_give_up_in_a_stall_are_one_create_for_each_task() {
     let simulation = simulation();
@@ -94,10 +59,13 @@ async fn attempts_that_give_up_in_a_stall_are_one_create_for_each_task() {
     assert_eq!(contenders(&simulation), [""; 0]);
     let kinds = [RequestKind::Create, RequestKind::List];
     // Each reply names the znode, so nobody looks for it.
-    assert_eq!(sent(&simulation, &before, kinds), [ATTEMPTS; 2]);
+    assert_eq!(
+        sent_since(&simulation, &before, kinds),
+        [ATTEMPTS as u64; 2]
+    );
     let kinds = [RequestKind::Delete, RequestKind::Transact];
-    let deletions: usize = sent(&simulation, &before, kinds).iter().sum();
-    assert!(deletions < ATTEMPTS, "{deletions} deletions");
+    let deletions: u64 = sent_since(&simulation, &before, kinds).iter().sum();
+    assert!(deletions < ATTEMPTS as u64, "{deletions} deletions");
 }
 
 /// The connection breaks before the replies come, and the server has applied the creates.
@@ -106,18 +74,15 @@ async fn attempts_dropped_in_a_stall_that_breaks_the_connection_are_found_by_one
     let simulation = simulation();
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
-    let attempts = begun(&queue);
+    let attempts = attempts(&queue);
     until_all_are_created(&simulation).await;
     simulation.process("one").disconnect();
     drop(attempts);
     sleep(Duration::from_secs(2)).await;
     assert_eq!(contenders(&simulation), [""; 0]);
-    let [creates, lists] = sent(
-        &simulation,
-        &before,
-        [RequestKind::Create, RequestKind::List],
-    );
-    assert_eq!([creates, lists], [ATTEMPTS, ATTEMPTS + 1]);
+    let kinds = [RequestKind::Create, RequestKind::List];
+    let once = ATTEMPTS as u64;
+    assert_eq!(sent_since(&simulation, &before, kinds), [once, once + 1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,12 +90,12 @@ async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
     let simulation = simulation();
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
-    let attempts = begun(&queue);
+    let attempts = attempts(&queue);
     until_all_are_created(&simulation).await;
     simulation.process("one").disconnect();
     timeout(TIMEOUT, join_all(attempts)).await.expect("in time");
     // A look is a proof, which is a transaction, and a list. No other transaction is sent here.
-    let [proofs] = sent(&simulation, &before, [RequestKind::Transact]);
+    let [proofs] = sent_since(&simulation, &before, [RequestKind::Transact]);
     assert!((1..10).contains(&proofs), "{proofs} proofs");
 }
 
@@ -139,7 +104,7 @@ async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
 async fn attempt_dropped_before_it_finds_its_znode_leaves_nothing() {
     let simulation = simulation();
     let queue = simulated(&simulation).await;
-    let attempts = begun(&queue);
+    let attempts = attempts(&queue);
     until_all_are_created(&simulation).await;
     let process = simulation.process("one");
     process.partition(Duration::from_secs(2));
@@ -156,12 +121,12 @@ async fn close_lists_nothing_for_attempts_that_are_not_polled() {
     let simulation = simulation();
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
-    let attempts = begun(&queue);
+    let attempts = attempts(&queue);
     let session = queue.session().clone();
     timeout(TIMEOUT, session.close()).await.expect("in time");
     assert_eq!(contenders(&simulation), [""; 0]);
-    let [lists] = sent(&simulation, &before, [RequestKind::List]);
-    assert_eq!(lists, ATTEMPTS, "of the attempts themselves");
+    let lists = sent_since(&simulation, &before, [RequestKind::List]);
+    assert_eq!(lists, [ATTEMPTS as u64], "of the attempts themselves");
     drop(attempts);
 }
 
@@ -170,18 +135,17 @@ async fn attempt_that_was_never_sent_sends_nothing() {
     let simulation = simulation();
     simulated(&simulation).await;
     let session = simulated_session(&simulation, "two").await;
-    let queue = Queue::new(&session, LOCK, FIRST_ALONE).expect("a good path");
+    let queue = queue_by(&session, LOCK, FIRST_ALONE);
     let before = simulation.counters();
     // It waits for the answer whether its releases can be marked.
-    let attempt = queue.acquire().now_or_never();
-    assert!(attempt.is_none(), "it is under way");
+    drop(begun(queue.acquire()));
     sleep(Duration::from_secs(1)).await;
     let kinds = [
         RequestKind::Transact,
         RequestKind::Create,
         RequestKind::List,
     ];
-    assert_eq!(sent(&simulation, &before, kinds), [1, 0, 0]);
+    assert_eq!(sent_since(&simulation, &before, kinds), [1, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +169,7 @@ async fn attempts_that_give_up_without_a_connection_send_nothing() {
         RequestKind::Transact,
     ];
     // The transaction is the proof after the reconnect.
-    assert_eq!(sent(&simulation, &before, kinds), [0, 0, 0, 1]);
+    assert_eq!(sent_since(&simulation, &before, kinds), [0, 0, 0, 1]);
     assert!(queue.acquire().await.expect("it is free").is_held());
 }
 
@@ -214,12 +178,9 @@ async fn attempts_that_give_up_without_a_connection_send_nothing() {
 async fn attempt_that_is_dropped_before_its_create_is_refused_asks_for_nothing_more() {
     let simulation = simulation();
     let queue = lock_of(&simulation, "one", "/missing").await;
-    let mut attempt = Box::pin(queue.acquire());
-    assert!((&mut attempt).now_or_never().is_none());
-    drop(attempt);
+    drop(begun(queue.acquire()));
     sleep(TIMEOUT).await;
-    let counters = simulation.counters();
     // The list behind the create was not sent yet.
     let kinds = [RequestKind::Create, RequestKind::List, RequestKind::Delete];
-    assert_eq!(kinds.map(|kind| counters.requests(kind)), [1, 0, 0]);
+    assert_eq!(sent(&simulation, kinds), [1, 0, 0]);
 }

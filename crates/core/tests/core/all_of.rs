@@ -1,15 +1,6 @@
 //! Several recipes as one.
 
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{
-    AllOf, ConnectOptions, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
-};
-use zookeeper_recipes_simulation::{Change, Simulation};
-use zookeeper_recipes_suite::{PATIENCE, queue_length, simulated_session};
-
-use crate::support::{FIRST, assert_fails, delete, make, open, simulation};
+use crate::support::*;
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
@@ -22,8 +13,7 @@ async fn simulated() -> (Simulation, Session, Session) {
 }
 
 async fn held(session: &Session, path: &str) -> Hold {
-    let hold = lock(session, path).acquire().await;
-    hold.expect("nobody is before it")
+    hold(&crate::support::lock(session, path)).await
 }
 
 fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
@@ -34,13 +24,10 @@ fn all_of(session: &Session, paths: [&str; 3]) -> AllOf {
     AllOf::new(paths.map(|path| lock(session, path))).expect("different paths")
 }
 
-async fn assert_free(session: &Session, paths: [&str; 3]) {
-    for path in paths {
-        let hold = lock(session, path)
-            .acquire_timeout(PATIENCE)
-            .await
-            .expect("it is free");
-        hold.release().await.expect("it is released");
+async fn assert_free(session: &Session) {
+    for path in PATHS {
+        let free = lock(session, path).acquire_timeout(PATIENCE).await;
+        release(free.expect("it is free")).await;
     }
 }
 
@@ -61,27 +48,20 @@ async fn a_failure_on_the_third_leaves_none_held() {
     let all = all_of(&ours, PATHS);
     let third = held(&theirs, "/all/c").await;
 
-    let timeout = Duration::from_secs(5);
-    let error = all
-        .acquire_timeout(timeout)
-        .await
-        .expect_err("the third is taken");
+    let timeout = 5 * SECOND;
+    let taken = all.acquire_timeout(timeout).await;
     assert!(
-        matches!(&error, Error::DeadlineElapsed { path, timeout: given }
+        matches!(&taken, Err(Error::DeadlineElapsed { path, timeout: given })
             if path == "/all/c" && *given == timeout),
-        "{error}"
+        "{taken:?}"
     );
     assert!(all.try_acquire().await.expect("an answer").is_none());
     third.release().await.expect("it is released");
-    assert_free(&theirs, PATHS).await;
+    assert_free(&theirs).await;
 
-    let all = all
-        .try_acquire()
-        .await
-        .expect("an answer")
-        .expect("all are free");
-    drop(all);
-    assert_free(&theirs, PATHS).await;
+    let all = all.try_acquire().await.expect("an answer");
+    drop(all.expect("all are free"));
+    assert_free(&theirs).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +81,7 @@ async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
     assert_eq!(began.elapsed().as_millis(), timeout.as_millis());
 
     third.release().await.expect("it is released");
-    assert_free(&theirs, PATHS).await;
+    assert_free(&theirs).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,24 +96,25 @@ async fn one_lost_is_all_lost() {
     assert_eq!(reason, LossReason::Deleted);
     assert!(!holds.is_held() && holds.remaining().is_zero());
     assert!(matches!(holds.release().await, Err(Error::Lost { .. })));
-    assert_free(&theirs, PATHS).await;
+    assert_free(&theirs).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
     let (simulation, ours, theirs) = simulated().await;
-    let third = lock(&theirs, "/all/c").acquire().await;
-    let third = third.expect("nobody is before it");
+    let third = held(&theirs, "/all/c").await;
     let all = all_of(&ours, PATHS);
     let waiter = tokio::spawn(async move { all.acquire().await });
     queue_length(&*lock(&theirs, "/all/c"), 2).await;
     let first = &simulation.administrator().children("/all/a")[0];
     delete(&simulation, &format!("/all/a/{first}"));
-    let outcome = timeout(PATIENCE, waiter).await.expect("it ends");
-    let outcome = outcome.expect("no panic");
+    let outcome = timeout(PATIENCE, waiter)
+        .await
+        .expect("it ends")
+        .expect("no panic");
     assert_fails!(outcome, Error::Lost);
     third.release().await.expect("it is released");
-    assert_free(&theirs, PATHS).await;
+    assert_free(&theirs).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,8 +122,7 @@ async fn all_last_as_long_as_the_first_that_ends() {
     let (_simulation, session, _) = simulated().await;
     let limit = Duration::from_secs(2);
     let options = QueueOptions::new().max_hold(limit);
-    let short = Queue::with_options(&session, "/all/b", FIRST, options);
-    let short: Box<dyn Recipe> = Box::new(short.expect("a good path"));
+    let short: Box<dyn Recipe> = Box::new(queue_with(&session, "/all/b", options));
     let all = AllOf::new([lock(&session, "/all/a"), short]).expect("two locks");
     let all = all.acquire().await.expect("nobody is before it");
     assert!(all.remaining() <= limit && !all.remaining().is_zero());
@@ -170,12 +150,8 @@ async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
         open(process.ensemble(), ConnectOptions::new()).await
     };
     let plain = simulated_session(&simulation, "plain").await;
-    let sessions = [
-        plain,
-        under("app", "/app").await,
-        under("zoo", "/zoo").await,
-    ];
-    (simulation, sessions)
+    let [app, zoo] = [under("app", "/app").await, under("zoo", "/zoo").await];
+    (simulation, [plain, app, zoo])
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,18 +186,15 @@ async fn ensemble_is_the_same_by_each_list_of_its_hosts() {
         let error = AllOf::new([one, at(other, "/lock")]).expect_err("one lock");
         assert_eq!(error.value(), "/app/lock");
     }
-    let order = [
-        ["zk1.invalid", "zk2.invalid"],
-        ["zk2.invalid", "zk1.invalid"],
-    ]
-    .map(|hosts| {
+    let order = |hosts: [&str; 2]| {
         let all = AllOf::new(hosts.map(|host| at(host, "/lock"))).expect("two ensembles");
-        let each = all
+        let addresses = all
             .recipes()
-            .map(|recipe| recipe.session().ensemble().address().to_owned());
-        each.collect::<Vec<_>>()
-    });
-    assert_eq!(order[0], order[1]);
+            .map(|it| it.session().ensemble().address().to_owned());
+        addresses.collect::<Vec<_>>()
+    };
+    let (one, other) = ("zk1.invalid", "zk2.invalid");
+    assert_eq!(order([one, other]), order([other, one]));
 }
 
 /// A waiter for the first of them, which then asks for the next, finds that free, too.
@@ -232,13 +205,10 @@ async fn holds_that_are_dropped_are_released_in_the_opposite_order() {
     drop(holds);
     sleep(Duration::from_secs(1)).await;
     let history = simulation.history().into_iter();
-    let released: Vec<String> = history
-        .filter_map(|commit| match commit.change {
-            Change::Deleted { path, .. } => {
-                path.rsplit_once('/').map(|(queue, _)| queue.to_owned())
-            }
-            _ => None,
-        })
-        .collect();
-    assert_eq!(released, ["/all/c", "/all/b", "/all/a"]);
+    let released = history.filter_map(|commit| match commit.change {
+        Change::Deleted { path, .. } => Some(path.rsplit_once('/')?.0.to_owned()),
+        _ => None,
+    });
+    let reversed = ["/all/c", "/all/b", "/all/a"];
+    assert_eq!(released.collect::<Vec<_>>(), reversed);
 }

@@ -1,14 +1,8 @@
 //! Coming back to a queue in which one was alone: what the number of one's znode says.
 
-use std::time::Duration;
-
-use futures_util::future::{BoxFuture, FutureExt};
-use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_testkit::meter::Meter;
 
-use crate::support::{ByPlace, FIRST, FIRST_ALONE, delete, open, simulation};
+use crate::support::*;
 
 const PATH: &str = "/locks/alone";
 
@@ -20,8 +14,7 @@ async fn session(simulation: &Simulation, process: &str) -> (Session, Meter) {
 
 async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
     let (session, meter) = session(simulation, process).await;
-    let queue = Queue::new(&session, PATH, FIRST);
-    (queue.expect("a good path"), meter)
+    (lock(&session, PATH), meter)
 }
 
 /// The time of a request over a network that has no other delay.
@@ -32,10 +25,6 @@ fn far_away() -> Simulation {
         network_delay: ROUND_TRIP / 2..=ROUND_TRIP / 2,
         commit_delay: Duration::ZERO..=Duration::ZERO,
     )
-}
-
-async fn hold(queue: &Queue) -> Hold {
-    queue.acquire().await.expect("nobody is before it")
 }
 
 /// Holds and releases until no list is asked for.
@@ -69,14 +58,12 @@ async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing()
     let simulation = Simulation::default();
     let (queue, meter) = queue(&simulation, "one").await;
     settle(&queue, &meter).await;
-    let kinds = [RequestKind::Create, RequestKind::Delete, RequestKind::List];
-    let asked = || kinds.map(|kind| simulation.counters().requests(kind));
-    let before = asked();
+    let before = simulation.counters();
     for _ in 0..100 {
-        hold(&queue).await.release().await.expect("it is released");
+        take_turn(&queue).await;
     }
-    let [creates, deletes, lists] = before;
-    assert_eq!(asked(), [creates + 100, deletes + 100, lists]);
+    let kinds = [RequestKind::Create, RequestKind::Delete, RequestKind::List];
+    assert_eq!(sent_since(&simulation, &before, kinds), [100, 100, 0]);
 }
 
 /// Two recipes of one session share what the session knows of the directory.
@@ -85,23 +72,27 @@ async fn who_is_alone_by_one_rule_waits_by_another() {
     let simulation = Simulation::default();
     let (one, _) = session(&simulation, "one").await;
     let (two, _) = session(&simulation, "two").await;
-    let queue = |session, label, counted| {
-        let rule = ByPlace {
-            label,
-            counts: counted,
-            ..FIRST
-        };
-        Queue::new(session, PATH, rule).expect("a good path")
+    let queue = |session, label, counts| {
+        let first = FIRST;
+        queue_by(
+            session,
+            PATH,
+            ByPlace {
+                label,
+                counts,
+                ..first
+            },
+        )
     };
     let gate = hold(&queue(&two, "gate-", &["gate-"])).await;
     let alone = queue(&one, "door-", &["door-"]);
     for _ in 0..3 {
-        hold(&alone).await.release().await.expect("it is released");
+        take_turn(&alone).await;
     }
     let both = queue(&one, "door-", &["door-", "gate-"]);
     must_wait(&both).await;
     gate.release().await.expect("it is released");
-    hold(&both).await.release().await.expect("it is released");
+    take_turn(&both).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +104,7 @@ async fn who_comes_back_after_another_has_come_waits_for_it() {
     let rival = hold(&queue_two).await;
     must_wait(&queue_one).await;
     rival.release().await.expect("it is released");
-    hold(&queue_one).await.release().await.expect("released");
+    take_turn(&queue_one).await;
 }
 
 /// One that is not the first holds beside another, and knows nothing of being alone.
@@ -145,7 +136,7 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
         settle(&queue, &meter).await;
         // After these turns, a few transactions of others in between say nothing of the directory.
         for _ in 0..20 {
-            hold(&queue).await.release().await.expect("it is released");
+            take_turn(&queue).await;
         }
         let last = hold(&queue).await;
         let path = last.node_path().to_owned();
@@ -176,14 +167,13 @@ async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_
         let (queue_two, _) = queue(&simulation, "two").await;
         settle(&queue_one, &meter).await;
         for _ in 0..more {
-            hold(&queue_one).await.release().await.expect("released");
+            take_turn(&queue_one).await;
         }
         let last = settle(&queue_one, &meter).await;
 
         delete(&simulation, PATH);
-        administrator
-            .create(PATH, b"", CreateMode::Container)
-            .expect("it is created");
+        let created = administrator.create(PATH, b"", CreateMode::Container);
+        created.expect("it is created");
         for _ in 0..last {
             let path = format!("{PATH}/somebody-");
             let created = administrator.create(&path, b"", CreateMode::PersistentSequential);
@@ -203,7 +193,7 @@ async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration
     let mut queues = Vec::new();
     for process in ["one", "two"] {
         let (session, _) = session(&simulation, process).await;
-        let queue = Queue::new(&session, PATH, FIRST_ALONE).expect("a good path");
+        let queue = queue_by(&session, PATH, FIRST_ALONE);
         release(hold(&queue).await).await;
         queues.push(queue);
     }
@@ -215,8 +205,8 @@ async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration
             }
         })
     });
-    for turns in turns.collect::<Vec<_>>() {
-        turns.await.expect("no panic");
+    for turns in join_all(turns).await {
+        turns.expect("no panic");
     }
     began.elapsed() / (2 * TURNS)
 }

@@ -1,13 +1,6 @@
 //! Sessions that are opened in the background.
 
-use std::time::Duration;
-
-use tokio::time::{Instant, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd, SessionState};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{PATIENCE, simulated_session};
-
-use crate::support::{assert_fails, lock};
+use crate::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {

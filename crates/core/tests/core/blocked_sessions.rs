@@ -1,22 +1,11 @@
 //! Sessions that are blocked while their clients continue.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
-use tokio::time::sleep;
 use zookeeper_recipes_connection::Network;
-use zookeeper_recipes_core::ensemble::{Ensemble, EnsembleFacts};
-use zookeeper_recipes_core::{
-    ConnectOptions, Environment, Error, Hold, InvalidInput, Recipe, Session,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 use zookeeper_recipes_testkit::altered::{altered, passing};
 use zookeeper_recipes_testkit::fake::FakeEnsemble;
 
-use crate::support::{lock, open, simulation};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -101,7 +90,7 @@ async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) ->
             let ensemble = standing_still(simulation.ensemble("one"), stands_still);
             let recipe = recipe(&open(ensemble, ConnectOptions::new()).await);
             // The directory exists from then on, and the session knows that its server creates.
-            hold(&recipe).await.release().await.expect("it is held");
+            take_turn(&recipe).await;
             sleep(Duration::from_millis(moment * 17)).await;
             stand_still.send_replace(true);
             tokio::spawn(async move {
@@ -112,8 +101,7 @@ async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) ->
             simulation.process("one").disconnect();
             sleep(Duration::from_millis(moment)).await;
             if create_is_lost {
-                let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
-                simulation.faults().inject(lost);
+                inject(&simulation, FaultKind::ReplyLost, RequestKind::Create);
             }
             let hold = hold(&recipe).await;
             let standing = simulation.administrator().tree();
@@ -132,8 +120,5 @@ async fn contender_that_another_session_owns_does_not_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn single_znode_that_another_session_owns_is_not_held() {
-    assert_holds_by_its_own_session(|session| {
-        SingleNodeLock::new(session, "/lock").expect("a good path")
-    })
-    .await;
+    assert_holds_by_its_own_session(|session| single_node(session, "/lock")).await;
 }

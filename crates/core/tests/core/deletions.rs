@@ -1,21 +1,7 @@
 //! Many znodes deleted at once over one session.
 
-use std::time::Duration;
+use crate::support::*;
 
-use futures_util::future::{FutureExt, join_all};
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, LossReason, Permission, Queue, Refusal,
-    Session,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-
-use crate::support::{FIRST_ALONE, assert_fails, simulation, until};
-
-/// Longer than anything here may take: a test that gets there has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How many deletions of a session go alone at once.
 const ALONE: usize = 16;
 
@@ -25,6 +11,16 @@ const KINDS: [RequestKind; 4] = [
     RequestKind::List,
     RequestKind::Delete,
     RequestKind::Transact,
+];
+
+/// Requests among many deletions.
+const REQUESTS: [(RequestKind, u64); 6] = [
+    (RequestKind::Transact, 1),
+    (RequestKind::Transact, 2),
+    (RequestKind::Transact, 3),
+    (RequestKind::Delete, 1),
+    (RequestKind::Delete, 8),
+    (RequestKind::Delete, 16),
 ];
 
 /// One session with many locks.
@@ -42,28 +38,22 @@ impl Crowd {
 
     async fn of(seed: u64, paths: Vec<String>) -> Crowd {
         let simulation = simulation!(seed, trace_limit: 0);
-        let ensemble = simulation.ensemble("a");
-        let options = ConnectOptions::new().tick(Duration::from_secs(2));
-        let session = Session::open(ensemble, options);
-        let session = session.await.expect("a session opens");
-        let lock = |path| Queue::new(&session, path, FIRST_ALONE).expect("a good path");
-        let locks = paths.into_iter().map(lock).collect();
+        let options = ConnectOptions::new().tick(2 * SECOND);
+        let session = open(simulation.ensemble("a"), options).await;
+        let lock = |path: &String| queue_by(&session, path, FIRST_ALONE);
+        let locks = paths.iter().map(lock).collect();
         let crowd = Crowd {
             simulation,
             session,
             locks,
         };
         // This creates the directories, and sends all requests that are sent only once.
-        for hold in crowd.acquire().await {
-            hold.release().await.expect("it is released");
-        }
+        join_all(crowd.locks.iter().map(take_turn)).await;
         crowd
     }
 
     async fn acquire(&self) -> Vec<Hold> {
-        let holds = join_all(self.locks.iter().map(|lock| lock.acquire()));
-        let holds = holds.await.into_iter();
-        holds.map(|hold| hold.expect("it is free")).collect()
+        join_all(self.locks.iter().map(hold)).await
     }
 
     fn sent(&self, kind: RequestKind) -> usize {
@@ -81,10 +71,7 @@ impl Crowd {
 
     /// Waits until no znode remains.
     async fn assert_nothing_remains(&self) {
-        let gone = async {
-            until(|| self.standing().is_empty()).await;
-        };
-        let gone = timeout(PATIENCE, gone).await;
+        let gone = timeout(PATIENCE, until(|| self.standing().is_empty())).await;
         assert!(gone.is_ok(), "remain: {:?}", self.standing());
     }
 
@@ -125,14 +112,12 @@ async fn many_releases_at_once_go_together() {
         let crowd = Crowd::new(0, locks).await;
         // The session sends no probe while the locks are held: it would mark the releases.
         sleep(Duration::from_millis(300)).await;
-        let before = KINDS.map(|kind| crowd.sent(kind));
+        let before = crowd.simulation.counters();
         assert_released(crowd.acquire().await).await;
         assert_eq!(crowd.standing(), [""; 0]);
-        let mut sent = KINDS.map(|kind| crowd.sent(kind));
-        for (sent, before) in sent.iter_mut().zip(before) {
-            *sent -= before;
-        }
-        assert_eq!(sent, [locks, locks, alone, transactions], "{locks} locks");
+        let sent = sent_since(&crowd.simulation, &before, KINDS);
+        let expected = [locks, locks, alone, transactions].map(|number| number as u64);
+        assert_eq!(sent, expected, "{locks} locks");
     }
 }
 
@@ -145,8 +130,7 @@ async fn a_turn_among_many_costs_little_more_than_two_requests() {
     let before = sent();
     let turns = crowd.locks.iter().map(async |lock| {
         for _ in 0..TURNS {
-            let hold = lock.acquire().await.expect("it is free");
-            hold.release().await.expect("it is released");
+            take_turn(lock).await;
         }
     });
     join_all(turns).await;
@@ -161,13 +145,10 @@ async fn few_releases_at_once_are_sent_one_by_one_and_without_delay() {
     for round in 1..=3 {
         let holds = crowd.acquire().await;
         let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
-        let mut releases: Vec<_> = holds
+        let releases: Vec<_> = holds
             .into_iter()
-            .map(|hold| Box::pin(hold.release()))
+            .map(|hold| begun(hold.release()))
             .collect();
-        for release in &mut releases {
-            assert!(release.now_or_never().is_none(), "no answer has come");
-        }
         // The session sends what its tasks have asked for once they wait.
         sleep(Duration::from_millis(1)).await;
         let sent = [deletes + ALONE, transactions];
@@ -195,10 +176,7 @@ async fn release_among_many_reports_its_loss_alone_if_its_znode_was_deleted_by_h
     // One that goes alone, and one in each transaction.
     for by_hand in [0, 20, 100, 199] {
         let holds = crowd.acquire().await;
-        let deleted = crowd.simulation.administrator();
-        deleted
-            .delete(holds[by_hand].node_path())
-            .expect("it exists");
+        delete(&crowd.simulation, holds[by_hand].node_path());
         let released = outcomes(release(holds)).await.into_iter().enumerate();
         for (index, outcome) in released {
             let is_lost = matches!(outcome, Err(Error::Lost { .. }));
@@ -212,14 +190,10 @@ async fn release_among_many_reports_its_loss_alone_if_its_znode_was_deleted_by_h
 #[tokio::test(start_paused = true)]
 async fn a_release_among_many_that_is_refused_is_refused_alone() {
     let crowd = Crowd::new(0, 100).await;
-    let administrator = crowd.simulation.administrator();
-    let closed = Permission::READ | Permission::CREATE;
-    let acl = [Acl::new(closed, AuthId::anyone())];
-    let mode = CreateMode::Persistent;
     let directory = "/locks/closed";
-    let created = administrator.create_with_acl(directory, b"", mode, &acl);
-    created.expect("there is none");
-    let closed = Queue::new(&crowd.session, directory, FIRST_ALONE).expect("a good path");
+    let granted = Permission::READ | Permission::CREATE;
+    make_granting(&crowd.simulation, directory, granted);
+    let closed = queue_by(&crowd.session, directory, FIRST_ALONE);
 
     let mut holds = crowd.acquire().await;
     holds.insert(50, closed.acquire().await.expect("it is free"));
@@ -235,10 +209,7 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
         }
     }
     assert_eq!(crowd.standing(), [standing]);
-    let everything = [Acl::new(Permission::ALL, AuthId::anyone())];
-    administrator
-        .set_acl(directory, &everything)
-        .expect("it exists");
+    grant(&crowd.simulation, directory, Permission::ALL);
     crowd.assert_all_are_deleted().await;
 }
 
@@ -246,17 +217,12 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
 #[tokio::test(start_paused = true)]
 async fn release_of_a_single_znode_that_is_refused_is_repeated() {
     let crowd = Crowd::new(0, 1).await;
-    let administrator = crowd.simulation.administrator();
-    let lock = SingleNodeLock::new(&crowd.session, "/locks/single").expect("a good path");
-    let hold = lock.acquire().await.expect("it is free");
-    let closed = [Acl::new(Permission::READ, AuthId::anyone())];
-    let earlier = administrator.set_acl("/locks", &closed).expect("it exists");
+    let hold = hold(&single_node(&crowd.session, "/locks/single")).await;
+    grant(&crowd.simulation, "/locks", Permission::READ);
     let refused = hold.release().await;
     assert_fails!(refused, Error::Refused);
     assert_eq!(crowd.standing(), ["/locks/single"]);
-    administrator
-        .set_acl("/locks", &earlier)
-        .expect("it exists");
+    grant(&crowd.simulation, "/locks", Permission::ALL);
     crowd.assert_all_are_deleted().await;
 }
 
@@ -270,10 +236,7 @@ async fn each_of_many_releases_is_done_whatever_is_lost() {
         FaultKind::ReplyLate(late),
         FaultKind::Asleep(late),
     ];
-    let requests = (1..=3)
-        .map(|nth| (RequestKind::Transact, nth))
-        .chain([1, 8, 16].map(|nth| (RequestKind::Delete, nth)));
-    for (kind, nth) in requests {
+    for (kind, nth) in REQUESTS {
         for fault in faults {
             let case = format!("{fault:?} at {kind:?} {nth}");
             let crowd = Crowd::new(nth, 200).await;
@@ -299,10 +262,7 @@ async fn each_of_many_releases_is_done_whatever_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn many_releases_all_end_with_their_session() {
-    let requests = (1..=3)
-        .map(|nth| (RequestKind::Transact, nth))
-        .chain([1, 8, 16].map(|nth| (RequestKind::Delete, nth)));
-    for (kind, nth) in requests {
+    for (kind, nth) in REQUESTS {
         let crowd = Crowd::new(nth, 200).await;
         let holds = crowd.acquire().await;
         let faults = crowd.simulation.faults();
@@ -331,9 +291,7 @@ async fn many_releases_all_end_when_the_session_is_closed() {
         let crowd = Crowd::new(at, 200).await;
         let releases = release(crowd.acquire().await);
         sleep(Duration::from_millis(at)).await;
-        timeout(PATIENCE, crowd.session.clone().close())
-            .await
-            .expect("it closes");
+        in_time("close", crowd.session.clone().close()).await;
         outcomes(releases).await;
         crowd.assert_nothing_remains().await;
     }
@@ -357,13 +315,10 @@ async fn releases_that_nobody_polls_hold_up_no_other() {
     let crowd = Crowd::new(0, 200).await;
     let mut holds = crowd.acquire().await;
     let others = holds.split_off(150);
-    let mut unpolled: Vec<_> = holds
+    let unpolled: Vec<_> = holds
         .into_iter()
-        .map(|hold| Box::pin(hold.release()))
+        .map(|hold| begun(hold.release()))
         .collect();
-    for release in &mut unpolled {
-        assert!(release.now_or_never().is_none(), "no answer has come");
-    }
     assert_released(others).await;
     assert_eq!(crowd.standing(), [""; 0]);
     for outcome in join_all(unpolled).await {
@@ -374,13 +329,9 @@ async fn releases_that_nobody_polls_hold_up_no_other() {
 #[tokio::test(start_paused = true)]
 async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
     let crowd = Crowd::new(0, 0).await;
-    let lock = |number| format!("/single/{number}");
-    let locks: Vec<_> = (0..100)
-        .map(|number| SingleNodeLock::new(&crowd.session, lock(number)).expect("a good path"))
-        .collect();
-    let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
-    let holds = holds.into_iter().map(|hold| hold.expect("it is free"));
-    assert_released(holds.collect()).await;
+    let lock = |number| single_node(&crowd.session, format!("/single/{number}"));
+    let locks: Vec<_> = (0..100).map(lock).collect();
+    assert_released(join_all(locks.iter().map(hold)).await).await;
     let kinds = [RequestKind::Delete, RequestKind::Transact];
     assert_eq!(kinds.map(|kind| crowd.sent(kind)), [100, 0]);
 }

@@ -1,14 +1,6 @@
 //! A rule whose directory's data is part of it.
 
-use std::borrow::Cow;
-use std::time::Duration;
-
-use zookeeper_recipes_core::{
-    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
-};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-
-use crate::support::{assert_fails, delete, simulation};
+use crate::support::*;
 
 const PATH: &str = "/seats";
 
@@ -162,7 +154,7 @@ async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(
     let waiter = seats(&simulation, "waiter").await?;
     let lists = || simulation.counters().requests(RequestKind::List);
     let before = lists();
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let waiting = spawned(&waiter);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(!waiting.is_finished());
     assert_eq!(lists() - before, 1);

@@ -1,17 +1,10 @@
 //! Creates that the server applies twice, and znodes that look like a contender's own.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{Answer, Ensemble, RawReply, RequestBody};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue};
-use zookeeper_recipes_protocol::{CreateRequest, ErrorCode};
-use zookeeper_recipes_simulation::{Change, Simulation};
+use zookeeper_recipes_protocol::CreateRequest;
 
-use crate::altered::{sending, unknown, users_client, users_ensemble};
-use crate::support::{delete, lock, lock_of, make, open};
+use crate::support::*;
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -77,10 +70,8 @@ async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
 #[tokio::test(start_paused = true)]
 async fn contender_whose_name_is_there_already_holds_by_its_znode() {
     let simulation = Simulation::default();
-    let administrator = simulation.administrator();
     make(&simulation, "/lock");
-    let set = administrator.set_create_counter("/lock", i32::MAX);
-    set.expect("it exists");
+    end_the_count(&simulation, "/lock");
     let queue = queue_behind(&simulation, CreateMode::EphemeralSequential).await;
     let hold = timeout(TIME, queue.acquire()).await;
     let hold = hold.expect("in time").expect("its znode is there");
@@ -94,7 +85,7 @@ async fn contender_whose_name_is_there_already_holds_by_its_znode() {
 async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own() {
     let simulation = Simulation::default();
     let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
-    let waiting = tokio::spawn(async move { queue.acquire().await });
+    let waiting = spawned(&queue);
     sleep(TIME).await;
     assert!(!waiting.is_finished(), "another is before it");
     let created = created(&simulation);

@@ -1,16 +1,6 @@
 //! The bytes of a session's ephemeral znodes, which the servers list when the session ends.
 
-use std::time::Duration;
-
-use futures_util::future::{FutureExt, join_all};
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, Operation, Recipe, Refusal, Session, SessionId,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind, Simulation};
-
-use crate::support::{delete, everyone, lock, make, open, simulation};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The least `jute.maxbuffer` that a session accepts.
@@ -52,10 +42,7 @@ fn long(number: usize) -> String {
 
 /// Holds at paths with these numbers.
 async fn holds(session: &Session, numbers: std::ops::Range<usize>) -> Vec<Hold> {
-    let acquired = numbers.map(|number| {
-        let queue = lock(session, &long(number));
-        async move { queue.acquire().await.expect("it is free") }
-    });
+    let acquired = numbers.map(async |number| hold(&lock(session, &long(number))).await);
     join_all(acquired).await
 }
 
@@ -110,14 +97,10 @@ async fn each_way_to_create_an_ephemeral_znode_is_refused_in_a_full_session() {
     let (_simulation, session) = simulation().await;
     let held = full(&session).await;
     let path = long(5_000);
-    let single = SingleNodeLock::new(&session, &path).expect("a good path");
+    let single = single_node(&session, &path);
     assert_full(&single.acquire().await.expect_err("too long"));
-    assert_full(
-        &lock(&session, &path)
-            .try_acquire()
-            .await
-            .expect_err("too long"),
-    );
+    let tried = lock(&session, &path).try_acquire().await;
+    assert_full(&tried.expect_err("too long"));
     for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
         let write = held[0].transaction().create(&path, b"", mode);
         assert_full(&write.commit().await.expect_err("too long"));
@@ -166,15 +149,13 @@ async fn znodes_of_guarded_transactions_count_until_one_deletes_them() {
 async fn nothing_counts_once_nothing_is_left() {
     let (simulation, session) = simulation().await;
     let lock = lock(&session, "/lock");
-    let single = SingleNodeLock::new(&session, "/single").expect("a good path");
+    let single = single_node(&session, "/single");
     let recipes: [&dyn Recipe; 2] = [&lock, &single];
     for recipe in recipes {
         for kind in [FaultKind::RequestLost, FaultKind::ReplyLost] {
-            let lost = Fault::new(kind).on(RequestKind::Create);
-            simulation.faults().inject(lost);
+            inject(&simulation, kind, RequestKind::Create);
             let view = recipe.acquire().await.expect("it is free").view();
-            let hold = recipe.acquire().await.expect("the view does not hold");
-            hold.release().await.expect("it is held");
+            take_turn(recipe).await;
             drop(view);
             // Dropped before the reply to the create, and during the wait.
             assert!(recipe.acquire().now_or_never().is_none());
@@ -200,9 +181,8 @@ async fn nothing_counts_after_a_lapse() {
     let (simulation, session) = simulation().await;
     let lock = lock(&session, "/lock");
     let hold = lock.acquire().await.expect("it is free");
-    simulation
-        .process("one")
-        .partition(hold.remaining() + TIMEOUT / 100);
+    let lapses = hold.remaining() + TIMEOUT / 100;
+    simulation.process("one").partition(lapses);
     hold.lost().await;
     session.wait_connected().await.expect("it has not expired");
     assert_eq!(session.id(), Some(hold.session_id()));

@@ -1,20 +1,10 @@
 //! Handoff without a read: what a waiter may conclude from its notifications.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, WaitStrategy,
-};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::Meter;
 
-use crate::support::{
-    ByPlace, FIRST, FIRST_ALONE, assert_fails, delete, open, simulation, spawned, until, write,
-};
+use crate::support::*;
 
 /// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +36,27 @@ async fn queue(simulation: &Simulation, process: &str, woken_by: WokenBy) -> (Qu
     (queue.expect("a good path"), meter)
 }
 
+/// A hold, and the queue of another process.
+async fn hold_and_queue(simulation: &Simulation, woken_by: WokenBy) -> (Hold, Queue) {
+    let (holder, _) = queue(simulation, "holder", woken_by).await;
+    let (waiter, _) = queue(simulation, "waiter", woken_by).await;
+    (hold(&holder).await, waiter)
+}
+
+/// Waits until another contender is there, and returns the path of it.
+async fn other_than(simulation: &Simulation, hold: &Hold) -> String {
+    loop {
+        let children = simulation.administrator().children(PATH);
+        let mut others = children
+            .iter()
+            .filter(|name| !hold.node_path().ends_with(*name));
+        match others.next() {
+            Some(other) => return format!("{PATH}/{other}"),
+            None => sleep(Duration::from_micros(10)).await,
+        }
+    }
+}
+
 /// The loss watch of the holder reports the deletion of its own znode.
 #[tokio::test(start_paused = true)]
 async fn release_after_a_wait_asks_no_server_how_the_znode_was_deleted() {
@@ -53,8 +64,8 @@ async fn release_after_a_wait_asks_no_server_how_the_znode_was_deleted() {
     let (first, _) = queue(&simulation, "first", WokenBy::Deletion).await;
     let (second, second_meter) = queue(&simulation, "second", WokenBy::Deletion).await;
     let held = first.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn(async move { second.acquire().await });
-    sleep(Duration::from_secs(1)).await;
+    let waiting = spawned(&second);
+    sleep(SECOND).await;
     held.release().await.expect("it is held");
     let waited = waiting.await.expect("no panic").expect("its turn");
     // The meter counts the question as a probe. Right after a probe, no other is due for long.
@@ -157,21 +168,9 @@ async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
 async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_going() {
     for seed in 0..1_000 {
         let simulation = simulation!(seed, session_timeout: SESSION_TIMEOUT, tick: TICK);
-        let administrator = simulation.administrator();
-        let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
-        let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
-        let hold = holder.acquire().await.expect("nobody is before it");
-        let waiting = tokio::spawn(async move { waiter.acquire().await });
-        let own = loop {
-            let children = administrator.children(PATH);
-            match children
-                .iter()
-                .find(|child| !hold.node_path().ends_with(*child))
-            {
-                Some(own) => break format!("{PATH}/{own}"),
-                None => sleep(Duration::from_micros(10)).await,
-            }
-        };
+        let (hold, waiter) = hold_and_queue(&simulation, WokenBy::Deletion).await;
+        let waiting = spawned(&waiter);
+        let own = other_than(&simulation, &hold).await;
         sleep(Duration::from_micros(seed * 10)).await;
         delete(&simulation, &own);
         delete(&simulation, hold.node_path());
@@ -219,27 +218,18 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
 /// release.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_znode_is_written_to_learns_it() {
-    for waited in [Duration::ZERO, Duration::from_secs(1)] {
+    for waited in [Duration::ZERO, SECOND] {
         let simulation = Simulation::default();
         let administrator = simulation.administrator();
-        let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
-        let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
-        let hold = holder.acquire().await.expect("nobody is before it");
-        let waiting = tokio::spawn(async move { waiter.acquire().await });
-        let children = || administrator.children(PATH).into_iter();
-        let own = loop {
-            let mut others = children().map(|name| format!("{PATH}/{name}"));
-            match others.find(|path| path != hold.node_path()) {
-                Some(own) => break own,
-                None => sleep(Duration::from_micros(10)).await,
-            }
-        };
+        let (hold, waiter) = hold_and_queue(&simulation, WokenBy::Release).await;
+        let waiting = spawned(&waiter);
+        let own = other_than(&simulation, &hold).await;
         sleep(waited).await;
         let watches = administrator.watches();
         let is_watched = watches.iter().any(|watch| watch.path == own);
         assert_eq!(is_watched, !waited.is_zero());
         administrator.set_data(&own, b"").expect("it is written");
-        let outcome = timeout(Duration::from_secs(1), waiting).await;
+        let outcome = timeout(SECOND, waiting).await;
         let outcome = outcome.expect("in time").expect("no panic");
         assert!(
             matches!(&outcome, Err(Error::ContenderWritten { path, .. }) if *path == own),
@@ -252,21 +242,14 @@ async fn waiter_whose_znode_is_written_to_learns_it() {
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_by_a_write_bars_nobody() {
     let waiter = Waiter::new(0, WokenBy::Release).await;
-    let administrator = waiter.simulation.administrator();
-    let written = administrator.set_data(waiter.hold.node_path(), b"");
-    written.expect("it is written");
+    write(&waiter.simulation, waiter.hold.node_path());
     assert_eq!(waiter.hold.lost().await, LossReason::Written);
     let next = timeout(SESSION_TIMEOUT / 6, waiter.waiting).await;
     let next = next.expect("it is handed off").expect("no panic");
-    next.expect("its turn").release().await.expect("it is held");
+    release(next.expect("its turn")).await;
     let (third, _) = queue(&waiter.simulation, "third", WokenBy::Release).await;
-    let third = timeout(SESSION_TIMEOUT / 6, third.acquire()).await;
-    assert!(
-        third
-            .expect("nobody is before it")
-            .expect("its turn")
-            .is_held()
-    );
+    let third = timeout(SESSION_TIMEOUT / 6, take_turn(&third)).await;
+    third.expect("nobody is before it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -288,13 +271,10 @@ async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
     let waiter = Waiter::new(0, WokenBy::Release).await;
     waiter.hold.release().await.expect("it is released");
     let hold = waiter.waiting.await.expect("no panic").expect("its turn");
-    let administrator = waiter.simulation.administrator();
-    let readable = [Acl::new(Permission::READ, AuthId::anyone())];
-    administrator
-        .set_acl(hold.node_path(), &readable)
-        .expect("it exists");
+    grant(&waiter.simulation, hold.node_path(), Permission::READ);
     hold.release().await.expect("it may be deleted");
-    assert_eq!(administrator.children(PATH), [""; 0]);
+    let left = waiter.simulation.administrator().children(PATH);
+    assert_eq!(left, [""; 0]);
 }
 
 /// Anybody can write to a contender of another library.
@@ -307,9 +287,9 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
     let path = format!("{PATH}/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-");
     let stranger = administrator.create(&path, b"", CreateMode::PersistentSequential);
     let stranger = stranger.expect("it is created");
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let waiting = spawned(&waiter);
     for _ in 0..3 {
-        sleep(Duration::from_secs(1)).await;
+        sleep(SECOND).await;
         write(&simulation, &stranger);
     }
     assert!(!waiting.is_finished());
@@ -321,12 +301,10 @@ async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
 #[tokio::test(start_paused = true)]
 async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     let simulation = Simulation::default();
-    let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
-    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
-    let options = QueueOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
+    let (hold, waiter) = hold_and_queue(&simulation, WokenBy::Deletion).await;
+    let options = QueueOptions::new().strategy(WaitStrategy::Poll(SECOND));
     let first = first(WokenBy::Deletion);
     let waiter = Queue::with_options(waiter.session(), PATH, first, options).expect("a good path");
-    let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = spawned(&waiter);
     sleep(Duration::from_millis(500)).await;
     let own = &waiter.contenders().await.expect("a look")[1].name;
@@ -345,17 +323,12 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
         waits_on: |me| (me > 0).then_some(0..1),
         ..FIRST_ALONE
     };
-    let queue = Queue::new(holder.session(), PATH, behind_the_holder).expect("a good path");
+    let queue = queue_by(holder.session(), PATH, behind_the_holder);
     let hold = queue.acquire().await.expect("nobody is before it");
-    let waiting: Vec<_> = (0..3)
-        .map(|_| {
-            let queue = queue.clone();
-            tokio::spawn(async move { queue.acquire().await })
-        })
-        .collect();
+    let waiting = [(); 3].map(|()| spawned(&queue));
     sleep(SESSION_TIMEOUT).await;
     hold.release().await.expect("it is released");
-    sleep(Duration::from_secs(1)).await;
+    sleep(SECOND).await;
     let held = waiting.iter().filter(|waiting| waiting.is_finished());
     assert_eq!(held.count(), 1);
 }
@@ -363,17 +336,15 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
     let simulation = Simulation::default();
-    let (holder, _) = queue(&simulation, "holder", WokenBy::Deletion).await;
-    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Deletion).await;
+    let (hold, waiter) = hold_and_queue(&simulation, WokenBy::Deletion).await;
     let never_first = ByPlace {
         waits_on: |me| Some(0..me),
         may_be_replaced: false,
         ..FIRST
     };
-    let waiter = Queue::new(waiter.session(), PATH, never_first).expect("a good path");
-    let hold = holder.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
-    sleep(Duration::from_secs(1)).await;
+    let waiter = queue_by(waiter.session(), PATH, never_first);
+    let waiting = spawned(&waiter);
+    sleep(SECOND).await;
     hold.release().await.expect("it is released");
     let outcome = waiting.await.expect("no panic");
     assert_fails!(outcome, Error::InvalidInput);
@@ -383,20 +354,16 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
 #[tokio::test(start_paused = true)]
 async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     let simulation = Simulation::default();
-    let (holder, _) = queue(&simulation, "holder", WokenBy::Release).await;
-    let (waiter, _) = queue(&simulation, "waiter", WokenBy::Release).await;
-    let waiter = Queue::new(waiter.session(), PATH, FIRST).expect("a good path");
-    let hold = holder.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
-    sleep(Duration::from_secs(1)).await;
-    let administrator = simulation.administrator();
+    let (hold, waiter) = hold_and_queue(&simulation, WokenBy::Release).await;
+    let waiter = lock(waiter.session(), PATH);
+    let waiting = spawned(&waiter);
+    sleep(SECOND).await;
     // The holder is lost, and cannot delete its znode.
-    let closed = [Acl::new(Permission::READ, AuthId::anyone())];
-    let earlier = administrator.set_acl(PATH, &closed).expect("it exists");
+    grant(&simulation, PATH, Permission::READ);
     write(&simulation, hold.node_path());
-    sleep(Duration::from_secs(1)).await;
+    sleep(SECOND).await;
     assert!(!waiting.is_finished());
-    administrator.set_acl(PATH, &earlier).expect("it exists");
+    grant(&simulation, PATH, Permission::ALL);
     drop(hold);
     drop(waiting.await.expect("no panic").expect("its turn"));
 }

@@ -1,17 +1,8 @@
 //! Creates that a server applies after it has answered that it does not know their outcome.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use tokio::sync::Mutex;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{Operation, RawReply, RequestBody};
-use zookeeper_recipes_core::{Recipe, Session};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 
-use crate::altered::{altered, fails, unknown, with_lists};
-use crate::support::{lock, make};
+use crate::support::*;
 
 const TIME: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_millis(500);
@@ -56,7 +47,7 @@ async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
     let session = applying_late(simulation).await;
     match queues {
         true => Box::new(lock(&session, "/lock")),
-        false => Box::new(SingleNodeLock::new(&session, "/lock/one").expect("a good path")),
+        false => Box::new(single_node(&session, "/lock/one")),
     }
 }
 
@@ -94,8 +85,7 @@ async fn attempt_that_is_dropped_in_its_second_create_leaves_neither_znode() {
     let simulation = Simulation::default();
     let (session, lists) = with_lists(&simulation, "one").await;
     let queue = lock(&session, "/lock");
-    let hold = queue.acquire().await.expect("it is free");
-    hold.release().await.expect("it is held");
+    take_turn(&queue).await;
     *lists.lock().expect("no panic") = Some(Vec::new());
     let faults = [FaultKind::ReplyLost, FaultKind::ReplyLate(LATE)];
     for (nth, fault) in (1..).zip(faults) {

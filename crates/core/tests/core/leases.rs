@@ -1,13 +1,6 @@
 //! Leases: what is held is lost before the ensemble lets go of it.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, NodePath, Queue, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{FIRST, lock, make, open, simulation, until};
+use crate::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_connection() {
@@ -31,7 +24,7 @@ async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_con
         earlier = server.connection();
         simulation.process("a").disconnect();
         while server.connection() == earlier || server.connection().is_none() {
-            tokio::time::sleep(delay).await;
+            sleep(delay).await;
         }
     }
 }
@@ -44,29 +37,21 @@ async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
     make(&simulation, "/lock");
     let asked = Instant::now();
     let options = ConnectOptions::new().tick(tick);
-    let session = Session::open(simulation.ensemble("a"), options).await;
-    let queue = Queue::new(&session.expect("a session opens"), "/lock", FIRST);
-    let hold = queue.expect("a good path").acquire().await.expect("free");
+    let session = open(simulation.ensemble("a"), options).await;
+    let hold = hold(&lock(&session, "/lock")).await;
     assert!(asked.elapsed() >= 3 * delay);
     // The margin is half a tick and a fortieth of the session timeout.
     let lease = timeout - tick / 2 - timeout / 40;
     assert_eq!(asked.elapsed() + hold.remaining(), lease);
 }
 
-/// A session with this timeout and tick, and a hold of it.
-async fn held(
-    simulation: &Simulation,
-    timeout: Duration,
-    tick: Option<Duration>,
-) -> (Session, Hold) {
+/// A session with this timeout and tick.
+async fn opened(simulation: &Simulation, timeout: Duration, tick: Option<Duration>) -> Session {
     let mut options = ConnectOptions::new().session_timeout(timeout);
     if let Some(tick) = tick {
         options = options.tick(tick);
     }
-    let session = open(simulation.ensemble("a"), options).await;
-    let queue = lock(&session, "/lock");
-    let hold = queue.acquire().await.expect("free");
-    (session, hold)
+    open(simulation.ensemble("a"), options).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,12 +65,8 @@ async fn tolerated_silences_are_those_of_the_documentation() {
         (30_000, None, 9_750),
     ] {
         let simulation = simulation!(session_timeout: millis(timeout));
-        let mut options = ConnectOptions::new().session_timeout(millis(timeout));
-        if let Some(tick) = tick {
-            options = options.tick(millis(tick));
-        }
-        let session = Session::open(simulation.ensemble("a"), options).await;
-        let tolerated = session.expect("a session opens").tolerated_silence();
+        let session = opened(&simulation, millis(timeout), tick.map(millis)).await;
+        let tolerated = session.tolerated_silence();
         assert_eq!(tolerated, Some(millis(expected)), "{timeout} {tick:?}");
     }
 }
@@ -110,10 +91,10 @@ impl Probed {
             network_delay: Duration::ZERO..=Duration::ZERO,
             commit_delay: Duration::ZERO..=Duration::ZERO,
         );
-        let (session, hold) = held(&simulation, timeout, tick).await;
-        tokio::time::sleep(timeout * 2).await;
-        let millisecond = Duration::from_millis(1);
-        until(|| session.health().last_answer <= Some(millisecond)).await;
+        let session = opened(&simulation, timeout, tick).await;
+        let hold = hold(&lock(&session, "/lock")).await;
+        sleep(timeout * 2).await;
+        until(|| session.health().last_answer <= Some(MILLISECOND)).await;
         Probed {
             simulation,
             session,
@@ -132,7 +113,7 @@ impl Probed {
         let since = Duration::from_nanos(u64::try_from(since).expect("less than an interval"));
         let pause = self.interval - since + silence;
         self.simulation.faults().pause_server(0, pause);
-        tokio::time::sleep(pause).await;
+        sleep(pause).await;
     }
 }
 
@@ -200,9 +181,9 @@ async fn tolerated_silences_end_no_hold() {
                 let probed = Probed::new(timeout, tick, interval).await;
                 for _ in 0..4 {
                     probed.silence(share).await;
-                    tokio::time::sleep(pause).await;
+                    sleep(pause).await;
                 }
-                tokio::time::sleep(timeout).await;
+                sleep(timeout).await;
                 let held = probed.hold.is_held();
                 assert!(held, "{case}: {timeout:?} {tick:?} {share} {pause:?}");
             }
@@ -224,11 +205,10 @@ async fn silence_that_is_longer_than_the_tolerated_one_ends_a_hold() {
 async fn proofs_of_an_opening(fault: Option<FaultKind>) -> u64 {
     let simulation = Simulation::default();
     if let Some(kind) = fault {
-        let fault = Fault::new(kind).on(RequestKind::Authenticate);
-        simulation.faults().inject(fault);
+        inject(&simulation, kind, RequestKind::Authenticate);
     }
     let session = simulated_session(&simulation, "a").await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(SECOND).await;
     assert_eq!(simulation.faults().waiting(), 0);
     session.close().await;
     simulation.counters().requests(RequestKind::Transact)
@@ -274,7 +254,7 @@ async fn at_a_lagging_follower(
         if server != administrator.leader() {
             let timeout = session.timeout().expect("it is open");
             simulation.faults().lag(server, timeout.mul_f64(lag));
-            tokio::time::sleep(timeout * 2).await;
+            sleep(timeout * 2).await;
             return (simulation, session, server);
         }
     }
@@ -285,9 +265,8 @@ async fn session_leaves_a_server_at_which_it_gets_no_lease() {
     let connect = ConnectOptions::new();
     let (simulation, session, lagging) = at_a_lagging_follower(members(3, 0), connect, 0.3).await;
     let timeout = session.timeout().expect("it is open");
-    let queue = lock(&session, "/lock");
-    let acquired = tokio::time::timeout(timeout * 5, queue.acquire()).await;
-    let hold = acquired.expect("in time").expect("another server answers");
+    let acquired = tokio::time::timeout(timeout * 5, hold(&lock(&session, "/lock"))).await;
+    let hold = acquired.expect("another server answers in time");
     let server = simulation.administrator().server_of(hold.session_id());
     assert_ne!(server, Some(lagging));
 }
@@ -304,9 +283,8 @@ async fn session_leaves_a_server_at_which_it_would_lose_each_hold() {
     let (simulation, session, lagging) = at_a_lagging_follower(options, connect, 0.36).await;
     let queue = lock(&session, "/lock");
     for _ in 0..3 {
-        let acquired = tokio::time::timeout(timeout * 6, queue.acquire()).await;
-        let hold = acquired.expect("in time").expect("another server answers");
-        hold.release().await.expect("it is not lost");
+        let turn = tokio::time::timeout(timeout * 6, take_turn(&queue)).await;
+        turn.expect("another server answers in time");
     }
     let id = session.id().expect("open");
     assert_ne!(simulation.administrator().server_of(id), Some(lagging));
@@ -334,7 +312,7 @@ async fn far_away(simulation: &Simulation, way: Duration) -> (Session, Queue) {
     let session = simulated_session(simulation, "far").await;
     let queue = lock(&session, "/lock");
     simulation.process("far").lengthen_path(way, 1_000 * T);
-    tokio::time::sleep(2 * T).await;
+    sleep(2 * T).await;
     (session, queue)
 }
 
@@ -346,17 +324,14 @@ const TOO_FAR: Duration = Duration::from_millis(1_250);
 async fn place_is_given_up_when_no_server_grants_a_lease() {
     let simulation = Simulation::new(members(1, 0));
     let (far, queue) = far_away(&simulation, TOO_FAR).await;
-    let attempt = tokio::spawn(async move { queue.acquire().await });
+    let attempt = spawned(&queue);
     until(|| !simulation.administrator().children("/lock").is_empty()).await;
-    let near = simulated_session(&simulation, "near").await;
-    let queue = lock(&near, "/lock");
+    let queue = lock_of(&simulation, "near", "/lock").await;
     // The others wait for five session timeouts, and for the deletion.
     let acquired = tokio::time::timeout(7 * T, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("the next in the queue");
-    let error = attempt
-        .await
-        .expect("no panic")
-        .expect_err("without a lease");
+    let failed = attempt.await.expect("no panic");
+    let error = failed.expect_err("without a lease");
     let Error::NoLease {
         path,
         session,
@@ -378,23 +353,21 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
 async fn session_without_a_lease_bars_the_others_once() {
     let simulation = Simulation::new(members(1, 0));
     let (_far, queue) = far_away(&simulation, TOO_FAR).await;
-    let first = queue.acquire().await.expect_err("without a lease");
-    assert!(matches!(first, Error::NoLease { .. }), "{first}");
+    let first = queue.acquire().await;
+    assert_fails!(first, Error::NoLease);
     let again = tokio::spawn(async move {
         for _ in 0..5 {
-            let error = queue.acquire().await.expect_err("without a lease");
-            assert!(matches!(error, Error::NoLease { .. }), "{error}");
+            let failed = queue.acquire().await;
+            assert_fails!(failed, Error::NoLease);
         }
     });
     // The znode of the first attempt is deleted.
-    tokio::time::sleep(T).await;
-    let near = simulated_session(&simulation, "near").await;
-    let queue = lock(&near, "/lock");
+    sleep(T).await;
+    let queue = lock_of(&simulation, "near", "/lock").await;
     while !again.is_finished() {
-        let acquired = tokio::time::timeout(T / 10, queue.acquire()).await;
-        let hold = acquired.expect("nobody else is there").expect("free");
-        hold.release().await.expect("it is held");
-        tokio::time::sleep(T / 10).await;
+        let turn = tokio::time::timeout(T / 10, take_turn(&queue)).await;
+        turn.expect("nobody else is there");
+        sleep(T / 10).await;
     }
     again.await.expect("each attempt fails in this way");
 }
@@ -402,19 +375,14 @@ async fn session_without_a_lease_bars_the_others_once() {
 #[tokio::test(start_paused = true)]
 async fn contender_whose_turn_has_not_come_needs_no_lease() {
     let simulation = Simulation::new(members(1, 0));
-    let near = simulated_session(&simulation, "near").await;
-    let holder = lock(&near, "/lock");
-    let hold = holder.acquire().await.expect("free");
+    let hold = hold(&lock_of(&simulation, "near", "/lock").await).await;
     let (_far, queue) = far_away(&simulation, TOO_FAR).await;
-    let mut attempt = tokio::spawn(async move { queue.acquire().await });
+    let mut attempt = spawned(&queue);
     let waits = tokio::time::timeout(20 * T, &mut attempt).await;
     assert!(waits.is_err(), "{waits:?}");
-    hold.release().await.expect("it is held");
-    let error = attempt
-        .await
-        .expect("no panic")
-        .expect_err("without a lease");
-    assert!(matches!(error, Error::NoLease { .. }), "{error}");
+    release(hold).await;
+    let failed = attempt.await.expect("no panic");
+    assert_fails!(failed, Error::NoLease);
 }
 
 /// Each answer is as late as a lease allows, and the process is cut off or asleep now and then.
@@ -427,7 +395,7 @@ async fn slow_server_that_grants_leases_costs_no_place() {
         let silence = T * (tenths % 10) * 9 / 100;
         let attempt = process.while_awake(queue.acquire());
         let trouble = async {
-            tokio::time::sleep(T * tenths / 20).await;
+            sleep(T * tenths / 20).await;
             match tenths < 10 {
                 true => process.partition(silence),
                 false => process.sleep(silence),
@@ -438,6 +406,6 @@ async fn slow_server_that_grants_leases_costs_no_place() {
         let hold = acquired.expect("in time").expect("its turn");
         // The release may fail: the process may be cut off.
         let _ = process.while_awake(hold.release()).await;
-        tokio::time::sleep(2 * T).await;
+        sleep(2 * T).await;
     }
 }

@@ -1,16 +1,6 @@
 //! Requests that are longer than the servers accept, and replies that are longer than we read.
 
-use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, ServerSession};
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, NodePath, Operation, Queue,
-    QueueOptions, Recipe, Refusal, ServerError, Session,
-};
-use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{PATIENCE, simulated_session};
-
-use crate::support::{FIRST_ALONE, assert_fails, everyone, make, open, simulation};
+use crate::support::*;
 
 /// `jute.maxbuffer` without a configuration.
 const DEFAULT: usize = 0xf_ffff;
@@ -18,7 +8,7 @@ const DEFAULT: usize = 0xf_ffff;
 /// A session, and a hold that is suspended as soon as the connection breaks.
 async fn session_that_holds(simulation: &Simulation) -> (Session, Hold) {
     let session = simulated_session(simulation, "one").await;
-    let steady = Queue::new(&session, "/steady", FIRST_ALONE).expect("a good path");
+    let steady = queue_by(&session, "/steady", FIRST_ALONE);
     let hold = steady.acquire().await.expect("nobody is before it");
     (session, hold)
 }
@@ -154,12 +144,7 @@ async fn limit_of_the_servers_is_an_option() {
         let session = open(simulation.ensemble("one"), options).await;
         let data = |bytes| recipes(&session, "/lock", &vec![7; bytes], &everyone());
         for recipe in data(limit * 9 / 10) {
-            let acquired = recipe.expect("it fits").acquire_timeout(PATIENCE).await;
-            acquired
-                .expect("it is free")
-                .release()
-                .await
-                .expect("it is released");
+            in_time("a turn", take_turn(&*recipe.expect("it fits"))).await;
         }
         assert!(data(limit).iter().all(Result::is_err));
     }
@@ -176,9 +161,9 @@ async fn list_that_is_too_long_is_one_clear_error_and_the_session_continues() {
         make(&simulation, &child);
     }
     let session = simulated_session(&simulation, "one").await;
-    let elsewhere = Queue::new(&session, "/elsewhere", FIRST_ALONE).expect("a good path");
+    let elsewhere = queue_by(&session, "/elsewhere", FIRST_ALONE);
     let held = elsewhere.acquire().await.expect("nobody is before it");
-    let queue = Queue::new(&session, "/queue", FIRST_ALONE).expect("a good path");
+    let queue = queue_by(&session, "/queue", FIRST_ALONE);
     let refused = queue.acquire().await.expect_err("no list can be read");
     let too_long = matches!(
         &refused,

@@ -1,29 +1,12 @@
 //! Holds that are lost: each report names one reason, and nobody is kept waiting for their owners.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Ended, Error, ErrorKind, Hold, HoldState, LossReason, Queue,
-    QueueOptions, Recipe, RecipeExt, Session, SessionEnd, SessionState,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::eventually;
 use zookeeper_recipes_testkit::altered::{altered, passing};
 use zookeeper_recipes_testkit::fake::FakeSession;
 
-use crate::altered::{Call, calling_at_close};
-use crate::support::{FIRST, assert_fails, delete, lock, make, simulation, until};
+use crate::support::*;
 
 const TICK: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn simulation(servers: usize) -> Simulation {
     simulation!(servers, tick: TICK, session_timeout: TIMEOUT)
@@ -47,11 +30,7 @@ fn queue(session: &Session) -> Queue {
 /// A queue whose clones wait for each other within the process.
 fn local_queue(session: &Session) -> Queue {
     let options = QueueOptions::new().one_contender();
-    Queue::with_options(session, "/locks/a", FIRST, options).expect("a good path")
-}
-
-async fn hold(queue: &Queue) -> Hold {
-    queue.acquire().await.expect("nobody is before it")
+    queue_with(session, "/locks/a", options)
 }
 
 /// Cuts a process off until its lease has lapsed, but not its session.
@@ -213,14 +192,10 @@ async fn hold_and_its_work_end_with_the_report_of_a_deletion() {
     assert_eq!(worked, Err(LossReason::Deleted));
     assert_eq!(watched.hold.remaining(), Duration::ZERO);
     let worked = *worked_at.lock().expect("no panic") - began;
-    assert!(
-        worked < TIMEOUT / 50 && began.elapsed() < TIMEOUT / 50,
-        "{worked:?}"
-    );
-    assert_eq!(
-        lost_for(&watched.hold.release().await),
-        Some(LossReason::Deleted)
-    );
+    let soon = TIMEOUT / 50;
+    assert!(worked < soon && began.elapsed() < soon, "{worked:?}");
+    let released = watched.hold.release().await;
+    assert_eq!(lost_for(&released), Some(LossReason::Deleted));
     assert!(began.elapsed() < TIMEOUT / 50, "{:?}", began.elapsed());
 }
 
@@ -253,8 +228,8 @@ async fn attempt_whose_session_ends_during_a_reconnect_blames_no_other_client() 
         ];
         let _held = hold(&queue(&holder)).await;
         let waiting = queue(&waiter);
-        let waiting = tokio::spawn(async move { waiting.acquire().await });
-        sleep(Duration::from_secs(1)).await;
+        let waiting = spawned(&waiting);
+        sleep(SECOND).await;
         simulation.process("waiter").disconnect();
         sleep(MILLISECOND * (seed as u32 % 80)).await;
         let session = waiter.id().expect("it is open");
@@ -270,16 +245,13 @@ async fn hold_that_is_lost_and_kept_bars_nobody() {
     let (simulation, one) = simulated().await;
     let two = open(&simulation, "two").await;
     let kept = hold(&local_queue(&one)).await;
-    let takes_a_turn =
-        |queue: Queue| tokio::spawn(async move { queue.acquire().await?.release().await });
+    let takes_a_turn = |queue: Queue| tokio::spawn(async move { take_turn(&queue).await });
     let same_process = takes_a_turn(local_queue(&one));
     let other_process = takes_a_turn(queue(&two));
-    sleep(Duration::from_secs(1)).await;
+    sleep(SECOND).await;
     lapse(&simulation, "one", &kept).await;
     for waiting in [same_process, other_process] {
-        let turn = timeout(Duration::from_secs(60), waiting).await;
-        let turn = turn.expect("in time").expect("no panic");
-        turn.expect("it holds and releases");
+        in_time("its turn", waiting).await.expect("no panic");
     }
     drop(kept);
 }
@@ -307,7 +279,7 @@ async fn attempt_that_waits_ends_with_its_session() {
     let queue = queue(&session);
     let mut waits = Box::pin(async move { queue.acquire().await });
     let waiting = timeout(TIMEOUT, &mut waits).await;
-    assert!(waiting.is_err(), "{waiting:?}");
+    waiting.expect_err("it is held");
     session.close().await;
     let outcome = timeout(TIMEOUT, waits).await.expect("in time");
     assert_fails!(outcome, Error::SessionOver);
@@ -320,11 +292,8 @@ const QUIET: &str = "quiet";
 fn held_in_another_runtime() -> ([tokio::runtime::Runtime; 2], Simulation, Session, Hold) {
     let runtime = |name| {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime
-            .thread_name(name)
-            .enable_all()
-            .build()
-            .expect("a runtime")
+        let runtime = runtime.thread_name(name).enable_all().build();
+        runtime.expect("a runtime")
     };
     let (own, other) = (runtime(QUIET), runtime("other"));
     let simulation = other.block_on(async { simulation(1) });
@@ -375,14 +344,11 @@ fn session_is_over_when_its_runtime_shuts_down() {
     assert_eq!(session.id(), None);
     assert!(!held.is_held());
     other.block_on(async {
-        let waited = timeout(TIMEOUT, session.wait_connected()).await;
-        let waited = waited.expect("it says so at once");
+        let waited = in_time("at once", session.wait_connected()).await;
         assert_fails!(waited, Error::NoSession);
-        let acquired = timeout(TIMEOUT, queue(&session).acquire()).await;
-        let acquired = acquired.expect("it says so at once");
-        let over = matches!(acquired, Err(Error::NoSession { .. }));
-        assert!(over, "{acquired:?}");
-        timeout(TIMEOUT, session.close()).await.expect("at once");
+        let acquired = in_time("at once", queue(&session).acquire()).await;
+        assert_fails!(acquired, Error::NoSession);
+        in_time("at once", session.close()).await;
     });
 }
 
@@ -397,8 +363,7 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
         async move { view.ended().await }
     });
     let late = view.transaction().set_data("/data", b"late");
-    let mut release = Box::pin(held.release());
-    assert!((&mut release).now_or_never().is_none(), "it is under way");
+    let release = begun(held.release());
     let released = HoldState::Released;
     assert_eq!(view.state(), released);
     assert_eq!(ended.await.expect("no panic"), Ended::Released);
@@ -407,19 +372,6 @@ async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     assert_eq!(view.state(), released);
     let refused = late.commit().await;
     assert_fails!(refused, Error::Released);
-}
-
-#[tokio::test(start_paused = true)]
-async fn guarded_work_is_dropped_when_the_hold_is_lost() {
-    let (simulation, session) = simulated().await;
-    let held = hold(&queue(&session)).await;
-    assert_eq!(held.run_until_lost(async { 7 }).await, Ok(7));
-    let path = held.node_path().to_owned();
-    let work = async {
-        delete(&simulation, &path);
-        std::future::pending::<()>().await;
-    };
-    assert_eq!(held.run_until_lost(work).await, Err(LossReason::Deleted));
 }
 
 #[tokio::test(start_paused = true)]
@@ -453,7 +405,7 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
 #[tokio::test(start_paused = true)]
 async fn release_reports_that_another_client_has_deleted_the_znode() {
     let (simulation, session) = simulated().await;
-    let single = SingleNodeLock::new(&session, "/single").expect("a good path");
+    let single = single_node(&session, "/single");
     let recipes: [Box<dyn Recipe>; 2] = [Box::new(queue(&session)), Box::new(single)];
     for recipe in recipes {
         let held = recipe.acquire().await.expect("nobody is before it");
@@ -544,8 +496,8 @@ async fn reconnect_into_another_session_ends_the_session_and_its_attempts() {
     let before = session.id();
     let held = hold(&queue(&session)).await;
     let waiting = queue(&session);
-    let waiting = tokio::spawn(async move { waiting.acquire().await });
-    sleep(Duration::from_secs(1)).await;
+    let waiting = spawned(&waiting);
+    sleep(SECOND).await;
     simulation.process("one").disconnect();
     let reason = timeout(TIMEOUT / 5, held.lost()).await;
     assert!(matches!(reason, Ok(LossReason::Session(_))), "{reason:?}");
@@ -571,13 +523,8 @@ async fn reconnect_is_proven_by_one_transaction_that_changes_nothing() {
     sleep(TIMEOUT / 2).await;
     assert!(held.is_held(), "{held:?}");
     assert_eq!(simulation.administrator().tree(), standing);
-    let counters = simulation.counters();
-    let kinds = [
-        RequestKind::Create,
-        RequestKind::Delete,
-        RequestKind::Transact,
-    ];
-    let sent = kinds.map(|kind| counters.requests(kind) - before.requests(kind));
+    use RequestKind::{Create, Delete, Transact};
+    let sent = sent_since(&simulation, &before, [Create, Delete, Transact]);
     assert_eq!(sent, [0, 0, 1]);
 }
 
@@ -603,9 +550,8 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     make(&simulation, "/locks");
     make(&simulation, "/locks/a");
     let stranger = "/locks/a/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-__WRIT__";
-    administrator
-        .create(stranger, b"", CreateMode::PersistentSequential)
-        .expect("a good path");
+    let created = administrator.create(stranger, b"", CreateMode::PersistentSequential);
+    created.expect("a good path");
     // Children of no recipe, listed before it and after it.
     make(&simulation, "/locks/a/A");
     make(&simulation, "/locks/a/z");
@@ -620,7 +566,7 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
         assert!(child.contains("__WRIT__"), "{child}");
         assert_eq!(*recipe, "a read/write lock");
     }
-    sleep(Duration::from_secs(1)).await;
+    sleep(SECOND).await;
     assert_eq!(administrator.children("/locks/a").len(), 3);
 }
 

@@ -1,16 +1,6 @@
 //! Servers that come back without their data, on a simulated ensemble.
 
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::{
-    Directories, Error, Hold, HoldState, LossReason, NamedZnode, NodePath, Session,
-};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{SINGLE, everyone, lock, make, simulation, until};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_millis(500);

@@ -1,26 +1,11 @@
 //! Thousands of watches in one session: none is late, and none delays another.
 
-use std::borrow::Cow;
-use std::future::pending;
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::ensemble::RawReply;
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
-    Recipe, Rule, Session, Verdict,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_protocol::ReplyBody;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::simulated_session as open;
 use zookeeper_recipes_testkit::altered::{altered, passing};
 use zookeeper_recipes_testkit::fake::FakeSession;
 
-use crate::support::{FIRST_ALONE, assert_fails, delete, lock, simulation};
+use crate::support::*;
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -50,12 +35,11 @@ impl Rule for Permits {
     }
 }
 
-fn simulation() -> Simulation {
-    simulation!(trace_limit: 0)
-}
-
-async fn hold(recipe: impl Recipe) -> Hold {
-    recipe.acquire().await.expect("nobody is before it")
+/// A simulation, and two sessions.
+async fn sessions() -> (Simulation, Session, Session) {
+    let simulation = simulation!(trace_limit: 0);
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    (simulation, ours, theirs)
 }
 
 /// Acquires in a task, which returns the time of the grant and the hold.
@@ -68,7 +52,7 @@ fn acquire(recipe: impl Recipe + 'static) -> JoinHandle<(Instant, Hold)> {
 
 /// How long a lock takes from its release in one session to the waiter in the other.
 async fn handoff(from: &Session, to: &Session, path: &str) -> Duration {
-    let holder = hold(lock(from, path)).await;
+    let holder = hold(&lock(from, path)).await;
     let waits = acquire(lock(to, path));
     sleep(A_WHILE).await;
     holder.release().await.expect("it is released");
@@ -86,10 +70,10 @@ async fn contend(
     permits: usize,
     waiting: usize,
 ) -> (Vec<Hold>, Vec<JoinHandle<(Instant, Hold)>>) {
-    let queue = |session| Queue::new(session, path, Permits(permits)).expect("a good path");
+    let queue = |session| queue_by(session, path, Permits(permits));
     let mut held = Vec::new();
     for _ in 0..permits {
-        held.push(hold(queue(holders)).await);
+        held.push(hold(&queue(holders)).await);
     }
     let waits = (0..waiting).map(|_| acquire(queue(waiters))).collect();
     (held, waits)
@@ -98,8 +82,7 @@ async fn contend(
 #[tokio::test(start_paused = true)]
 async fn handoff_is_quick_beside_a_contended_semaphore_of_the_session() {
     for (permits, waiters) in [(50, 40), (100, 20), (1_500, 2)] {
-        let simulation = simulation();
-        let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+        let (_simulation, ours, theirs) = sessions().await;
         let contended = contend(&theirs, &ours, "/limits/exports", permits, waiters).await;
         sleep(A_WHILE).await;
         for round in 0..4 {
@@ -116,18 +99,18 @@ async fn handoff_is_quick_beside_a_contended_semaphore_of_the_session() {
 #[tokio::test(start_paused = true)]
 async fn dead_holder_is_followed_in_time_beside_a_contended_semaphore() {
     for (permits, waiters) in [(50, 40), (100, 20), (700, 3), (1_500, 1)] {
-        let simulation = simulation();
-        let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+        let (simulation, ours, theirs) = sessions().await;
         let contended = contend(&theirs, &ours, "/limits/exports", permits, waiters).await;
-        let dead = hold(lock(&open(&simulation, "dead").await, "/locks/dead")).await;
+        let dead = hold(&lock(&open(&simulation, "dead").await, "/locks/dead")).await;
         let waits = acquire(lock(&ours, "/locks/dead"));
         sleep(A_WHILE).await;
         simulation.process("dead").kill();
         let killed = Instant::now();
         let (got, _hold) = waits.await.expect("no panic");
         let took = got.saturating_duration_since(killed);
+        let most = TIMEOUT + TICK + SOON;
         assert!(
-            took <= TIMEOUT + TICK + SOON,
+            took <= most,
             "{permits} permits, {waiters} waiters: {took:?}"
         );
         drop((dead, contended));
@@ -136,8 +119,7 @@ async fn dead_holder_is_followed_in_time_beside_a_contended_semaphore() {
 
 #[tokio::test(start_paused = true)]
 async fn holder_of_a_wide_semaphore_is_followed_at_once() {
-    let simulation = simulation();
-    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let (_simulation, ours, theirs) = sessions().await;
     let (mut held, mut waits) = contend(&theirs, &ours, "/limits/exports", 1_500, 3).await;
     for _ in 0..3 {
         sleep(A_WHILE).await;
@@ -145,10 +127,8 @@ async fn holder_of_a_wide_semaphore_is_followed_at_once() {
         let hold = held.remove(750);
         hold.release().await.expect("it is released");
         let released = Instant::now();
-        let (got, _hold) = timeout(TIMEOUT, waits.remove(0))
-            .await
-            .expect("in time")
-            .expect("no panic");
+        let turn = timeout(TIMEOUT, waits.remove(0)).await;
+        let (got, _hold) = turn.expect("in time").expect("no panic");
         let took = got.saturating_duration_since(released);
         assert!(took <= SOON, "{took:?}");
     }
@@ -158,7 +138,7 @@ async fn holder_of_a_wide_semaphore_is_followed_at_once() {
 async fn idle_holds(session: &Session, number: usize) -> Vec<Hold> {
     let mut holds = Vec::new();
     for shard in 0..number {
-        holds.push(hold(lock(session, &format!("/shards/{shard:06}"))).await);
+        holds.push(hold(&lock(session, &format!("/shards/{shard:06}"))).await);
     }
     sleep(A_WHILE).await;
     holds
@@ -166,19 +146,11 @@ async fn idle_holds(session: &Session, number: usize) -> Vec<Hold> {
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_idle_holds_cost_no_request() {
-    let simulation = simulation();
-    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let (simulation, ours, theirs) = sessions().await;
     let holds = idle_holds(&ours, 3_000).await;
     let reads = || {
-        let counters = simulation.counters();
-        let reads = [
-            RequestKind::Get,
-            RequestKind::GetEach,
-            RequestKind::List,
-            RequestKind::Exists,
-        ];
-        let reads = reads.iter().map(|kind| counters.requests(*kind));
-        reads.sum::<u64>()
+        use RequestKind::{Exists, Get, GetEach, List};
+        sent(&simulation, [Get, GetEach, List, Exists])
     };
     let before = reads();
     sleep(10 * TIMEOUT).await;
@@ -192,8 +164,7 @@ async fn thousands_of_idle_holds_cost_no_request() {
 
 #[tokio::test(start_paused = true)]
 async fn znode_deleted_by_hand_is_noticed_at_once_among_thousands() {
-    let simulation = simulation();
-    let ours = open(&simulation, "a").await;
+    let (simulation, ours, _) = sessions().await;
     let holds = idle_holds(&ours, 3_000).await;
     for (round, hold) in holds.iter().step_by(200).enumerate() {
         sleep(Duration::from_millis(370 * round as u64)).await;
@@ -206,10 +177,7 @@ async fn znode_deleted_by_hand_is_noticed_at_once_among_thousands() {
     }
     let (kept, lost): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| hold.is_held());
     assert_eq!([kept.len(), lost.len()], [3_000 - 15, 15]);
-    let deletions = || {
-        let counters = simulation.counters();
-        [RequestKind::Delete, RequestKind::Transact].map(|kind| counters.requests(kind))
-    };
+    let deletions = || sent(&simulation, [RequestKind::Delete, RequestKind::Transact]);
     let before = deletions();
     drop(lost);
     sleep(A_WHILE).await;
@@ -218,9 +186,8 @@ async fn znode_deleted_by_hand_is_noticed_at_once_among_thousands() {
 
 #[tokio::test(start_paused = true)]
 async fn loss_watch_survives_throttled_reads() {
-    let simulation = simulation();
-    let session = open(&simulation, "a").await;
-    let hold = hold(lock(&session, "/locks/one")).await;
+    let (simulation, session, _) = sessions().await;
+    let hold = hold(&lock(&session, "/locks/one")).await;
     let faults = simulation.faults();
     for nth in 1..=30 {
         let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Get);
@@ -243,15 +210,14 @@ async fn loss_watch_survives_throttled_reads() {
 #[tokio::test(start_paused = true)]
 async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
     const LOCKS: usize = 4_000;
-    let simulation = simulation();
-    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let (simulation, ours, theirs) = sessions().await;
     let lock = |session, shard: usize| {
         let path = format!("/some/longer/path/of/shards/{shard:06}/lock");
-        SingleNodeLock::new(session, path).expect("a good path")
+        single_node(session, path)
     };
     let mut held = Vec::new();
     for shard in 0..LOCKS {
-        held.push(hold(lock(&theirs, shard)).await);
+        held.push(hold(&lock(&theirs, shard)).await);
     }
     let waits: Vec<_> = (0..LOCKS)
         .map(|shard| acquire(lock(&ours, shard)))
@@ -277,15 +243,11 @@ async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn hold_of_a_single_znode_is_lost_when_another_takes_its_place() {
-    let simulation = simulation();
-    let session = open(&simulation, "a").await;
-    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
-    let first = hold(lock).await;
-    let administrator = simulation.administrator();
+    let (simulation, session, _) = sessions().await;
+    let lock = single_node(&session, "/lock");
+    let first = hold(&lock).await;
     delete(&simulation, "/lock");
-    administrator
-        .create("/lock", b"another", CreateMode::Persistent)
-        .expect("it has gone");
+    make(&simulation, "/lock");
     // A hold that did not wait gets its watch at the next probe.
     let reason = timeout(TIMEOUT / 10 + SOON, first.lost()).await;
     assert_eq!(reason.expect("in time"), LossReason::Deleted);
@@ -320,19 +282,20 @@ async fn without_order(simulation: &Simulation, process: &str) -> Session {
 /// waiter hears of its predecessor's release alone.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
-    let simulation = simulation();
-    let theirs = open(&simulation, "b").await;
+    let (simulation, _, theirs) = sessions().await;
     let session = without_order(&simulation, "a").await;
-    let alone = |session| Queue::new(session, "/lock", FIRST_ALONE).expect("a good path");
-    let (first, waiter) = (hold(alone(&theirs)).await, alone(&session));
-    let waits = tokio::spawn(async move { waiter.acquire().await });
+    let alone = |session| queue_by(session, "/lock", FIRST_ALONE);
+    let (first, waiter) = (hold(&alone(&theirs)).await, alone(&session));
+    let waits = spawned(&waiter);
     sleep(A_WHILE).await;
     let administrator = simulation.administrator();
     let mut queued = administrator.children("/lock");
     queued.retain(|name| !first.node_path().ends_with(name.as_str()));
     delete(&simulation, &format!("/lock/{}", queued[0]));
     first.release().await.expect("it is released");
-    let outcome = timeout(SOON, waits).await.expect("in time");
-    let outcome = outcome.expect("no panic");
+    let outcome = timeout(SOON, waits)
+        .await
+        .expect("in time")
+        .expect("no panic");
     assert_fails!(outcome, Error::ContenderDeleted);
 }

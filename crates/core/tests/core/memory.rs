@@ -1,12 +1,6 @@
 //! The memory of an attempt, most of which is its future.
 
-use std::time::Duration;
-
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::lock;
+use crate::support::*;
 
 /// An `async fn` that is given a future keeps two copies of it, and so on for each further one.
 const MAX: usize = 4_096;
@@ -16,7 +10,7 @@ async fn future_of_an_attempt_has_at_most_four_kibibytes() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "waiter").await;
     let queue = lock(&session, "/locks/a");
-    let single = SingleNodeLock::new(&session, "/locks/b").expect("a good path");
+    let single = single_node(&session, "/locks/b");
     let sizes = [
         size_of_val(&queue.acquire()),
         size_of_val(&queue.acquire_timeout(Duration::MAX)),

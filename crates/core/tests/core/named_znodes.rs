@@ -1,13 +1,6 @@
 //! Creates of a znode whose whole name the recipe chooses, and whose outcome was unknown once.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
-use zookeeper_recipes_core::{Directories, Error, NamedZnode, Stat};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{SINGLE, begin_single, everyone};
+use crate::support::*;
 
 const LATE: Duration = Duration::from_secs(1);
 
@@ -25,8 +18,7 @@ async fn create(znode: &NamedZnode) -> Result<Option<Stat>, Error> {
 
 /// Creates the znode, but drops the future before the answer.
 async fn drop_create(znode: &NamedZnode, simulation: &Simulation) {
-    let late = Fault::new(FaultKind::ReplyLate(LATE)).on(RequestKind::Create);
-    simulation.faults().inject(late);
+    inject(simulation, FaultKind::ReplyLate(LATE), RequestKind::Create);
     let dropped = timeout(LATE / 2, create(znode)).await;
     dropped.expect_err("no answer came");
     assert!(is_there(simulation), "it is created");
@@ -65,8 +57,7 @@ async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
     let session = simulated_session(&simulation, "one").await;
     let znode = begin_single(&session).await;
     drop_create(&znode, &simulation).await;
-    let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Create);
-    simulation.faults().inject(throttled);
+    inject(&simulation, FaultKind::Throttled, RequestKind::Create);
     create(&znode).await.expect_err("the server throttles");
     drop(znode);
     tokio::time::sleep(LATE).await;

@@ -1,12 +1,6 @@
 //! A session that continues in another ZooKeeper session while nobody polls one of its attempts.
 
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{lock, simulation};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOMENTS: u64 = 60;
@@ -25,8 +19,7 @@ async fn assert_no_orphan(moment: Duration, contended: bool) {
         false => None,
     };
     let unpolled = lock(&session, "/locks/b");
-    let mut unpolled = unpolled.acquire().boxed();
-    assert!((&mut unpolled).now_or_never().is_none(), "it is under way");
+    let unpolled = begun(unpolled.acquire());
     sleep(Duration::from_millis(50)).await;
     simulation.process("one").disconnect();
     sleep(moment).await;

@@ -1,15 +1,10 @@
 //! Tasks of one process whose attempts are one contender.
 
-use std::time::Duration;
-
-use futures_util::FutureExt;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{Error, Hold, HoldView, Queue, QueueOptions};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, delete, make, simulation};
+use crate::support::*;
+
+type Waiting = BoxFuture<'static, Result<Hold, Error>>;
 
 const PATH: &str = "/locks/a";
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -17,25 +12,25 @@ const ROUND_TRIP: Duration = Duration::from_millis(100);
 async fn queue(simulation: &Simulation, process: &str) -> Queue {
     let session = simulated_session(simulation, process).await;
     let options = QueueOptions::new().one_contender();
-    Queue::with_options(&session, PATH, FIRST, options).expect("a good path")
+    queue_with(&session, PATH, options)
 }
 
 /// The hold of the first task, and the attempt of the next one, which waits in the process.
-async fn holder_and_waiter(
-    queue: &Queue,
-) -> (
-    Hold,
-    impl Future<Output = Result<Hold, Error>> + Send + Unpin + use<>,
-) {
-    let first = queue.acquire().await.expect("nobody is before it");
-    (first, waiter(queue))
+async fn holder_and_waiter(queue: &Queue) -> (Hold, Waiting) {
+    (hold(queue).await, waiter(queue))
 }
 
-fn waiter(queue: &Queue) -> impl Future<Output = Result<Hold, Error>> + Send + Unpin + use<> {
-    let waits = queue.clone();
-    let mut next = Box::pin(async move { waits.acquire().await });
-    assert!((&mut next).now_or_never().is_none());
-    next
+fn waiter(queue: &Queue) -> Waiting {
+    let queue = queue.clone();
+    begun(async move { queue.acquire().await })
+}
+
+/// Drops a hold, or releases it.
+async fn let_go(hold: Hold, is_dropped: bool) {
+    match is_dropped {
+        true => drop(hold),
+        false => release(hold).await,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,13 +43,7 @@ async fn turn_within_the_process_costs_one_round_trip() {
     for is_dropped in [false, true] {
         let (first, next) = holder_and_waiter(&queue).await;
         let began = Instant::now();
-        let let_go = async move {
-            match is_dropped {
-                true => drop(first),
-                false => first.release().await.expect("it is held"),
-            }
-        };
-        let (next, ()) = tokio::join!(next, let_go);
+        let (next, ()) = tokio::join!(next, let_go(first, is_dropped));
         let took = began.elapsed();
         assert!(took < ROUND_TRIP * 3 / 2, "{took:?}");
         next.expect("its turn").release().await.expect("it is held");
@@ -73,18 +62,17 @@ async fn tasks_are_one_contender_and_hold_in_the_order_of_their_calls() {
     assert_eq!(simulation.administrator().children(PATH).len(), 1);
 
     let (order, mut held) = mpsc::unbounded_channel();
-    let hold = async |name: &'static str, waiting: &mut (dyn Future<Output = _> + Send + Unpin)| {
-        let hold: Result<Hold, Error> = waiting.await;
-        let hold = hold.expect("its turn");
+    let hold = async |name: &'static str, waiting: Waiting| {
+        let hold = waiting.await.expect("its turn");
         order.send((name, hold.fencing_token())).expect("read");
-        hold.release().await.expect("it is held");
+        release(hold).await;
     };
-    order
-        .send(("first", first.fencing_token()))
-        .expect("it is read below");
-    first.release().await.expect("it is held");
-    let (mut second, mut third) = (second, third);
-    tokio::join!(hold("third", &mut third), hold("second", &mut second));
+    let first = async { Ok(first) }.boxed();
+    tokio::join!(
+        hold("first", first),
+        hold("third", third),
+        hold("second", second)
+    );
     let mut holds = Vec::new();
     while let Ok(hold) = held.try_recv() {
         holds.push(hold);
@@ -103,7 +91,7 @@ async fn other_process_waits_for_one_turn_of_this_one() {
     let theirs = queue(&simulation, "two").await;
     let (first, second) = holder_and_waiter(&ours).await;
     let third = waiter(&ours);
-    let other = tokio::spawn(async move { theirs.acquire().await });
+    let other = spawned(&theirs);
     sleep(Duration::from_secs(1)).await;
     let (order, mut held) = mpsc::unbounded_channel();
     let turn = async |name: &'static str, hold: Result<Hold, Error>| {
@@ -141,16 +129,8 @@ async fn next_task_waits_behind_a_znode_whose_deletion_was_lost_and_then_holds()
                 assert_eq!(children.len(), 1, "the first one's znode is deleted");
                 next
             };
-            let let_go = async {
-                match is_dropped {
-                    true => drop(first),
-                    false => first.release().await.expect("its deletion is repeated"),
-                }
-            };
-            let both = timeout(Duration::from_secs(60), async {
-                tokio::join!(held, let_go)
-            });
-            let (next, ()) = both.await.expect("in time");
+            let both = async { tokio::join!(held, let_go(first, is_dropped)) };
+            let (next, ()) = in_time("both", both).await;
             assert_eq!(faults.waiting(), 0, "the deletion met the fault");
             assert_ne!(next.node_path(), path);
             assert!(next.is_held());
@@ -169,8 +149,8 @@ async fn release_that_is_dropped_at_any_moment_lets_the_next_task_hold() {
             let _ = timeout(Duration::from_millis(1), &mut release).await;
         }
         drop(release);
-        let next = timeout(Duration::from_secs(60), next).await;
-        assert!(next.expect("in time").expect("its turn").is_held());
+        let next = in_time("its turn", next).await;
+        assert!(next.expect("its turn").is_held());
     }
 }
 
@@ -185,28 +165,19 @@ async fn no_write_of_an_earlier_hold_lands_once_the_next_task_holds() {
     let lost = [FaultKind::RequestLost, FaultKind::ReplyLost].map(Some);
     for lost in [None].into_iter().chain(lost) {
         let simulation = Simulation::default();
-        let administrator = simulation.administrator();
         make(&simulation, "/data");
         let queue = queue(&simulation, "one").await;
         let (first, next) = holder_and_waiter(&queue).await;
         let view = first.view();
         if let Some(lost) = lost {
-            simulation
-                .faults()
-                .inject(Fault::new(lost).on(RequestKind::Transact));
+            inject(&simulation, lost, RequestKind::Transact);
         }
-        let mut late = Box::pin(write(&view, "late"));
-        assert!((&mut late).now_or_never().is_none(), "no answer yet");
+        let late = begun(write(&view, "late"));
         drop(first);
         let next = next.await.expect("its turn comes");
-        let data = || {
-            let tree = administrator.tree();
-            let node = tree.into_iter().find(|znode| znode.path == "/data");
-            node.expect("nobody deletes it").data
-        };
-        let at_the_grant = data();
-        sleep(Duration::from_secs(60)).await;
-        assert_eq!(data(), at_the_grant);
+        let at_the_grant = data(&simulation, "/data");
+        sleep(60 * SECOND).await;
+        assert_eq!(data(&simulation, "/data"), at_the_grant);
         let refused = write(&view, "later").await;
         assert!(matches!(refused, Err(Error::Released { .. })));
         write(&next.view(), "next").await.expect("it is held");

@@ -1,12 +1,6 @@
 //! A guarded write to the holder's own znode.
 
-use std::time::Duration;
-
-use zookeeper_recipes_core::{Error, Operation, Queue};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{FIRST_ALONE, lock, lock_of};
+use crate::support::*;
 
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]
@@ -16,7 +10,7 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
     let queue = lock(&session, "/queue");
     let hold = queue.acquire().await.expect("it is free");
     let other = lock_of(&simulation, "waiter", "/queue").await;
-    let waiting = tokio::spawn(async move { other.acquire().await });
+    let waiting = spawned(&other);
     tokio::time::sleep(Duration::from_secs(5)).await;
     let own = hold.node_path();
     let writes = [
@@ -31,7 +25,7 @@ async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() 
         assert!(refused.to_string().contains(own), "{refused}");
     }
     // The ensemble lets the process write to each of its contenders.
-    let beside = Queue::new(&session, "/beside", FIRST_ALONE).expect("a good path");
+    let beside = queue_by(&session, "/beside", FIRST_ALONE);
     let beside = beside.acquire().await.expect("it is free");
     let write = hold.transaction().set_data(beside.node_path(), b"mine");
     let refused = write.commit().await.expect_err("it is another holder's");

@@ -1,17 +1,9 @@
 //! What a queue's list says of its contenders: who they are, since when, and whether they hold.
 
 use std::process::Command;
-use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Queue, QueueEntry, QueueOptions, Recipe, Session,
-};
-use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{FIRST, delete, lock, make, open};
+use crate::support::*;
 
 const PATH: &str = "/locks/a";
 
@@ -50,7 +42,7 @@ async fn list_says_who_holds_and_who_waits_since_when() {
     let queue = lock(&billing, PATH);
     let other = lock(&ledger, PATH);
     let hold = queue.acquire().await.expect("nobody is before it");
-    let waiting = tokio::spawn(async move { other.acquire().await });
+    let waiting = spawned(&other);
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let listed = entries(&queue).await;
@@ -93,7 +85,7 @@ async fn data_that_is_set_replaces_the_owner() {
         ("Zoë 7".as_bytes(), Some("Zoë 7")),
     ] {
         let options = QueueOptions::new().data(data);
-        let queue = Queue::with_options(&session, PATH, FIRST, options).expect("a good path");
+        let queue = queue_with(&session, PATH, options);
         let hold = queue.acquire().await.expect("nobody is before it");
         let listed = entries(&queue).await;
         assert_eq!(listed[0].data, data);
@@ -124,7 +116,7 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
         .administrator()
         .create("/lock", b"10.0.0.7", CreateMode::Persistent);
     made.expect("it is free");
-    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
+    let lock = single_node(&session, "/lock");
     assert_eq!(entries(&lock).await[0].owner.as_deref(), Some("10.0.0.7"));
 }
 
@@ -134,7 +126,7 @@ async fn missing_chroot_is_no_empty_queue() {
     let session = below_a_chroot(&simulation).await;
     let recipes: [Arc<dyn Recipe>; 2] = [
         Arc::new(lock(&session, PATH)),
-        Arc::new(SingleNodeLock::new(&session, PATH).expect("a good path")),
+        Arc::new(single_node(&session, PATH)),
     ];
     for recipe in &recipes {
         assert_eq!(entries(&**recipe).await, []);

@@ -1,19 +1,12 @@
 //! Waiters that watch the directory: [`WaitStrategy::Parent`].
 
-use std::time::Duration;
-
-use tokio::time::sleep;
-use zookeeper_recipes_core::{Queue, QueueOptions, Session, WaitStrategy};
-use zookeeper_recipes_simulation::{RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::FIRST;
+use crate::support::*;
 
 const LATE: Duration = Duration::from_secs(5);
 
 fn queue(session: &Session) -> Queue {
     let options = QueueOptions::new().strategy(WaitStrategy::Parent);
-    Queue::with_options(session, "/locks/a", FIRST, options).expect("a good path")
+    queue_with(session, "/locks/a", options)
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +15,7 @@ async fn waiter_on_the_directory_asks_for_nothing_while_nothing_changes() {
     let holder = queue(&simulated_session(&simulation, "two").await);
     let _hold = holder.acquire().await.expect("nobody is before it");
     let waiter = queue(&simulated_session(&simulation, "one").await);
-    let waits = tokio::spawn(async move { waiter.acquire().await });
+    let waits = spawned(&waiter);
     sleep(LATE).await;
     let lists = || simulation.counters().requests(RequestKind::List);
     let before = lists();

@@ -1,13 +1,8 @@
 //! The moments at which sessions probe.
 
-use std::time::Duration;
+use tokio::time::advance;
 
-use futures_util::future::join_all;
-use tokio::time::{advance, sleep};
-use zookeeper_recipes_simulation::{Simulation, TraceKind};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::simulation;
+use crate::support::*;
 
 const SESSIONS: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,44 +1,24 @@
 //! An acquisition that the server refuses, on a simulated ensemble.
 
-use std::time::Duration;
-
-use tokio::time::sleep;
 use tracing::Level;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{
-    CreateMode, Error, Hold, NodePath, Queue, QueueOptions, Recipe, Refusal, ServerError, Session,
-};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_protocol::ErrorCode;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::log::Log;
-use zookeeper_recipes_suite::simulated_session;
 
-use crate::support::{FIRST, assert_fails, lock, lock_of, open};
+use crate::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let simulation = Simulation::default();
-    let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
-    let administrator = simulation.administrator();
-    let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
-    created.expect("an empty tree takes it");
+    make_granting(&simulation, "/closed", Permission::ADMIN);
     let queue = lock_of(&simulation, "one", "/closed").await;
 
     let log = Log::up_to(Level::WARN);
     let _subscribed = tracing::subscriber::set_default(log.clone());
     let refused = queue.acquire().await;
     assert_fails!(refused, Error::Refused);
-    let asked_for = |simulation: &Simulation| {
-        let counters = simulation.counters();
-        (
-            counters.requests(RequestKind::List),
-            counters.requests(RequestKind::Delete),
-        )
-    };
-    let before = asked_for(&simulation);
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(asked_for(&simulation), before);
+    let asked_for = || sent(&simulation, [RequestKind::List, RequestKind::Delete]);
+    let before = asked_for();
+    sleep(5 * SECOND).await;
+    assert_eq!(asked_for(), before);
     assert!(log.lines().is_empty(), "{:?}", log.lines());
 }
 
@@ -46,20 +26,20 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
 #[tokio::test(start_paused = true)]
 async fn znode_without_permission_is_named_and_not_the_one_to_create() {
     let simulation = Simulation::default();
-    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
-    let administrator = simulation.administrator();
-    let mode = CreateMode::Persistent;
-    administrator.create("/p", b"", mode).expect("it is free");
-    let created = administrator.create_with_acl("/p/locks", b"", mode, &read_only);
-    created.expect("it is free");
+    make(&simulation, "/p");
+    make_granting(&simulation, "/p/locks", Permission::READ);
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| lock(&session, path);
-    let single = |path| SingleNodeLock::new(&session, path).expect("a good path");
     let attempts: [(&str, Box<dyn Recipe>); 4] = [
-        ("a contender", Box::new(queue("/p/locks"))),
-        ("its directory", Box::new(queue("/p/locks/b"))),
-        ("the parent of that", Box::new(queue("/p/locks/b/c"))),
-        ("a single znode", Box::new(single("/p/locks/b"))),
+        ("a contender", Box::new(lock(&session, "/p/locks"))),
+        ("its directory", Box::new(lock(&session, "/p/locks/b"))),
+        (
+            "the parent of that",
+            Box::new(lock(&session, "/p/locks/b/c")),
+        ),
+        (
+            "a single znode",
+            Box::new(single_node(&session, "/p/locks/b")),
+        ),
     ];
     for (created, recipe) in attempts {
         let error = recipe.acquire().await.expect_err("no permission");
@@ -77,11 +57,9 @@ async fn znode_without_permission_is_named_and_not_the_one_to_create() {
 #[tokio::test(start_paused = true)]
 async fn root_is_named_if_it_does_not_permit_to_create() {
     let simulation = Simulation::default();
-    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
-    let administrator = simulation.administrator();
-    administrator.set_acl("/", &reads).expect("it exists");
+    grant(&simulation, "/", Permission::READ);
     let session = simulated_session(&simulation, "one").await;
-    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
+    let lock = single_node(&session, "/lock");
     let error = lock.acquire().await.expect_err("no permission");
     assert_eq!(missing(&error), ("/", Permission::CREATE));
 }
@@ -99,48 +77,37 @@ fn missing(refused: &Error) -> (&str, Permission) {
     }
 }
 
-/// Creates a persistent znode with a list that grants these permissions to everyone.
-fn create(simulation: &Simulation, path: &str, granted: Permission) {
-    let acl = [Acl::new(granted, AuthId::anyone())];
-    let administrator = simulation.administrator();
-    let created = administrator.create_with_acl(path, b"", CreateMode::Persistent, &acl);
-    created.expect("its parent exists");
-}
-
-async fn hold(simulation: &Simulation) -> (Session, Hold) {
-    let session = simulated_session(simulation, "one").await;
-    let queue = lock(&session, "/locks/a");
-    let hold = queue.acquire().await.expect("it is free");
-    (session, hold)
+async fn held(simulation: &Simulation) -> Hold {
+    hold(&lock_of(simulation, "one", "/locks/a").await).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn guarded_write_without_permission_names_the_znode_that_does_not_grant_it() {
     let simulation = Simulation::default();
-    create(&simulation, "/open", Permission::ALL);
-    create(&simulation, "/closed", Permission::READ);
-    create(&simulation, "/closed/child", Permission::ALL);
-    create(&simulation, "/secret", Permission::WRITE);
-    let (_session, hold) = hold(&simulation).await;
+    make_granting(&simulation, "/open", Permission::ALL);
+    make_granting(&simulation, "/closed", Permission::READ);
+    make_granting(&simulation, "/closed/child", Permission::ALL);
+    make_granting(&simulation, "/secret", Permission::WRITE);
+    let hold = held(&simulation).await;
     let write = || hold.transaction().set_data("/open", b"");
     let mode = CreateMode::Persistent;
-    for (written, expected) in [
-        (
-            write().create("/closed/new", b"", mode),
-            ("/closed", Permission::CREATE),
-        ),
+    let create = write().create("/closed/new", b"", mode);
+    for (written, path, permission) in [
+        (create, "/closed", Permission::CREATE),
         (
             write().delete("/closed/child"),
-            ("/closed", Permission::DELETE),
+            "/closed",
+            Permission::DELETE,
         ),
         (
             write().set_data("/closed", b""),
-            ("/closed", Permission::WRITE),
+            "/closed",
+            Permission::WRITE,
         ),
-        (write().check("/secret"), ("/secret", Permission::READ)),
+        (write().check("/secret"), "/secret", Permission::READ),
     ] {
         let refused = written.commit().await.expect_err("no permission");
-        assert_eq!(missing(&refused), expected, "{refused}");
+        assert_eq!(missing(&refused), (path, permission), "{refused}");
     }
     write().commit().await.expect("the hold lasts");
 }
@@ -150,13 +117,9 @@ async fn replacement_without_permission_names_the_directory() {
     let (create, delete) = (Permission::CREATE, Permission::DELETE);
     for (needed, other) in [(create, delete), (delete, create)] {
         let simulation = Simulation::default();
-        let (_session, hold) = hold(&simulation).await;
-        let granted = [Acl::new(Permission::READ | other, AuthId::anyone())];
-        let administrator = simulation.administrator();
-        let set = administrator.set_acl("/locks/a", &granted);
-        set.expect("it exists");
-        let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
-        let refused = hold.replace("lock-", "new-", b"", &acl).await;
+        let hold = held(&simulation).await;
+        grant(&simulation, "/locks/a", Permission::READ | other);
+        let refused = hold.replace("lock-", "new-", b"", &everyone()).await;
         let refused = refused.expect_err("no permission");
         assert_eq!(missing(&refused), ("/locks/a", needed));
     }
@@ -167,10 +130,8 @@ async fn list_for_the_creator_is_refused_to_a_session_without_credentials() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let acl = [Acl::new(Permission::ALL, AuthId::authed())];
-    let options = QueueOptions::new().acl(acl);
-    let queue = Queue::with_options(&session, "/locks/a", FIRST, options);
-    let error = queue.expect("a good path").acquire().await;
-    let error = error.expect_err("it has no credentials");
+    let queue = queue_with(&session, "/locks/a", QueueOptions::new().acl(acl));
+    let error = queue.acquire().await.expect_err("it has no credentials");
     let Error::Refused { refusal, .. } = &error else {
         panic!("{error:?}");
     };
@@ -198,7 +159,7 @@ fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
 #[tokio::test(start_paused = true)]
 async fn chroot_that_may_not_be_read_is_not_missing() {
     let simulation = Simulation::default();
-    create(&simulation, "/app", Permission::CREATE);
+    make_granting(&simulation, "/app", Permission::CREATE);
     let process = simulation.process("one").with_chroot("/app");
     let session = open(process.ensemble(), Default::default()).await;
     let queue = lock(&session, "/lock");
@@ -216,8 +177,7 @@ async fn look_that_the_server_throttles_does_not_say_that_a_znode_is_missing() {
     let session = simulated_session(&simulation, "one").await;
     let path = NodePath::new("/locks").expect("a good path");
     let server = session.server(&path).await.expect("it is open");
-    let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Exists);
-    simulation.faults().inject(throttled);
+    inject(&simulation, FaultKind::Throttled, RequestKind::Exists);
     let looked = server.exists_and_watch("/locks").await;
     let refused = looked.map(|(stat, _)| stat).expect_err("it is throttled");
     assert!(

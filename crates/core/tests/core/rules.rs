@@ -1,16 +1,7 @@
 //! Rules that break their own word, and requests that no server takes: refused before anything is
 //! sent.
 
-use std::borrow::Cow;
-use std::time::Duration;
-
-use zookeeper_recipes_core::{
-    Contender, Error, Identity, InvalidInput, Queue, QueueView, Rule, Verdict,
-};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{ByPlace, FIRST, assert_fails, lock_of};
+use crate::support::*;
 
 /// As [`FIRST`], by another label.
 fn labelled(label: &'static str) -> ByPlace {
@@ -54,7 +45,7 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
 async fn assert_refused(rule: impl Rule + 'static) {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/locks/a", rule).expect("a good path");
+    let queue = queue_by(&session, "/locks/a", rule);
     let refused = tokio::time::timeout(Duration::from_secs(60), queue.acquire()).await;
     let error = refused
         .expect("an answer")

@@ -1,11 +1,6 @@
 //! Znodes that get the name of a znode that has gone: at the end of the count they do.
 
-use std::time::Duration;
-
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_simulation::{RequestKind, Simulation};
-
-use crate::support::{delete, lock_of, make};
+use crate::support::*;
 
 const PATH: &str = "/queue";
 
@@ -17,12 +12,11 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
         let simulation = Simulation::default();
         let administrator = simulation.administrator();
         make(&simulation, PATH);
-        let counted = administrator.set_create_counter(PATH, i32::MAX);
-        counted.expect("it is there");
+        end_the_count(&simulation, PATH);
         let hold = lock_of(&simulation, "holder", PATH).await.acquire().await;
         let hold = hold.expect("it is free");
         let waiter = lock_of(&simulation, "waiter", PATH).await;
-        let waiting = tokio::spawn(async move { waiter.acquire().await });
+        let waiting = spawned(&waiter);
         let process = simulation.process("waiter");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(administrator.children(PATH).len(), 2);

@@ -1,19 +1,11 @@
 //! What a session says of its connection, on a simulated ensemble.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
-use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
-use zookeeper_recipes_core::ensemble::{RequestBody, RequestError};
-use zookeeper_recipes_core::{Error, ErrorKind, Session, SessionEnd, SessionState};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{eventually, simulated_session};
+use futures_util::StreamExt;
 
-use crate::altered::{Call, altered, fails};
-use crate::support::lock;
+use crate::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {

@@ -1,23 +1,12 @@
 //! How a session begins, continues in the next one, and ends.
 
 use std::future::ready;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, CreateMode, Error, Queue, QueueOptions, ServerError, Session,
-    SessionEnd,
-};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 use zookeeper_recipes_testkit::altered::{altered, passing};
 use zookeeper_recipes_testkit::fake::{FakeEnsemble, Open};
 
-use crate::support::{FIRST, ends, lock};
+use crate::support::*;
 
 /// Opens a session. So many ZooKeeper sessions expire before they are up.
 async fn open(lost: u64) -> Result<Session, Error> {

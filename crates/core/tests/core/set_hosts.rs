@@ -1,13 +1,6 @@
 //! Sessions whose hosts are replaced.
 
-use std::time::Duration;
-
-use tokio::time::sleep;
-use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{lock, simulation};
+use crate::support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,13 +1,6 @@
 //! Sessions that end soon after they were opened, on a simulated ensemble.
 
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::{Session, SessionState};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{simulation, until};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,13 +1,6 @@
 //! Servers that take long to confirm a session, on a simulated ensemble.
 
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::time::Instant;
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{in_time, simulated_session};
-
-use crate::support::{lock, simulation};
+use crate::support::*;
 
 const FOR_GOOD: Duration = Duration::from_secs(100_000);
 const TICK: Duration = Duration::from_millis(500);
@@ -38,8 +31,7 @@ async fn next_one_holds_in_time_though_each_handshake_takes_longer_than_a_host_h
         let other = simulated_session(&simulation, "other").await;
         let held = lock(&first, "/lock").acquire().await.expect("it is free");
         let (next, mut lost) = (lock(&other, "/lock"), held.lost().boxed());
-        let mut next = next.acquire().boxed();
-        assert!((&mut next).now_or_never().is_none(), "it waits");
+        let mut next = begun(next.acquire());
         let share = session_timeout / (servers as u32 + 1);
         let handshake = (share + Duration::from_millis(50)).min(Duration::from_millis(950));
         slow_down(&simulation, servers, handshake);

@@ -1,20 +1,30 @@
 //! What most of these tests use.
 
-use std::borrow::Cow;
+pub(crate) use std::borrow::Cow;
+pub(crate) use std::future::pending;
 use std::ops::Range;
-use std::sync::Arc;
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+pub(crate) use std::sync::{Arc, Mutex};
+pub(crate) use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
-use zookeeper_recipes_core::ensemble::Ensemble;
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, NamedZnode, NodePath,
-    Permission, Queue, QueueView, Rule, Session, Verdict,
+pub(crate) use futures_util::future::{BoxFuture, FutureExt, join_all};
+pub(crate) use tokio::sync::oneshot;
+pub(crate) use tokio::task::JoinHandle;
+pub(crate) use tokio::time::{Instant, sleep, timeout};
+pub(crate) use zookeeper_recipes_core::ensemble::*;
+pub(crate) use zookeeper_recipes_core::*;
+pub(crate) use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
+pub(crate) use zookeeper_recipes_protocol::ErrorCode;
+pub(crate) use zookeeper_recipes_simulation::*;
+pub(crate) use zookeeper_recipes_suite::{
+    PATIENCE, eventually, in_time, queue_length, simulated_session,
 };
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::{PATIENCE, simulated_session};
+
+pub(crate) use crate::altered::*;
+
+pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Fails unless the outcome is this error.
 macro_rules! assert_fails {
@@ -128,7 +138,19 @@ pub(crate) fn ends<T: Send + 'static>(
 
 /// The queue of a lock.
 pub(crate) fn lock(session: &Session, path: &str) -> Queue {
-    Queue::new(session, path, FIRST).expect("a good path")
+    queue_by(session, path, FIRST)
+}
+
+pub(crate) fn queue_by(session: &Session, path: &str, rule: impl Rule + 'static) -> Queue {
+    Queue::new(session, path, rule).expect("a good path")
+}
+
+pub(crate) fn queue_with(session: &Session, path: &str, options: QueueOptions) -> Queue {
+    Queue::with_options(session, path, FIRST, options).expect("good options")
+}
+
+pub(crate) fn single_node(session: &Session, path: impl AsRef<str>) -> SingleNodeLock {
+    SingleNodeLock::new(session, path).expect("a good path")
 }
 
 /// The queue of a lock, in a session of this process.
@@ -146,6 +168,27 @@ pub(crate) async fn open(ensemble: Arc<dyn Ensemble>, options: ConnectOptions) -
 pub(crate) fn spawned(queue: &Queue) -> JoinHandle<Result<Hold, Error>> {
     let queue = queue.clone();
     tokio::spawn(async move { queue.acquire().await })
+}
+
+/// Holds at once.
+pub(crate) async fn hold(recipe: &(impl Recipe + ?Sized)) -> Hold {
+    recipe.acquire().await.expect("nobody is before it")
+}
+
+pub(crate) async fn release(hold: Hold) {
+    hold.release().await.expect("it is held");
+}
+
+/// Holds at once, and releases.
+pub(crate) async fn take_turn(recipe: &(impl Recipe + ?Sized)) {
+    release(hold(recipe).await).await;
+}
+
+/// What is under way after one poll.
+pub(crate) fn begun<'a, W: Future + Send + 'a>(work: W) -> BoxFuture<'a, W::Output> {
+    let mut work = work.boxed();
+    assert!((&mut work).now_or_never().is_none(), "it is under way");
+    work
 }
 
 /// Waits until this is so, by the clock of the test.
@@ -166,6 +209,49 @@ pub(crate) fn make(simulation: &Simulation, path: &str) {
     let administrator = simulation.administrator();
     let made = administrator.create(path, b"", CreateMode::Persistent);
     made.expect("there is none");
+}
+
+/// Creates a persistent znode that grants these permissions to everyone.
+pub(crate) fn make_granting(simulation: &Simulation, path: &str, granted: Permission) {
+    let administrator = simulation.administrator();
+    let acl = granting(granted);
+    let made = administrator.create_with_acl(path, b"", CreateMode::Persistent, &acl);
+    made.expect("its parent exists");
+}
+
+/// Changes the permissions of everyone. The result is the list before.
+pub(crate) fn grant(simulation: &Simulation, path: &str, granted: Permission) -> Vec<Acl> {
+    let before = simulation.administrator().set_acl(path, &granting(granted));
+    before.expect("it exists")
+}
+
+/// The next child of the znode gets the last number of the count.
+pub(crate) fn end_the_count(simulation: &Simulation, path: &str) {
+    let set = simulation
+        .administrator()
+        .set_create_counter(path, i32::MAX);
+    set.expect("it exists");
+}
+
+/// The next request of this kind meets the fault.
+pub(crate) fn inject(simulation: &Simulation, fault: FaultKind, request: RequestKind) {
+    simulation.faults().inject(Fault::new(fault).on(request));
+}
+
+/// How many requests of these kinds were sent.
+pub(crate) fn sent<const N: usize>(simulation: &Simulation, kinds: [RequestKind; N]) -> [u64; N] {
+    let counters = simulation.counters();
+    kinds.map(|kind| counters.requests(kind))
+}
+
+/// How many requests of these kinds were sent since then.
+pub(crate) fn sent_since<const N: usize>(
+    simulation: &Simulation,
+    before: &Counters,
+    kinds: [RequestKind; N],
+) -> [u64; N] {
+    let counters = simulation.counters();
+    kinds.map(|kind| counters.requests(kind) - before.requests(kind))
 }
 
 /// Deletes the znode at a path, as an operator does.
@@ -192,5 +278,10 @@ pub(crate) async fn begin_single(session: &Session) -> NamedZnode {
 
 /// An access control list that grants everything to everyone.
 pub(crate) fn everyone() -> [Acl; 1] {
-    [Acl::new(Permission::ALL, AuthId::anyone())]
+    granting(Permission::ALL)
+}
+
+/// An access control list that grants these permissions to everyone.
+pub(crate) fn granting(granted: Permission) -> [Acl; 1] {
+    [Acl::new(granted, AuthId::anyone())]
 }

@@ -1,18 +1,7 @@
 //! Holds with a time limit.
 
-use std::time::Duration;
+use crate::support::*;
 
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{
-    Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
-};
-use zookeeper_recipes_simulation::Simulation;
-
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::{FIRST, data, make, simulation};
-
-const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(3);
 const UP: LossReason = LossReason::TimeLimit;
 
@@ -22,11 +11,13 @@ fn with_a_long_lease() -> Simulation {
 }
 
 fn queue(session: &Session, options: QueueOptions) -> Queue {
-    Queue::with_options(session, "/locks/a", FIRST, options).expect("good options")
+    queue_with(session, "/locks/a", options)
 }
 
-fn limited(session: &Session) -> Queue {
-    queue(session, QueueOptions::new().max_hold(LIMIT))
+/// The hold of the process `one`, which lasts for the limit.
+async fn limited(simulation: &Simulation) -> Hold {
+    let session = simulated_session(simulation, "one").await;
+    hold(&queue(&session, QueueOptions::new().max_hold(LIMIT))).await
 }
 
 /// Waits in a task until the hold is there, and returns when it was.
@@ -39,18 +30,11 @@ async fn held_at(waiting: tokio::task::JoinHandle<Result<Hold, Error>>) -> (Hold
 #[tokio::test(start_paused = true)]
 async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
     let simulation = Simulation::default();
-    let hangs = limited(&simulated_session(&simulation, "one").await)
-        .acquire()
-        .await;
-    let hangs = hangs.expect("nobody is before it");
+    let hangs = limited(&simulation).await;
     let began = Instant::now();
     assert!(hangs.remaining() <= LIMIT);
     let view = hangs.view();
-    let other = queue(
-        &simulated_session(&simulation, "two").await,
-        QueueOptions::new(),
-    );
-    let waiting = tokio::spawn(async move { other.acquire().await });
+    let waiting = spawned(&lock_of(&simulation, "two", "/locks/a").await);
     assert_eq!(hangs.lost().await, UP);
     assert_eq!(began.elapsed(), LIMIT);
     assert_eq!(hangs.remaining(), Duration::ZERO);
@@ -68,10 +52,7 @@ async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
 #[tokio::test(start_paused = true)]
 async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
     let simulation = with_a_long_lease();
-    let hold = limited(&simulated_session(&simulation, "one").await)
-        .acquire()
-        .await;
-    let hold = hold.expect("nobody is before it");
+    let hold = limited(&simulation).await;
     sleep(LIMIT - SECOND).await;
     simulation.process("one").block_sessions(2 * SECOND);
     sleep(SECOND - Duration::from_millis(1)).await;
@@ -84,16 +65,10 @@ async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
 async fn each_hold_of_a_process_has_its_own_time() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let local = queue(
-        &session,
-        QueueOptions::new().max_hold(LIMIT).one_contender(),
-    );
-    let waits = || {
-        let local = local.clone();
-        tokio::spawn(async move { local.acquire().await })
-    };
-    let first = local.acquire().await.expect("nobody is before it");
-    let (second, third) = (waits(), waits());
+    let options = QueueOptions::new().max_hold(LIMIT).one_contender();
+    let local = queue(&session, options);
+    let first = hold(&local).await;
+    let (second, third) = (spawned(&local), spawned(&local));
     sleep(2 * SECOND).await;
     first.release().await.expect("it is held");
     let (second, began) = held_at(second).await;
@@ -131,10 +106,7 @@ async fn time_limit_of_any_length_is_no_limit() {
 async fn write_after_the_time_limit_is_not_sent_though_the_znode_is_there() {
     let simulation = with_a_long_lease();
     make(&simulation, "/data");
-    let hold = limited(&simulated_session(&simulation, "one").await)
-        .acquire()
-        .await;
-    let hold = hold.expect("nobody is before it");
+    let hold = limited(&simulation).await;
     simulation.process("one").block_sessions(LIMIT + SECOND);
     sleep(LIMIT).await;
     let write = hold.transaction().set_data("/data", b"late");

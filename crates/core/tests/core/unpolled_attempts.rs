@@ -1,19 +1,6 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, Directories, Error, Queue, Session};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::altered::{users_client, users_ensemble};
-use crate::support::{
-    FIRST_ALONE, SINGLE, assert_fails, begin_single, delete, everyone, lock, make, open, simulation,
-};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,8 +17,7 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
         lock(&session, "/locks/a")
     };
     let (one, other) = (queue("one").await, queue("other").await);
-    let mut attempt = one.acquire().boxed();
-    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let attempt = begun(one.acquire());
     sleep(Duration::from_millis(100)).await;
     simulation.process("one").disconnect();
     let next = timeout(TIMEOUT * 3, other.acquire()).await;
@@ -52,11 +38,10 @@ async fn users_session(simulation: &Simulation) -> Session {
 async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, SingleNodeLock) {
     let closing = users_session(simulation).await;
     let other = simulated_session(simulation, "other").await;
-    let lock = |session| SingleNodeLock::new(session, "/lock").expect("a good path");
+    let lock = |session| single_node(session, "/lock");
     let (mine, others) = (lock(&closing), lock(&other));
     // From now on a create of its session is sent at once.
-    let first = mine.acquire().await.expect("free");
-    first.release().await.expect("it is held");
+    take_turn(&mine).await;
     (closing, mine, others)
 }
 
@@ -66,8 +51,7 @@ async fn close_spares_the_single_znode_of_another_holder() {
     let simulation = Simulation::default();
     let (closing, mine, others) = two_single_nodes(&simulation).await;
     let hold = others.acquire().await.expect("free again");
-    let mut attempt = mine.acquire().boxed();
-    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let attempt = begun(mine.acquire());
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     sleep(TIMEOUT).await;
     assert!(hold.is_held(), "{:?}", hold.state());
@@ -84,8 +68,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
     released.release().await.expect("it is held");
     let hold = others.acquire().await.expect("free again");
     let queue = lock(&closing, "/queue");
-    let mut attempt = queue.acquire().boxed();
-    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let attempt = begun(queue.acquire());
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     sleep(TIMEOUT).await;
     assert!(hold.is_held(), "{:?}", hold.state());
@@ -114,8 +97,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
         };
         assert_eq!(view.is_held(), !is_noticed);
         let queue = lock(&closing, "/queue");
-        let mut attempt = queue.acquire().boxed();
-        assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+        let attempt = begun(queue.acquire());
         timeout(TIMEOUT, closing.close()).await.expect("it closes");
         sleep(TIMEOUT).await;
         let state = next.state();
@@ -141,8 +123,7 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
 async fn close_deletes_a_single_znode_of_its_own() {
     let simulation = Simulation::default();
     let (closing, mine, others) = two_single_nodes(&simulation).await;
-    let mut attempt = mine.acquire().boxed();
-    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let attempt = begun(mine.acquire());
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     let next = timeout(TIMEOUT, others.acquire()).await;
     next.expect("in time")
@@ -157,10 +138,9 @@ async fn close_deletes_a_single_znode_of_its_own() {
 async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| Queue::new(&session, path, FIRST_ALONE).expect("a good path");
+    let queue = |path| queue_by(&session, path, FIRST_ALONE);
     let (one, other) = (queue("/locks/a"), queue("/locks/b"));
-    let mut attempt = one.acquire().boxed();
-    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let attempt = begun(one.acquire());
     let hold = timeout(TIMEOUT, other.acquire()).await;
     let hold = hold.expect("in time").expect("free");
     hold.release().await.expect("it is held");
@@ -179,8 +159,7 @@ async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
     let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
     simulation.faults().inject(lost.of_process("closing"));
     let view = hold.view();
-    let mut release = hold.release().boxed();
-    assert!((&mut release).now_or_never().is_none(), "it is under way");
+    let release = begun(hold.release());
     simulation.process("closing").partition(lapses);
     let next = timeout(TIMEOUT * 3, others.acquire()).await;
     let next = next.expect("in time").expect("the lost one bars nobody");

@@ -1,19 +1,8 @@
 //! Servers that close the connection at requests that they do not know.
 
-use std::time::Duration;
+use zookeeper_recipes_protocol::Reply;
 
-use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::RequestBody;
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal, Session};
-use zookeeper_recipes_protocol::{ErrorCode, Reply};
-use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::altered::{altered, answered};
-use crate::support::{assert_fails, lock, lock_of, make, simulation, until};
-
-const SECOND: Duration = Duration::from_secs(1);
+use crate::support::*;
 
 /// Acquires and releases the lock at the path, however many sessions that takes.
 async fn works(session: &Session, path: &str) {
@@ -110,16 +99,14 @@ async fn containers_are_created_again_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn create_that_is_applied_after_its_session_was_replaced_keeps_nobody_waiting() {
     let simulation = simulation!(forgets_sessions: true);
-    let administrator = simulation.administrator();
     make(&simulation, "/queue");
-    let counter = administrator.set_create_counter("/queue", i32::MAX);
-    counter.expect("it is there");
+    end_the_count(&simulation, "/queue");
     let session = simulated_session(&simulation, "p").await;
     let queue = lock(&session, "/queue");
     let late = FaultKind::RequestLate(Duration::from_millis(800));
     let create = Fault::new(late).on(RequestKind::Create);
     simulation.faults().inject(create.under("/queue/"));
-    let acquiring = tokio::spawn(async move { queue.acquire().await });
+    let acquiring = spawned(&queue);
     until(|| simulation.faults().waiting() != 1).await;
     simulation.process("p").disconnect();
     let outcome = acquiring.await.expect("no panic");
@@ -138,7 +125,7 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
         let late = Fault::new(FaultKind::RequestLate(60 * SECOND));
         faults.inject(late.on(RequestKind::Create).nth(nth));
     }
-    let acquiring = tokio::spawn(async move { queue.acquire().await });
+    let acquiring = spawned(&queue);
     for left in (0..LOST).rev() {
         until(|| faults.waiting() <= left || acquiring.is_finished()).await;
         sleep(2 * SECOND).await;
@@ -148,23 +135,17 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     let hold = acquired
         .expect("no panic")
         .expect("the server knows creates");
-    hold.release().await.expect("it is released");
+    release(hold).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn server_that_has_refused_a_create_knows_creates() {
     let simulation = Simulation::default();
-    let administrator = simulation.administrator();
-    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
-    let made = administrator.create_with_acl("/lock", b"", CreateMode::Persistent, &reads);
-    made.expect("an empty tree takes it");
+    make_granting(&simulation, "/lock", Permission::READ);
     let queue = lock_of(&simulation, "p", "/lock").await;
     let refused = queue.acquire().await;
     assert_fails!(refused, Error::Refused);
-    let opened = [Acl::new(Permission::ALL, AuthId::anyone())];
-    administrator
-        .set_acl("/lock", &opened)
-        .expect("it is there");
+    grant(&simulation, "/lock", Permission::ALL);
     let faults = simulation.faults();
     for nth in 1..=10 {
         let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Create);

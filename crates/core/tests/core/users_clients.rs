@@ -1,23 +1,9 @@
 //! A session over a user's client closes while another thread acquires. The client lives on, so only
 //! deletions end the znodes of the session.
 
-use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::time::timeout;
-use zookeeper_recipes_core::ensemble::{
-    Ensemble, EnsembleFacts, OpenedSession, RawReply, RequestBody, ServerSession,
-};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, Session};
-use zookeeper_recipes_lock::SingleNodeLock;
-use zookeeper_recipes_simulation::{Change, Simulation};
-
-use crate::altered::{Call, calling_at_close, sending, users_client, users_ensemble};
-use crate::support::{assert_fails, lock, lock_of, make, open};
+use crate::support::*;
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -33,8 +19,7 @@ async fn users_queue(ensemble: Arc<dyn Ensemble>) -> Queue {
     let session = open(ensemble, ConnectOptions::new()).await;
     let queue = lock(&session, "/lock");
     // From now on, an acquisition begins with the create of its znode.
-    let first = queue.acquire().await.expect("it is free");
-    first.release().await.expect("it is held");
+    take_turn(&queue).await;
     queue
 }
 
@@ -174,7 +159,7 @@ async fn hold_of_a_session_that_was_opened_earlier_waits_for_a_second_answer() {
         let session = open(ensemble, ConnectOptions::new()).await;
         let recipe: Box<dyn Recipe> = match queues {
             true => Box::new(lock(&session, "/lock")),
-            false => Box::new(SingleNodeLock::new(&session, "/single").expect("a good path")),
+            false => Box::new(single_node(&session, "/single")),
         };
         let began = tokio::time::Instant::now();
         let hold = recipe.acquire().await.expect("it is free");

@@ -1,17 +1,6 @@
 //! What a waiter does as its reads and watches answer, and what it asks for.
 
-use std::time::Duration;
-
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Error, Hold, Identity, Permission, Queue, Refusal,
-};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::altered::with_lists;
-use crate::support::{ByPlace, FIRST, lock, make};
+use crate::support::*;
 
 /// As [`FIRST`]. No contender is ever replaced.
 const KEPT: ByPlace = ByPlace {
@@ -20,7 +9,6 @@ const KEPT: ByPlace = ByPlace {
 };
 
 const PATH: &str = "/queue";
-const SECOND: Duration = Duration::from_secs(1);
 
 fn simulation() -> Simulation {
     let simulation = Simulation::default();
@@ -30,38 +18,30 @@ fn simulation() -> Simulation {
 
 async fn queue(simulation: &Simulation, process: &str, rule: ByPlace) -> Queue {
     let session = simulated_session(simulation, process).await;
-    Queue::new(&session, PATH, rule).expect("a good path")
+    queue_by(&session, PATH, rule)
 }
 
 type Waiting = JoinHandle<Result<Hold, Error>>;
 
-async fn hold(simulation: &Simulation, rule: ByPlace) -> Hold {
-    let acquired = queue(simulation, "holder", rule).await.acquire().await;
-    acquired.expect("it is free")
+async fn held(simulation: &Simulation, rule: ByPlace) -> Hold {
+    hold(&queue(simulation, "holder", rule).await).await
 }
 
 async fn wait(simulation: &Simulation, process: &str, rule: ByPlace) -> Waiting {
-    let waiter = queue(simulation, process, rule).await;
-    tokio::spawn(async move { waiter.acquire().await })
+    spawned(&queue(simulation, process, rule).await)
 }
 
 /// A hold that lasts until its loss watch is set, and a contender that waits for it.
 async fn hold_and_waiter(simulation: &Simulation, rule: ByPlace) -> (Hold, Waiting) {
-    let hold = hold(simulation, rule).await;
+    let hold = held(simulation, rule).await;
     let waiting = wait(simulation, "waiter", rule).await;
     sleep(5 * SECOND).await;
     (hold, waiting)
 }
 
-/// What all sessions together have asked for.
-fn asked(simulation: &Simulation) -> [u64; 2] {
-    let counters = simulation.counters();
-    [RequestKind::List, RequestKind::Get].map(|kind| counters.requests(kind))
-}
-
-fn since(simulation: &Simulation, before: [u64; 2]) -> [u64; 2] {
-    let [lists, reads] = asked(simulation);
-    [lists - before[0], reads - before[1]]
+/// The lists and the reads of all sessions since then.
+fn since(simulation: &Simulation, before: &Counters) -> [u64; 2] {
+    sent_since(simulation, before, [RequestKind::List, RequestKind::Get])
 }
 
 async fn holds(waiting: Waiting) {
@@ -73,7 +53,7 @@ async fn holds(waiting: Waiting) {
 #[tokio::test(start_paused = true)]
 async fn waiter_that_may_not_read_its_predecessor_does_not_hold() {
     let simulation = simulation();
-    let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
+    let closed = granting(Permission::ADMIN);
     let name = format!("{PATH}/{}", Identity::random().name("lock-"));
     let administrator = simulation.administrator();
     let mode = CreateMode::PersistentSequential;
@@ -101,11 +81,11 @@ async fn waiter_reads_changed_data_of_the_directory_once_and_watches_it_again() 
     };
     let (_hold, _waiting) = hold_and_waiter(&simulation, rule).await;
     for data in [b"a", b"b"] {
-        let before = asked(&simulation);
+        let before = simulation.counters();
         let administrator = simulation.administrator();
         administrator.set_data(PATH, data).expect("it exists");
         sleep(SECOND).await;
-        assert_eq!(since(&simulation, before), [1, 2]);
+        assert_eq!(since(&simulation, &before), [1, 2]);
     }
 }
 
@@ -117,14 +97,14 @@ async fn waiter_whose_rule_looks_behind_reads_the_directory_only_before_it_holds
         ..KEPT
     };
     let (hold, waiting) = hold_and_waiter(&simulation, rule).await;
-    let before = asked(&simulation);
+    let before = simulation.counters();
     let administrator = simulation.administrator();
     administrator.set_data(PATH, b"a").expect("it exists");
     sleep(SECOND).await;
-    assert_eq!(since(&simulation, before), [0, 0]);
+    assert_eq!(since(&simulation, &before), [0, 0]);
     hold.release().await.expect("it is held");
     holds(waiting).await;
-    assert_eq!(since(&simulation, before), [1, 1]);
+    assert_eq!(since(&simulation, &before), [1, 1]);
 }
 
 /// A member that lags behind lists a contender that no read finds.
@@ -132,17 +112,17 @@ async fn waiter_whose_rule_looks_behind_reads_the_directory_only_before_it_holds
 async fn looks_at_a_list_that_is_out_of_date_are_paced() {
     let simulation = simulation();
     let (session, lists) = with_lists(&simulation, "waiter").await;
-    let hold = hold(&simulation, KEPT).await;
+    let hold = held(&simulation, KEPT).await;
     let waiter = lock(&session, PATH);
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let waiting = spawned(&waiter);
     sleep(SECOND).await;
     let stale = simulation.administrator().children(PATH);
     assert_eq!(stale.len(), 2);
     *lists.lock().expect("no panic") = Some(stale);
     hold.release().await.expect("it is held");
-    let before = asked(&simulation);
+    let before = simulation.counters();
     sleep(3 * SECOND).await;
-    let [_, reads] = since(&simulation, before);
+    let [_, reads] = since(&simulation, &before);
     assert!((5..20).contains(&reads), "{reads} reads");
     *lists.lock().expect("no panic") = None;
     holds(waiting).await;
@@ -156,16 +136,16 @@ async fn waiter_whose_watches_are_of_an_earlier_connection_lists_before_it_holds
     let (hold, waiting) = hold_and_waiter(&simulation, KEPT).await;
     simulation.process("waiter").disconnect();
     sleep(5 * SECOND).await;
-    let before = asked(&simulation);
+    let before = simulation.counters();
     hold.release().await.expect("it is held");
     holds(waiting).await;
-    assert_eq!(since(&simulation, before)[0], 1);
+    assert_eq!(since(&simulation, &before)[0], 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a_list() {
     let simulation = simulation();
-    let hold = hold(&simulation, KEPT).await;
+    let hold = held(&simulation, KEPT).await;
     let leaving = wait(&simulation, "between", KEPT).await;
     sleep(SECOND).await;
     let waiting = wait(&simulation, "waiter", KEPT).await;
@@ -175,10 +155,10 @@ async fn waiter_that_watches_a_new_predecessor_after_a_reconnect_holds_without_a
     leaving.abort();
     sleep(SECOND).await;
     assert_eq!(simulation.administrator().children(PATH).len(), 2);
-    let before = asked(&simulation);
+    let before = simulation.counters();
     hold.release().await.expect("it is held");
     holds(waiting).await;
-    assert_eq!(since(&simulation, before)[0], 0);
+    assert_eq!(since(&simulation, &before)[0], 0);
 }
 
 /// It asks for the data only, because its znode's number proves that it is alone.
@@ -192,21 +172,19 @@ async fn contender_that_is_alone_lists_the_queue_if_its_read_has_no_answer() {
     let queue = queue(&simulation, "one", rule).await;
     let mut holds = 0;
     loop {
-        let before = asked(&simulation);
-        let hold = queue.acquire().await.expect("it is free");
-        hold.release().await.expect("it is held");
-        if since(&simulation, before) == [0, 1] {
+        let before = simulation.counters();
+        take_turn(&queue).await;
+        if since(&simulation, &before) == [0, 1] {
             break;
         }
         holds += 1;
         assert!(holds < 10, "each has asked for a list");
     }
-    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Get);
-    simulation.faults().inject(lost);
-    let before = asked(&simulation);
+    inject(&simulation, FaultKind::ReplyLost, RequestKind::Get);
+    let before = simulation.counters();
     let acquired = timeout(60 * SECOND, queue.acquire()).await;
     assert_eq!(simulation.faults().waiting(), 0, "the reply is lost");
     let hold = acquired.expect("in time").expect("it is free");
     assert!(hold.is_held());
-    assert!(since(&simulation, before)[0] >= 1);
+    assert!(since(&simulation, &before)[0] >= 1);
 }

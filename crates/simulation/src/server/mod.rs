@@ -20,6 +20,7 @@ mod member;
 mod paths;
 mod proposal;
 mod quorum;
+mod quota;
 mod reads;
 mod replies;
 mod requests;
