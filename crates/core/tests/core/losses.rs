@@ -188,8 +188,8 @@ async fn hold_and_its_work_end_with_the_report_of_a_deletion() {
     };
     watched.delete();
     let began = Instant::now();
-    let worked: Result<(), _> = watched.hold.run_until_lost(work).await;
-    assert_eq!(worked, Err(LossReason::Deleted));
+    let worked = timeout(TIMEOUT, watched.hold.run_until_lost::<()>(work)).await;
+    assert_eq!(worked, Ok(Err(LossReason::Deleted)));
     assert_eq!(watched.hold.remaining(), Duration::ZERO);
     let worked = *worked_at.lock().expect("no panic") - began;
     let soon = TIMEOUT / 50;
