@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use zookeeper_recipes_suite::server_with;
 use zookeeper_recipes_testkit::ServerOptions;
 
-use crate::support::{Arguments, Stage, ended, run, zkr};
+use crate::support::{Arguments, Stage, contains, ended, run, zkr};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_the_command_is_passed_on() {
@@ -35,11 +35,7 @@ async fn code_of_the_command_is_passed_on() {
     }
     for (command, code) in [("no-such-command", 127), ("/", 126)] {
         let ended = stage.run(format!("lock /lock -- {command}")).await;
-        let line = ended.failed_with(code);
-        assert!(
-            line.starts_with(&format!("cannot start \"{command}\"")),
-            "{line}"
-        );
+        ended.refused(code, [&format!("cannot start \"{command}\"")]);
     }
     assert!(stage.contenders("/lock").is_empty() && stage.contenders("/leader").is_empty());
 }
@@ -77,11 +73,8 @@ async fn what_others_hold_is_a_conflict_and_a_timeout_has_its_own_code() {
         ),
     ] {
         let ended = stage.run(format!("{arguments} -- echo ran")).await;
-        let line = ended.failed_with(code);
-        assert!(
-            line.contains(part) && ended.stdout.is_empty(),
-            "{arguments}: {line}"
-        );
+        ended.refused(code, [part]);
+        assert_eq!(ended.stdout, "", "{arguments}");
     }
     for arguments in [
         "lock --shared --try /shared",
@@ -97,10 +90,9 @@ async fn what_others_hold_is_a_conflict_and_a_timeout_has_its_own_code() {
         assert_eq!(
             stage.contenders(path).len(),
             1,
-            "{path}: nothing is left behind"
+            "something is left in {path}"
         );
     }
-    drop(holders);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,10 +119,7 @@ async fn command_finds_its_environment_arguments_and_input() {
     };
     assert_eq!(input, "input");
     assert_eq!(path, "/a/lock");
-    assert!(
-        node.starts_with("/a/lock/_c_") && node.contains("-lock-"),
-        "{node}"
-    );
+    contains(node, ["/a/lock/_c_", "-lock-"]);
     assert!(token.parse::<i64>().is_ok_and(|token| token > 0), "{token}");
     assert_eq!([one, two, three], ["one", "two", "--three"]);
 }
@@ -147,14 +136,9 @@ async fn candidate_that_does_not_lead_in_time_ends() {
     let [warning, failure] = lines[..] else {
         panic!("{second:?}")
     };
-    assert!(
-        warning.contains("another candidate has the id"),
-        "{warning}"
-    );
-    assert!(warning.contains("at 127.0.0.1:"), "{warning}");
-    assert!(failure.contains("does not lead within"), "{failure}");
+    contains(warning, ["another candidate has the id", "at 127.0.0.1:"]);
+    contains(failure, ["does not lead within"]);
     stage.queue("/leader", 1).await;
-    drop(leader);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,9 +180,7 @@ async fn server_that_requires_sasl_is_named_at_once() {
     let server = server_with(options).await;
     for arguments in ["lock /lock -- true", "who /lock"] {
         let ended = run(&server.connect_string(), arguments).await;
-        let line = ended.failed_with(77);
-        assert!(line.contains(REQUIRED), "{line}");
-        assert!(line.contains("; give sasl:user:password by"), "{line}");
+        ended.refused(77, [REQUIRED, "; give sasl:user:password by"]);
     }
 }
 

@@ -45,7 +45,6 @@ async fn candidate_campaigns_again_after_a_loss() {
         runs(&second.0) && second.1 > first.1,
         "{first:?} {second:?}"
     );
-    drop(leader);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,12 +91,8 @@ async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candida
     let again = stage.run("leader /leader --transfer-to between").await;
     again.begins("between leads: ");
     again.shows(["until its session has expired"]);
-    let chosen = ended(chosen).await;
-    let refused = chosen.failed_with(81);
-    assert!(
-        refused.starts_with("/leader: another candidate is to lead"),
-        "{refused}"
-    );
+    let why = "/leader: another candidate is to lead";
+    ended(chosen).await.refused(81, [why]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,6 @@ async fn interrupted_waiter_leaves_no_znode() {
         ended.quiet(code);
         assert_eq!(stage.contenders("/lock").len(), 1, "{signal:?}");
     }
-    drop(holder);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,15 +31,19 @@ fn restore_signals() {
 pub(crate) fn zkr(connect: &str) -> Command {
     restore_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_zkr"));
+    for option in [
+        "CREDENTIALS",
+        "SESSION_TIMEOUT",
+        "TICK",
+        "TLS",
+        "CA",
+        "CERT",
+        "KEY",
+    ] {
+        command.env_remove(format!("ZKR_{option}"));
+    }
     command
         .env("ZOOKEEPER_CONNECT", connect)
-        .env_remove("ZKR_CREDENTIALS")
-        .env_remove("ZKR_SESSION_TIMEOUT")
-        .env_remove("ZKR_TICK")
-        .env_remove("ZKR_TLS")
-        .env_remove("ZKR_CA")
-        .env_remove("ZKR_CERT")
-        .env_remove("ZKR_KEY")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -183,9 +187,7 @@ impl Ended {
 
     #[track_caller]
     pub(crate) fn shows<const N: usize>(&self, parts: [&str; N]) {
-        for part in parts {
-            assert!(self.stdout.contains(part), "{part:?}: {self:?}");
-        }
+        contains(&self.stdout, parts);
     }
 
     #[track_caller]
@@ -202,10 +204,7 @@ impl Ended {
     /// It failed with this code, and with one line that has these parts.
     #[track_caller]
     pub(crate) fn refused<const N: usize>(&self, code: i32, parts: [&str; N]) {
-        let line = self.failed_with(code);
-        for part in parts {
-            assert!(line.contains(part), "{part:?}: {line}");
-        }
+        contains(self.failed_with(code), parts);
     }
 
     /// The one line that says why `zkr` failed with this code.
@@ -215,6 +214,14 @@ impl Ended {
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
         let line = self.stderr.trim_end().strip_prefix("zkr: ");
         line.unwrap_or_else(|| panic!("{self:?}"))
+    }
+}
+
+/// The text has these parts.
+#[track_caller]
+pub(crate) fn contains<const N: usize>(text: &str, parts: [&str; N]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?}: {text}");
     }
 }
 

@@ -6,32 +6,21 @@ use std::path::Path;
 use futures_util::future::join_all;
 use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
 
-use crate::support::{Ended, Stage, ended, run, start_in};
+use crate::support::{Ended, Stage, contains, ended, run, start_in};
 
 fn options(files: &Files) -> [String; 7] {
-    let path = |name| files.path().join(name).display().to_string();
-    [
-        "--tls".to_owned(),
-        "--ca".to_owned(),
-        path("ca.pem"),
-        "--cert".to_owned(),
-        path("cert.pem"),
-        "--key".to_owned(),
-        path("key.pem"),
-    ]
+    let names = [
+        "--tls", "--ca", "ca.pem", "--cert", "cert.pem", "--key", "key.pem",
+    ];
+    names.map(|name| match name.ends_with("pem") {
+        true => files.path().join(name).display().to_string(),
+        false => name.to_owned(),
+    })
 }
 
 async fn run_with(connect: &str, verb: &[&str], options: &[String]) -> Ended {
-    let [verb, rest @ ..] = verb else {
-        panic!("a verb");
-    };
-    let options = options.iter().map(String::as_str);
-    let arguments: Vec<&str> = [*verb]
-        .into_iter()
-        .chain(options)
-        .chain(rest.iter().copied())
-        .collect();
-    run(connect, &arguments).await
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    run(connect, [&verb[..1], &options, &verb[1..]].concat()).await
 }
 
 /// A server that requires certificates of its authority, and the files of a client.
@@ -155,10 +144,7 @@ async fn doctor_names_the_member_whose_certificate_is_wrong() {
     assert_eq!(examined.code, Some(0), "{examined:?}");
     let named = format!("{} cannot be reached: TLS: ", other.at("localhost"));
     let line = examined.stdout.lines().find(|line| line.contains(&named));
-    assert!(
-        line.is_some_and(|line| line.contains("has expired")),
-        "{examined:?}"
-    );
+    contains(line.expect("the member is named"), ["has expired"]);
 }
 
 /// The credentials and the words of four letters would be plain.
@@ -185,6 +171,5 @@ async fn key_that_others_can_read_gets_a_warning() {
     let address = front.at("localhost");
     let warned = run_with(&address, &["who", "/lock"], &options(&files)).await;
     warned.coded(0);
-    let is_named = |part| warned.stderr.contains(part);
-    assert!(is_named("key.pem") && is_named("0644"), "{warned:?}");
+    contains(&warned.stderr, ["key.pem", "0644"]);
 }

@@ -17,7 +17,7 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     let script = format!("until [ -e {file} ]; do sleep 0.01; done; date +%s%N > {file}");
     let holder = stage.start(["lock", "/lock", "--", "sh", "-c", &script]);
     terminal.shows("1 holds, nobody waits").await;
-    let waiter = stage.start("lock /lock -- sleep 60");
+    let _waiter = stage.start("lock /lock -- sleep 60");
     terminal.shows("1 holds, 1 waits").await;
     let before = terminal.shown().matches("1 holds, nobody waits").count();
     std::fs::write(file, "").expect("it is written");
@@ -26,19 +26,13 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     let drawn_anew = async || terminal.shown().matches("1 holds, nobody waits").count() > before;
     eventually("the handoff is drawn", drawn_anew).await;
     // Ten times what it takes on a machine that is not busy.
-    assert!(
-        handed.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        handed.elapsed()
-    );
+    let took = handed.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
     terminal.types("q");
     ended(watch).await.coded(0);
-    assert!(
-        terminal.shown().ends_with("\x1b[?1049l"),
-        "the terminal is as it was"
-    );
+    let is_as_before = terminal.shown().ends_with("\x1b[?1049l");
+    assert!(is_as_before, "{:?}", terminal.shown());
     ended(holder).await;
-    drop(waiter);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,5 +52,4 @@ async fn each_change_is_an_object_in_a_line_for_programs() {
     assert_eq!(held["recipe"], "exclusive lock");
     drop(holder);
     while next().await["contenders"] != serde_json::json!([]) {}
-    drop(watch);
 }

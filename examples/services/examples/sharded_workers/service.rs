@@ -1,4 +1,13 @@
 //! The service: shards that its instances own, and a page that says which instance owns which.
+//!
+//! A copy of this file needs these dependencies, and a program as for the template `leader_service`:
+//!
+//! ```toml
+//! anyhow = "1"
+//! axum = "0.8"
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread", "signal", "time"] }
+//! zookeeper-recipes-assignment = { git = "https://github.com/zookeeper-recipes/zookeeper-recipes" }
+//! ```
 
 use std::time::Duration;
 
@@ -17,21 +26,17 @@ pub(crate) const PATH: &str = "/service/shards";
 /// The number of shards.
 pub(crate) const SHARDS: usize = 12;
 
-/// Owns shards and serves the page until `shutdown`. Nearly always `work` is [`consume`].
+/// Owns shards and serves the page until `shutdown`.
 ///
 /// `id` is the name of this instance, which it keeps when it starts again. `address` is where other
 /// programs reach it, which a listener on all interfaces does not know.
-pub(crate) async fn run<F>(
+pub(crate) async fn run(
     session: Session,
     id: String,
     address: String,
     listener: TcpListener,
-    work: impl Fn(Partition) -> F + Send + Sync + 'static,
     shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<()>
-where
-    F: Future<Output = std::io::Result<()>> + Send + 'static,
-{
+) -> anyhow::Result<()> {
     let options = AssignmentOptions::new()
         .address(address)
         // A piece of the work takes 100 ms.
@@ -42,14 +47,14 @@ where
     let routing = AssignmentOperator::new(&session, PATH)?.routing().await?;
     let pages = Router::new().route("/", get(page).with_state(routing));
     let pages = tokio::spawn(axum::serve(listener, pages).into_future());
-    assignment.run(shutdown, work).await?;
+    assignment.run(shutdown, consume).await?;
     pages.abort();
     session.close().await;
     Ok(())
 }
 
 /// The work on one shard, until another instance takes over.
-pub(crate) async fn consume(owned: Partition) -> std::io::Result<()> {
+async fn consume(owned: Partition) -> std::io::Result<()> {
     eprintln!("shard {} with token {}", owned.id(), owned.fencing_token());
     while !owned.is_draining() {
         // One piece of the work. Send the token with each write.
