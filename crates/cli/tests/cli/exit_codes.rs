@@ -127,7 +127,7 @@ async fn command_finds_its_environment_arguments_and_input() {
 #[tokio::test(flavor = "multi_thread")]
 async fn candidate_that_does_not_lead_in_time_ends() {
     let stage = Stage::new();
-    let leader = stage.start("lead /leader --id a -- sleep 60");
+    let _leader = stage.start("lead /leader --id a -- sleep 60");
     stage.queue("/leader", 1).await;
     let second = "lead /leader --id a --timeout 500ms -- true";
     let second = stage.run(&second).await;

@@ -26,7 +26,7 @@ async fn candidate_campaigns_again_after_a_loss() {
     let stage = Stage::new();
     let file = stage.file("terms");
     let lead = ("lead /leader --id a -- sh -c", [TERM, "sh", file]);
-    let leader = stage.start(lead);
+    let _leader = stage.start(lead);
     let first = line_in(&file).await;
     let session = leaders_session(&stage).await;
     stage.server.administrator().expire(session);

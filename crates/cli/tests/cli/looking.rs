@@ -197,7 +197,7 @@ async fn leader_of_another_recipe_or_of_a_missing_path_is_said() {
     let stage = Stage::new();
     let missing = stage.run("leader /leader").await;
     missing.printed("nobody leads: /leader does not exist\n");
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     let lock = stage.run("leader /lock").await;
     lock.refused(64, ["/lock: exclusive lock, not an election"]);
 }
@@ -246,7 +246,7 @@ async fn contender_is_evicted_by_its_owner_and_only_if_it_holds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     let client = Client::connect(&stage.connect).await.expect("it serves");
     queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
@@ -283,7 +283,7 @@ async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_ti
 #[tokio::test(flavor = "multi_thread")]
 async fn reader_that_has_gone_is_no_failure() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     for arguments in [
         &["who", "/lock"][..],
         &["leader", "/leader", "--follow"],
@@ -418,7 +418,7 @@ async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_
 #[tokio::test(flavor = "multi_thread")]
 async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     let late = FaultKind::RequestLate(Duration::from_secs(1));
     let faults = stage.server.faults();
     let own = &stage.contenders("/lock")[0];
@@ -435,7 +435,7 @@ async fn contender_that_goes_before_it_is_evicted_is_a_conflict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_counts_each_number_for_contenders_once() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     for (creates, used) in [
         (2_200_000, "ok    /lock has used 0.10 % of its numbers"),
         (i32::MAX / 2 + 2, "ok    /lock has used 50.00 %"),

@@ -8,7 +8,7 @@ use crate::support::{Stage, ended, line_in, parent_of, read, runs, send, zkr};
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_waiter_leaves_no_znode() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     for (signal, code) in [
         (Signal::INT, 130),
         (Signal::TERM, 143),

@@ -38,7 +38,7 @@ async fn command_in_a_pipeline_gets_the_terminal_when_it_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_while_waiting_ends_the_waiter() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     let script = r#"trap : INT; "$ZKR" lock /lock -- true; echo "code $?""#;
     let (mut terminal, shell) = Terminal::start(&["sh", "-c", script], &stage.connect);
     stage.queue("/lock", 2).await;
@@ -51,7 +51,7 @@ async fn ctrl_c_while_waiting_ends_the_waiter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_wait_is_reported_on_a_terminal_and_elsewhere_if_asked() {
     let stage = Stage::new();
-    let holder = stage.holder("/lock").await;
+    let _holder = stage.holder("/lock").await;
     let silent = stage.start("lock /lock --timeout 3s -- true");
     let verbose = stage.start("lock /lock --timeout 3s --verbose -- true");
     let script = r#""$ZKR" lock /lock -w 3s -- true"#;
