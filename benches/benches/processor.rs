@@ -31,17 +31,17 @@ fn main() {
     let [on_current, on_workers] = [&current, &workers].map(|runtime| lock(&testbed, runtime));
     let connection = connect(&address, &current);
     let mut works = [
-        Work::new("a bare socket, the same requests", |times| {
+        work("a bare socket, the same requests", |times| {
             socket_turns(&mut socket, &of_socket, times);
         }),
-        Work::new(
+        work(
             "our own connection, the same two requests, no recipe",
             |times| current.block_on(connection_turns(&connection, &of_connection, times)),
         ),
-        Work::new("exclusive lock, a runtime of one thread", |times| {
+        work("exclusive lock, a runtime of one thread", |times| {
             current.block_on(turns(on_current.clone(), times));
         }),
-        Work::new("exclusive lock, a runtime of workers", |times| {
+        work("exclusive lock, a runtime of workers", |times| {
             let task = workers.spawn(turns(on_workers.clone(), times));
             workers.block_on(task).expect("no panic");
         }),
@@ -50,9 +50,14 @@ fn main() {
     println!("\n{}", Overhead::table(&costs).to_markdown());
 }
 
+fn work<'a>(name: &'static str, run: impl FnMut(u64) + 'a) -> Work<'a> {
+    let run = Box::new(run);
+    Work { name, run }
+}
+
 fn directory(testbed: &Testbed) -> String {
     let directory = testbed.directory();
-    testbed.make(&directory, b"");
+    testbed.make(&directory);
     directory
 }
 

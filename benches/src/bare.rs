@@ -7,7 +7,8 @@ use zookeeper_recipes_protocol::{
 };
 use zookeeper_recipes_suite::raw::Raw;
 
-use crate::uncontended::CONTENDER;
+/// A name as long as a contender's.
+const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
 
 /// Creates contenders in this directory over a blocking socket, which is the least that a client
 /// can do, and deletes them.

@@ -15,6 +15,7 @@
 #![allow(missing_docs, reason = "names that say all stand for themselves")]
 
 mod bare;
+mod median;
 pub mod member;
 #[cfg(unix)]
 pub mod open_files;
@@ -23,16 +24,13 @@ pub mod passing;
 pub mod process;
 pub mod progress;
 pub mod report;
-mod spread;
 mod testbed;
 mod threads;
-mod uncontended;
 pub mod way;
 pub mod wire;
 
 pub use bare::{connection_turns, socket_turns};
+pub use median::median;
 pub use overhead::{Overhead, Work, turn};
-pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed, as_in_production};
 pub use threads::Threads;
-pub use uncontended::comparisons;

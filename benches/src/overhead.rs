@@ -1,51 +1,19 @@
 //! Works that are measured beside each other: time, processor time, switches.
 
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use zookeeper_recipes_core::Recipe;
 
+use crate::median::median;
 use crate::report::Table;
-use crate::spread::Spread;
-use crate::testbed::Testbed;
 use crate::threads::Threads;
 
 /// Work that can be done any number of times, one after the other.
+#[allow(missing_debug_implementations, reason = "a function has none")]
 pub struct Work<'a> {
-    name: String,
-    run: Box<dyn FnMut(u64) + 'a>,
-}
-
-impl<'a> Work<'a> {
-    /// Work of this name. `run` does it so many times.
-    pub fn new(name: impl Into<String>, run: impl FnMut(u64) + 'a) -> Work<'a> {
-        Work {
-            name: name.into(),
-            run: Box::new(run),
-        }
-    }
-
-    /// Work that does `once` in a task of the testbed's runtime.
-    pub(crate) fn in_tasks<Done: Future<Output = ()> + Send>(
-        testbed: &'a Testbed,
-        name: impl Into<String>,
-        once: impl Fn() -> Done + Clone + Send + Sync + 'static,
-    ) -> Work<'a> {
-        Work::new(name, move |times| {
-            let once = once.clone();
-            testbed.run(async move {
-                for _ in 0..times {
-                    once().await;
-                }
-            });
-        })
-    }
-}
-
-impl fmt::Debug for Work<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Work").field(&self.name).finish()
-    }
+    pub name: &'static str,
+    /// Does it so many times.
+    pub run: Box<dyn FnMut(u64) + 'a>,
 }
 
 /// One acquisition and its release.
@@ -54,20 +22,15 @@ pub async fn turn(recipe: &impl Recipe) {
     hold.release().await.expect("it has been held until now");
 }
 
-/// What a work costs, beside the first work of its group.
+/// What a work costs, beside the first work of its group: the medians of all rounds.
 #[derive(Clone, Debug)]
 pub struct Overhead {
-    pub name: String,
-    /// The time of one turn: the median of all rounds.
-    pub time: Duration,
-    /// The processor time of this process for one turn, in seconds: the median of all rounds.
-    processor: f64,
-    /// How often a thread of this process has gone to sleep, for one turn.
-    switches: f64,
-    /// The ratio to the time of the first work: the median of the ratios within each round, and the
-    /// least and the most of them.
-    pub to_first: Spread,
-    processor_to_first: Spread,
+    name: &'static str,
+    /// The time of one turn, the processor time of this process for it, both in seconds, and how often
+    /// a thread of this process has gone to sleep.
+    costs: [f64; 3],
+    /// The ratios of the two times to those of the first work, within each round.
+    to_first: [f64; 2],
 }
 
 impl Overhead {
@@ -103,20 +66,16 @@ impl Overhead {
                 costs[which].push(costs_of_all.map(|cost| cost / times as f64));
             }
         }
-        let spread = |values: Vec<f64>| Spread::of(values).expect("there is a round");
         let of_works = works.iter().zip(&costs).map(|(work, rounds)| {
-            let median = |of: usize| spread(rounds.iter().map(|cost| cost[of]).collect()).median;
+            let median_of = |of: usize| median(rounds.iter().map(|cost| cost[of]));
             let to_first = |of: usize| {
                 let ratios = rounds.iter().zip(&costs[0]);
-                spread(ratios.map(|(own, first)| own[of] / first[of]).collect())
+                median(ratios.map(|(own, first)| own[of] / first[of]))
             };
             Overhead {
-                name: work.name.clone(),
-                time: Duration::from_secs_f64(median(0)),
-                processor: median(1),
-                switches: median(2),
-                to_first: to_first(0),
-                processor_to_first: to_first(1),
+                name: work.name,
+                costs: [0, 1, 2].map(|of| median_of(of).expect("there is a round")),
+                to_first: [0, 1].map(|of| to_first(of).expect("there is a round")),
             }
         });
         of_works.collect()
@@ -126,14 +85,12 @@ impl Overhead {
         Table::of(
             overheads,
             &[
-                ("what", &|it| it.name.as_str().into()),
-                ("time [µs]", &|it| (it.time.as_secs_f64() * 1e6).into()),
-                ("to the first", &|it| it.to_first.median.into()),
-                ("processor [µs]", &|it| (it.processor * 1e6).into()),
-                ("to the first one's", &|it| {
-                    it.processor_to_first.median.into()
-                }),
-                ("switches", &|it| it.switches.into()),
+                ("what", &|it| it.name.into()),
+                ("time [µs]", &|it| (it.costs[0] * 1e6).into()),
+                ("to the first", &|it| it.to_first[0].into()),
+                ("processor [µs]", &|it| (it.costs[1] * 1e6).into()),
+                ("to the first one's", &|it| it.to_first[1].into()),
+                ("switches", &|it| it.costs[2].into()),
             ],
         )
     }

@@ -67,25 +67,6 @@ impl Testbed {
         &self.ensemble
     }
 
-    /// Runs `work` on a worker of the runtime, where a service's tasks run, and waits for its end.
-    pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let task = self.runtime.spawn(work);
-        self.runtime
-            .block_on(task)
-            .unwrap_or_else(|error| panic!("a measured task has ended early: {error}"))
-    }
-
-    pub fn client(&self) -> Client {
-        let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-        let address = self.server().connect_string();
-        let client = self.runtime.block_on(connector.connect(&address));
-        client.expect("the server serves")
-    }
-
-    pub fn session(&self) -> Session {
-        self.session_in(&self.runtime)
-    }
-
     /// A new session, whose tasks run in this runtime.
     pub fn session_in(&self, runtime: &Runtime) -> Session {
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
@@ -94,12 +75,14 @@ impl Testbed {
         session.expect("the server serves")
     }
 
-    pub fn make(&self, directory: &str, data: &[u8]) {
+    pub fn make(&self, directory: &str) {
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-        let client = self.client();
-        let created = self
-            .runtime
-            .block_on(client.create(directory, data, &options));
+        let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+        let address = self.server().connect_string();
+        let created = self.runtime.block_on(async {
+            let client = connector.connect(&address).await?;
+            client.create(directory, b"", &options).await
+        });
         created.expect("the path is new");
     }
 

@@ -22,10 +22,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
         run_command(command.args(targets).args(["--", "--deny", "warnings"]))
     })?;
     let mut programs = steps.run("build of the tests", test::build)?;
+    // Only one call of cargo at a time can build: the seeds run beside the first one.
     let beside = [
         ("documentation", documentation()),
-        ("without features", without_features()?),
         ("simulation", simulate::command_for_ci()),
+        ("without features", without_features()?),
     ];
     let beside = beside.map(|(name, command)| test::Program::computing(name, &command));
     programs.extend(beside);

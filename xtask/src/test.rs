@@ -12,7 +12,6 @@ use anyhow::Context;
 
 use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
-use crate::threads;
 
 pub(crate) use programs::{Artifact, Program, built_by};
 
@@ -29,7 +28,9 @@ const AT_NIGHT: &str = "at_night::";
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
 /// The packages whose tests take longest, in the order in which they are to begin.
-const LONG: [&str; 9] = [
+const LONG: [&str; 11] = [
+    "zookeeper-recipes-models",
+    "zookeeper-recipes-shuttle",
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     "zookeeper-recipes-conformance",
@@ -82,9 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
-    let mut programs = programs::build(&LONG)?;
-    programs.insert(0, Program::computing("threads", &threads::tests()));
-    Ok(programs)
+    programs::build(&LONG)
 }
 
 /// Installs the missing programs and runs all tests. Those of [`AT_NIGHT`] run if `all_servers` is true.

@@ -12,7 +12,3 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
         .env("CARGO_TARGET_DIR", target());
     command
 }
-
-pub(crate) fn tests() -> Command {
-    cargo(&["test", "--locked"])
-}

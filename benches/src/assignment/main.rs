@@ -8,7 +8,6 @@
 
 mod allocations;
 mod kazoo;
-mod least;
 mod memory;
 mod ownership;
 mod phases;
@@ -16,7 +15,6 @@ mod planner;
 mod report;
 mod restart;
 mod size;
-mod weighted;
 mod worker;
 
 use std::time::Duration;
@@ -145,12 +143,12 @@ async fn main() -> anyhow::Result<()> {
     if arguments.phases {
         for size in &plan.sizes {
             let measured = phases::measure(server, *size, plan.times).await?;
-            println!("{}", report::phases(&measured.phases).to_markdown());
+            println!("{}", report::phases(&measured).to_markdown());
         }
         return Ok(());
     }
     let machine = Machine::with(&ensemble).await?;
-    let mut progress = Progress::of(plan.sizes.len() + 6);
+    let mut progress = Progress::of(plan.sizes.len() + 5);
     let mut measured = Vec::new();
     for size in [plan.beside_kazoo].iter().chain(&plan.sizes) {
         progress.step(format!("ours, {size}"));
@@ -163,8 +161,6 @@ async fn main() -> anyhow::Result<()> {
         progress.step(format!("a rolling restart, a grace of {grace:?}"));
         restarts.push(restart::measure(server, plan.restart, grace, plan.times).await?);
     }
-    progress.step("weights".to_owned());
-    let weighted = weighted::measure(server, plan.times).await?;
     progress.step(format!("the memory of {} partitions", plan.memory));
     let memory = memory::measure(server, plan.memory, plan.times).await?;
     progress.finish();
@@ -174,8 +170,7 @@ async fn main() -> anyhow::Result<()> {
         memory,
         kazoo,
         restarts,
-        weighted,
         times: plan.times,
     };
-    report(&found, machine)?.write(&arguments.destination)
+    report(&found, machine).write(&arguments.destination)
 }

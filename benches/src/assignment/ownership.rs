@@ -19,14 +19,9 @@ pub(crate) struct Ownership(Arc<Mutex<Counts>>);
 
 #[derive(Debug)]
 struct Counts {
-    weights: Vec<usize>,
-    /// The sum of the weights. Without weights, the number of partitions.
-    total: usize,
-    /// The weight of what each worker owns.
     by_worker: Vec<usize>,
     /// How often each partition has got an owner.
     grants: Vec<u32>,
-    last_grant: Option<Instant>,
     /// The sum over all partitions of the time without an owner, until `changed`.
     without_owner: Duration,
     changed: Instant,
@@ -37,8 +32,6 @@ struct Counts {
 pub(crate) struct Since {
     /// The partitions that have got an owner, one that gets several counted as often.
     pub(crate) grants: u32,
-    /// When the last partition has got an owner.
-    pub(crate) last_grant: Option<Instant>,
     /// The most owners that one partition has got.
     pub(crate) most_grants: u32,
     /// The sum over all partitions of the time without an owner, in seconds.
@@ -53,7 +46,7 @@ impl Counts {
     /// Counts the time until now.
     fn advance(&mut self) {
         let now = Instant::now();
-        let missing = self.total.saturating_sub(self.owned());
+        let missing = self.grants.len().saturating_sub(self.owned());
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         self.without_owner += missing * (now - self.changed);
         self.changed = now;
@@ -62,17 +55,9 @@ impl Counts {
 
 impl Ownership {
     pub(crate) fn new(partitions: usize, workers: usize) -> Ownership {
-        Ownership::weighted(&vec![1; partitions], workers)
-    }
-
-    /// Partitions of these weights.
-    pub(crate) fn weighted(weights: &[usize], workers: usize) -> Ownership {
         Ownership(Arc::new(Mutex::new(Counts {
-            weights: weights.to_vec(),
-            total: weights.iter().sum(),
             by_worker: vec![0; workers],
-            grants: vec![0; weights.len()],
-            last_grant: None,
+            grants: vec![0; partitions],
             without_owner: Duration::ZERO,
             changed: Instant::now(),
         })))
@@ -86,14 +71,11 @@ impl Ownership {
     pub(crate) fn own(&self, worker: usize, partition: usize) -> Owned {
         let mut counts = self.counts();
         counts.advance();
-        let weight = counts.weights[partition];
-        counts.by_worker[worker] += weight;
+        counts.by_worker[worker] += 1;
         counts.grants[partition] += 1;
-        counts.last_grant = Some(Instant::now());
         Owned {
             ownership: self.clone(),
             worker,
-            weight,
         }
     }
 
@@ -113,7 +95,6 @@ impl Ownership {
         counts.without_owner = Duration::ZERO;
         counts.changed = Instant::now();
         counts.grants.fill(0);
-        counts.last_grant = None;
     }
 
     pub(crate) fn since_reset(&self) -> Since {
@@ -121,22 +102,16 @@ impl Ownership {
         counts.advance();
         Since {
             grants: counts.grants.iter().sum(),
-            last_grant: counts.last_grant,
             most_grants: counts.grants.iter().copied().max().unwrap_or(0),
             without_owner: counts.without_owner.as_secs_f64(),
         }
-    }
-
-    /// The weight of the partitions of each worker.
-    pub(crate) fn by_worker(&self) -> Vec<usize> {
-        self.counts().by_worker.clone()
     }
 
     /// Waits until each partition has an owner, and this worker owns nothing.
     pub(crate) async fn until_owned_without(&self, absent: Option<usize>) -> anyhow::Result<()> {
         self.until(|counts| {
             let is_absent = absent.is_none_or(|worker| counts.by_worker[worker] == 0);
-            is_absent && counts.owned() == counts.total
+            is_absent && counts.owned() == counts.grants.len()
         })
         .await
     }
@@ -147,7 +122,7 @@ impl Ownership {
             let owned = || workers.iter().map(|worker| counts.by_worker[*worker]);
             let least = owned().min().unwrap_or(0);
             let is_even = owned().max().is_none_or(|most| most - least <= 1);
-            is_even && owned().sum::<usize>() == counts.total
+            is_even && counts.owned() == counts.grants.len()
         })
         .await
     }
@@ -158,7 +133,7 @@ impl Ownership {
         let patience = PATIENCE + PATIENCE_EACH * partitions;
         while !is_true(&self.counts()) {
             let late = began.elapsed() > patience;
-            ensure!(!late, "not settled in {patience:?}: {:?}", self.by_worker());
+            ensure!(!late, "not settled in {patience:?}: {:?}", self.counts());
             sleep(LOOK).await;
         }
         Ok(())
@@ -170,13 +145,12 @@ impl Ownership {
 pub(crate) struct Owned {
     ownership: Ownership,
     worker: usize,
-    weight: usize,
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
         let mut counts = self.ownership.counts();
         counts.advance();
-        counts.by_worker[self.worker] -= self.weight;
+        counts.by_worker[self.worker] -= 1;
     }
 }

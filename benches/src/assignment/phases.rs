@@ -12,8 +12,6 @@ use zookeeper_recipes_core::Session;
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_testkit::Server;
 
-use crate::allocations::live;
-use crate::least;
 use crate::ownership::Ownership;
 use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
@@ -36,16 +34,6 @@ pub(crate) struct Phase {
     pub(crate) bytes: u64,
     /// The watches at the server at the end.
     pub(crate) watches: u64,
-    /// The least number of transactions, if one is argued.
-    pub(crate) least: Option<usize>,
-}
-
-/// The phases of one size, and the bytes of a worker.
-#[derive(Clone, Debug)]
-pub(crate) struct Phases {
-    pub(crate) phases: Vec<Phase>,
-    /// The mean over all workers, after the start.
-    pub(crate) bytes_of_a_worker: f64,
 }
 
 /// What is counted from the beginning of a phase.
@@ -105,12 +93,16 @@ impl<'a> Clock<'a> {
             writes: traffic.writes,
             bytes: traffic.bytes,
             watches: self.server.monitor().await?.watches,
-            least: None,
         })
     }
 }
 
-pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow::Result<Phases> {
+/// The phases of one size.
+pub(crate) async fn measure(
+    server: &Server,
+    size: Size,
+    times: Times,
+) -> anyhow::Result<Vec<Phase>> {
     let wire = Wire::to(server).await?;
     let observer = Session::connect(&server.connect_string()).await?;
     let ownership = Ownership::new(size.partitions, size.workers + 1);
@@ -123,26 +115,22 @@ pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow
         ownership: ownership.clone(),
     };
     let clock = || Clock::start(&wire, server, &ownership, times.rest);
-    let without_workers = live().await;
     let ready = Arc::new(Barrier::new(size.workers + 1));
     let start = |number| Some(Worker::start(number, &setting, ready.clone()));
     let mut workers: Vec<Option<Worker>> = (0..size.workers).map(start).collect();
     ready.wait().await;
     let mut present: Vec<usize> = (0..size.workers).collect();
     let begun = clock();
-    let mut started = begun.phase("start", "ours", size, &present, None).await?;
-    started.least = Some(least::of_a_start(size.partitions, size.workers));
-    let bytes = (live().await - without_workers) as f64 / size.workers as f64;
+    let started = begun.phase("start", "ours", size, &present, None).await?;
 
     let victim = follower(&observer, &setting, size.workers).await?;
     let dying = workers[victim].take().context("a worker")?;
     present.retain(|worker| *worker != victim);
     let begun = clock();
     dying.end(End::Dies).await?;
-    let mut died = begun
+    let died = begun
         .phase("death", "ours", size, &present, Some(victim))
         .await?;
-    died.least = Some(least::of_a_death(size.partitions, size.workers));
 
     let ready = Arc::new(Barrier::new(2));
     workers.push(Some(Worker::start(size.workers, &setting, ready.clone())));
@@ -150,18 +138,13 @@ pub(crate) async fn measure(server: &Server, size: Size, times: Times) -> anyhow
     ready.wait().await;
     let begun = clock();
     let mut arrived = begun.phase("arrival", "ours", size, &present, None).await?;
-    let least = least::of_an_arrival(size.partitions, size.workers - 1);
-    arrived.least = Some(least);
     arrived.owned = None;
 
     for worker in workers.into_iter().flatten() {
         worker.end(End::Dies).await?;
     }
     observer.close().await;
-    Ok(Phases {
-        phases: vec![started, died, arrived],
-        bytes_of_a_worker: bytes,
-    })
+    Ok(vec![started, died, arrived])
 }
 
 /// A worker that does not lead.

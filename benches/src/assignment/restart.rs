@@ -4,18 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use tokio::sync::{Barrier, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::interval;
+use tokio::sync::Barrier;
 use zookeeper_recipes_assignment::{AssignmentOptions, Partitions};
 use zookeeper_recipes_testkit::Server;
 
 use crate::ownership::{Ownership, Since};
 use crate::size::{Size, Times};
 use crate::worker::{End, Setting, Worker};
-
-/// The time between two samples.
-const SAMPLE: Duration = Duration::from_millis(20);
 
 /// What a rolling restart did.
 #[derive(Clone, Debug)]
@@ -25,14 +20,6 @@ pub(crate) struct Restart {
     /// How long it took, in seconds.
     pub(crate) took: f64,
     pub(crate) since: Since,
-    pub(crate) samples: Vec<Sample>,
-}
-
-/// The partitions of each worker at a moment, in seconds from the beginning.
-#[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    pub(crate) at: f64,
-    pub(crate) by_worker: Vec<usize>,
 }
 
 /// Restarts each worker. The next one follows once all is owned and balanced again.
@@ -61,7 +48,6 @@ pub(crate) async fn measure(
     ownership.until_balanced(&all).await?;
     ownership.reset();
     let began = Instant::now();
-    let (enough, sampling) = sample(ownership.clone(), began);
     for number in 0..size.workers {
         let leaving = workers[number].take().context("a worker")?;
         leaving.end(End::Leaves).await?;
@@ -73,8 +59,6 @@ pub(crate) async fn measure(
     }
     let took = began.elapsed().as_secs_f64();
     let since = ownership.since_reset();
-    let _ = enough.send(());
-    let samples = sampling.await?;
     for worker in workers.into_iter().flatten() {
         worker.end(End::Dies).await?;
     }
@@ -83,33 +67,5 @@ pub(crate) async fn measure(
         grace,
         took,
         since,
-        samples,
     })
-}
-
-/// Notes the weight of what each worker owns, again and again, until it is enough.
-pub(crate) fn sample(
-    ownership: Ownership,
-    began: Instant,
-) -> (oneshot::Sender<()>, JoinHandle<Vec<Sample>>) {
-    let (enough, mut is_enough) = oneshot::channel();
-    let sampling = tokio::spawn(async move {
-        let mut samples = Vec::new();
-        let mut ticks = interval(SAMPLE);
-        let mut is_over = false;
-        loop {
-            samples.push(Sample {
-                at: began.elapsed().as_secs_f64(),
-                by_worker: ownership.by_worker(),
-            });
-            if is_over {
-                return samples;
-            }
-            tokio::select! {
-                _ = &mut is_enough => is_over = true,
-                _ = ticks.tick() => {}
-            }
-        }
-    });
-    (enough, sampling)
 }

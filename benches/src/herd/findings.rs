@@ -36,7 +36,6 @@ pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
                 right: "contenders".to_owned(),
                 up: picture.up.to_owned(),
                 series: series(&rows, picture.figure),
-                ..Plot::default()
             };
             report.plot(&format!("{name}-{}", picture.name), &plot)?;
         }

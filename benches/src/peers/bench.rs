@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::time::timeout;
+use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::process::processor_time;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Machine, target};
 use zookeeper_recipes_benches::wire::Wire;
-use zookeeper_recipes_benches::{Overhead, Testbed, comparisons};
 use zookeeper_recipes_interop::ProgramError;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -43,9 +43,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         bench.count().await?;
         anyhow::Ok((machine, bench))
     })?;
-    if plan.is_near() && plan.rows.contains(&Row::Lock) {
-        bench.beside_requests();
-    }
     if !plan.round_trip.is_zero() {
         let round_trip = plan.round_trip;
         machine = machine.over(format!("clients over a proxy that adds {round_trip:?}"));
@@ -85,7 +82,7 @@ impl Bench<'_> {
             wire,
             drivers: Vec::new(),
             summary: Summary::of(plan),
-            progress: Progress::of(2 * plan.rows.len() + 2),
+            progress: Progress::of(2 * plan.rows.len() + 1),
         };
         for peer in Peer::ALL {
             match Driver::start(peer, &connect_string).await {
@@ -189,17 +186,6 @@ impl Bench<'_> {
             driver.end().await?;
         }
         Ok(())
-    }
-
-    /// Measures an uncontended lock beside its requests alone.
-    fn beside_requests(&mut self) {
-        self.progress
-            .step("beside the same requests alone".to_owned());
-        let (rounds, times) = self.plan.beside_requests;
-        for mut works in comparisons(self.testbed) {
-            let overheads = Overhead::measure(&mut works, 10 * times, rounds, times);
-            self.summary.beside_requests.push(overheads);
-        }
     }
 
     /// The turns in a second of one library that takes turns for this time.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::peer::Peer;
 use crate::row::Row;
-use zookeeper_recipes_benches::Spread;
+use zookeeper_recipes_benches::median;
 
 /// The figures of each peer for each row: one for each round.
 #[derive(Clone, Debug, Default)]
@@ -22,15 +22,14 @@ impl Figures {
     }
 
     pub(crate) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
-        let rounds = self.rounds(row, peer).iter().copied();
-        Spread::of(rounds).map(|spread| spread.median)
+        median(self.rounds(row, peer).iter().copied())
     }
 
-    /// How many times better ours is than the other library, in each round.
-    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
+    /// How many times better ours is than the other library: the median of the ratios in each round.
+    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<f64> {
         let ours = self.rounds(row, Peer::Ours);
         let others = self.rounds(row, other);
         let ratios = ours.iter().zip(others);
-        Spread::of(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
+        median(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
     }
 }

@@ -18,7 +18,6 @@ mod plan;
 mod processor;
 mod row;
 mod summary;
-mod target;
 mod worker;
 
 use std::time::Duration;

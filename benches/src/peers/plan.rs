@@ -56,8 +56,6 @@ pub(crate) struct Plan {
     /// How many waiters come before the first measurement of memory, which allocate what all
     /// waiters share, and how many come between the two measurements.
     pub(crate) waiters: [usize; 2],
-    /// The rounds of an uncontended lock beside its requests alone, and the times in each round.
-    pub(crate) beside_requests: (usize, u64),
 }
 
 impl Plan {
@@ -92,7 +90,6 @@ impl Options {
             warm_up: short(seconds(self.warm_up)?),
             releases: sized(1, 5),
             waiters: if self.quick { [20, 40] } else { [100, 1000] },
-            beside_requests: if self.quick { (5, 10) } else { (100, 100) },
         };
         plan.rows.sort_unstable();
         plan.rows.dedup();

@@ -8,10 +8,9 @@ use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::processor::Cost;
 use crate::row::Row;
-use crate::target::{OVER_RAW_REQUESTS, Target};
+use zookeeper_recipes_benches::SESSION_TIMEOUT;
 use zookeeper_recipes_benches::report::{Cell, Machine, Report, Table, shown};
 use zookeeper_recipes_benches::wire::Traffic;
-use zookeeper_recipes_benches::{Overhead, SESSION_TIMEOUT, Spread};
 
 /// The traffic between a library and the server, for one row.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +35,6 @@ pub(crate) struct Summary<'p> {
     /// The processor time of turns.
     pub(crate) costs: BTreeMap<(Row, Peer), Cost>,
     pub(crate) passed: BTreeMap<(Row, Peer), Passed>,
-    /// Uncontended acquisitions beside their requests alone.
-    pub(crate) beside_requests: Vec<Vec<Overhead>>,
 }
 
 pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
@@ -55,22 +52,6 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
          is better for ours in any row; it is the median of the ratios within each round. A dash: \
          the library has no such thing, or was not there.",
     );
-
-    report.heading("What is to be reached");
-    report.table("targets", &summary.targets());
-
-    if !summary.beside_requests.is_empty() {
-        report.heading("Beside the same requests alone");
-        report.paragraph(
-            "The time that the recipes add to the requests that they send: uncontended, on one \
-             connection, in turns. The first row of each kind is the requests alone, by \
-             zookeeper-client.",
-        );
-        report.table(
-            "requests",
-            &Overhead::table(&summary.beside_requests.concat()),
-        );
-    }
 
     report.heading("What a turn costs");
     report.paragraph(
@@ -90,14 +71,6 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
     report
 }
 
-/// A target, and what was measured.
-struct Judged {
-    work: String,
-    to: &'static str,
-    bound: String,
-    measured: Option<(Spread, bool)>,
-}
-
 impl<'p> Summary<'p> {
     /// The summary of this plan before anything is measured.
     pub(crate) fn of(plan: &'p Plan) -> Summary<'p> {
@@ -109,7 +82,6 @@ impl<'p> Summary<'p> {
             figures: Figures::default(),
             costs: BTreeMap::new(),
             passed: BTreeMap::new(),
-            beside_requests: Vec::new(),
         }
     }
 
@@ -132,55 +104,10 @@ impl<'p> Summary<'p> {
         let rows = self.plan.rows.iter().map(|&row| {
             let names = [Cell::from(row.title()), row.unit().into()].into_iter();
             let medians = Peer::ALL.map(|peer| self.figures.median(row, peer).into());
-            let ratios = Peer::others().map(|peer| self.ratio(row, peer).into());
+            let ratios = Peer::others().map(|peer| self.figures.ratio(row, peer).into());
             names.chain(medians).chain(ratios).collect()
         });
         Table::new(columns.collect(), rows.collect())
-    }
-
-    /// The median of the ratios within each round.
-    fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
-        Some(self.figures.ratio(row, peer)?.median)
-    }
-
-    fn targets(&self) -> Table {
-        let verdict = |reached| if reached { "reached" } else { "**missed**" };
-        let targets = Target::of(self.plan).into_iter();
-        let targets = targets.filter(|target| self.plan.rows.contains(&target.row));
-        let targets = targets.map(|target| Judged {
-            work: target.row.title(),
-            to: target.peer.name(),
-            bound: format!("at least {}", shown(target.ratio)),
-            measured: target.judge(&self.figures),
-        });
-        let recipes = self.beside_requests.iter().flat_map(|works| &works[1..]);
-        let requests = recipes.map(|overhead| Judged {
-            work: format!("{}, uncontended: time", overhead.name),
-            to: "the same raw requests",
-            bound: format!("at most {}", shown(OVER_RAW_REQUESTS)),
-            measured: Some((
-                overhead.to_first,
-                overhead.to_first.median <= OVER_RAW_REQUESTS,
-            )),
-        });
-        let spread = |judged: &Judged, of: fn(Spread) -> f64| {
-            Cell::from(judged.measured.map(|(measured, _)| of(measured)))
-        };
-        Table::of(
-            targets.chain(requests),
-            &[
-                ("work", &|judged| judged.work.clone().into()),
-                ("ours to", &|judged| judged.to.into()),
-                ("to be reached", &|judged| judged.bound.clone().into()),
-                ("median", &|judged| spread(judged, |it| it.median)),
-                ("least", &|judged| spread(judged, |it| it.least)),
-                ("most", &|judged| spread(judged, |it| it.most)),
-                ("verdict", &|judged| {
-                    let reached = judged.measured.map(|(_, reached)| verdict(reached));
-                    reached.unwrap_or("not measured").into()
-                }),
-            ],
-        )
     }
 
     /// A line for each work of each library.

@@ -15,7 +15,7 @@ use crate::plan::{AFTER, Plan};
 const BEFORE: Duration = Duration::from_secs(5);
 
 /// The time between two samples.
-pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What the fleet has sent until a moment.
 #[derive(Clone, Copy, Debug, Default)]

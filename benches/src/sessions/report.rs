@@ -1,8 +1,8 @@
 //! The report of the bench of many sessions.
 
-use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
+use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 
-use crate::death::{Death, SAMPLE, Sample};
+use crate::death::{Death, Sample};
 use crate::handoffs::Handoffs;
 use crate::plan::{AFTER, CONTENDERS, Plan};
 
@@ -77,15 +77,6 @@ pub(crate) fn report(
         "The counts of all sessions in each second after the death. A proxy before each server \
          counts them. The lists, the reads and the writes are those of the handoffs, too.",
     );
-    report.heading("In time with itself");
-    report.table("peaks", &peaks(measured));
-    report.paragraph(&format!(
-        "The share of what the fleet sends in the ten seconds that falls into one interval of {} \
-         ms: the largest of all intervals, and the mean. A session of ours that has lost its \
-         member reconnects after a pause that is drawn at random, at first from 50 ms. The server \
-         takes the handshakes one after the other.",
-        SAMPLE.as_millis()
-    ));
     Ok(report)
 }
 
@@ -206,34 +197,5 @@ fn picture(name: &str, death: &Death) -> Plot {
         right: "second".to_owned(),
         up: "in each second".to_owned(),
         series: series.collect(),
-        ..Plot::default()
     }
-}
-
-fn peaks(measured: &[Measured]) -> Table {
-    let rows = measured
-        .iter()
-        .flat_map(|one| COLUMNS.map(|column| peak(one, column)));
-    let names = ["library", "what", "in ten seconds", "largest", "mean"];
-    Table::new(names.map(str::to_owned).to_vec(), rows.collect())
-}
-
-fn peak(one: &Measured, (name, count): Column) -> Vec<Cell> {
-    let counts: Vec<u64> = one.death.samples.iter().map(count).collect();
-    let steps: Vec<u64> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let sum: u64 = steps.iter().sum();
-    let share = |part: f64| match sum {
-        0 => Cell::Nothing,
-        sum => format!("{} %", shown(100.0 * part / sum as f64)).into(),
-    };
-    let largest = steps.iter().max().copied().unwrap_or(0);
-    let mean = sum as f64 / steps.len().max(1) as f64;
-    let name = name.into();
-    vec![
-        one.name.into(),
-        name,
-        sum.into(),
-        share(largest as f64),
-        share(mean),
-    ]
 }

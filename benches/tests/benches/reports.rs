@@ -48,9 +48,9 @@ fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
     let written = String::from_utf8(output.stdout)?;
     for kind in [".md", ".csv", ".svg"] {
         let is_written = written.lines().any(|path| path.ends_with(kind));
-        // The comparison with the peers has no picture.
+        let has_no_picture = bench.ends_with("peers") || bench.ends_with("assignment");
         assert!(
-            is_written || (kind == ".svg" && bench.contains("peers")),
+            is_written || (kind == ".svg" && has_no_picture),
             "{written}"
         );
     }
@@ -169,9 +169,6 @@ fn assignment_moves_only_what_it_must() -> Outcome {
         of.count()
     });
     assert!(ours == 3 && (kazoo == 3 || !is_available("bench assignment", "kazoo")));
-    for row in read("assignment-transactions.csv")? {
-        assert!(figure(&row, "ratio")? >= 1.0, "{row:?}");
-    }
     let restarts = read("assignment-restarts.csv")?;
     let most = restarts.iter().map(|row| figure(row, "most"));
     let most: Vec<f64> = most.collect::<Result<_, _>>()?;

@@ -83,9 +83,6 @@ pub struct SimulationOptions {
     /// True if the servers create znodes with a time to live: the server's
     /// `zookeeper.extendedTypesEnabled`. Such a create is refused otherwise.
     pub extended_types: bool,
-    /// True if the servers refuse a write beyond a hard limit: the server's
-    /// `zookeeper.enforceQuota`. They count in the znodes of the quotas either way.
-    pub enforces_quotas: bool,
     /// The user that no access control list limits, as `user:` and the digest of its credentials:
     /// the server's `zookeeper.DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<String>,
@@ -151,7 +148,6 @@ impl Default for SimulationOptions {
             unknown: Vec::new(),
             container_interval: Duration::from_secs(60),
             extended_types: false,
-            enforces_quotas: false,
             super_digest: None,
             trace_limit: 10_000,
             limits: Limits::default(),

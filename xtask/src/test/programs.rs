@@ -11,13 +11,14 @@ use serde::Deserialize;
 
 use crate::cargo::{cargo, lowered, target};
 use crate::processes::complaints;
+use crate::threads;
 
 /// How many programs run at the same time. Two thirds of the time they wait for their servers.
 const AT_A_TIME: usize = 3;
 
 /// The directories of the packages whose tests only compute. Their time is simulated, and the real
 /// time is that of the other tests. So they run beside all others, with the lowest priority.
-const COMPUTE: [&str; 2] = ["models", "schedules"];
+const COMPUTE: [&str; 3] = ["models", "schedules", "shuttle"];
 
 /// How many of them run at the same time: they compute on after the others have ended.
 const COMPUTE_AT_A_TIME: usize = 2;
@@ -58,9 +59,12 @@ pub(crate) struct Program {
 /// The programs come in the order in which they are to begin: first the programs of the `long`
 /// packages, in their order.
 pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
-    let mut command = cargo(&["test", "--workspace", "--locked", "--no-run"]);
-    command.args(["--message-format", "json-render-diagnostics"]);
-    let mut artifacts = built_by(&mut command)?;
+    let mut artifacts = Vec::new();
+    for mut command in [cargo(&["test", "--workspace"]), threads::cargo(&["test"])] {
+        command.args(["--locked", "--no-run"]);
+        command.args(["--message-format", "json-render-diagnostics"]);
+        artifacts.extend(built_by(&mut command)?);
+    }
     let place = |artifact: &Artifact| long.iter().position(|it| artifact.package() == *it);
     artifacts.sort_by_key(|artifact| place(artifact).unwrap_or(long.len()));
     let mut programs: Vec<Program> = artifacts.into_iter().filter_map(program).collect();

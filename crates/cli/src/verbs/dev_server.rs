@@ -59,10 +59,6 @@ pub(crate) struct DevServer {
     #[arg(long, value_name = "USER:DIGEST")]
     super_digest: Option<String>,
 
-    /// Reject a write beyond the hard limit of a quota, as `zookeeper.enforceQuota` does.
-    #[arg(long)]
-    enforce_quota: bool,
-
     /// The largest request in bytes. A larger one closes the connection.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_575)]
     jute_maxbuffer: u32,
@@ -112,7 +108,6 @@ impl DevServer {
                 extended_types: self.extended_types,
                 container_interval: self.container_check_interval,
                 super_digest: self.super_digest.clone(),
-                enforces_quotas: self.enforce_quota,
                 largest_request: usize::try_from(self.jute_maxbuffer).unwrap_or(usize::MAX),
                 ..defaults.simulation
             },

@@ -84,36 +84,21 @@ fn read_as_super_user(client: &mut Raw) -> ErrorCode {
     client.fails(RequestBody::GetData(at("/closed", false)))
 }
 
-fn exceed_a_hard_limit(client: &mut Raw) -> ErrorCode {
-    let quota = "/zookeeper/quota/a";
-    let limits = format!("{quota}/zookeeper_limits");
-    let stats = format!("{quota}/zookeeper_stats");
-    client.done(create_with("/a", b""));
-    client.done(create_with(quota, b""));
-    client.done(create_with(&limits, b"count=1,bytes=-1=;countHardLimit=1"));
-    client.done(create_with(&stats, b"count=0,bytes=0"));
-    client.fails(create_with("/a/b", b""))
-}
-
 /// The simulation's tests compare what each option does with Apache's server.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_option_reaches_the_server() {
     let digest = AuthId::digest("super", "password").id;
-    let options = "--extended-types --container-check-interval 100ms --enforce-quota \
+    let options = "--extended-types --container-check-interval 100ms \
                    --jute-maxbuffer 2000 --super-digest";
     let with = Served::start((options, [&*digest])).await;
     let without = Served::start("").await;
     type Ask = fn(&mut Raw) -> ErrorCode;
-    let rows: [(Ask, [ErrorCode; 2]); 3] = [
+    let rows: [(Ask, [ErrorCode; 2]); 2] = [
         (
             |client| client.fails(create_for("/short", 1)),
             [ErrorCode::Unimplemented, ErrorCode::Ok],
         ),
         (read_as_super_user, [ErrorCode::NoAuth, ErrorCode::Ok]),
-        (
-            exceed_a_hard_limit,
-            [ErrorCode::Ok, ErrorCode::QuotaExceeded],
-        ),
     ];
     for (ask, codes) in rows {
         let servers = [&without, &with];

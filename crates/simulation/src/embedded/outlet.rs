@@ -3,12 +3,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
-use zookeeper_recipes_protocol::{ErrorCode, FRAME_HEADER, OpCode, ReplyHeader};
 
-use super::figures::{ConnectionFigures, Figures, operation_name};
+use super::figures::Figures;
 use crate::wire::message::{Downward, Note};
 use crate::wire::network::Peer;
 
@@ -42,7 +41,19 @@ struct State {
     unanswered: usize,
     session: i64,
     timeout: Option<Duration>,
-    figures: ConnectionFigures,
+    received: u64,
+    sent: u64,
+}
+
+/// What the four-letter words say of a connection.
+pub(super) struct Account {
+    /// 0 for none.
+    pub(super) session: i64,
+    pub(super) timeout: Duration,
+    /// The requests to be answered.
+    pub(super) unanswered: usize,
+    pub(super) received: u64,
+    pub(super) sent: u64,
 }
 
 impl Outlet {
@@ -58,7 +69,8 @@ impl Outlet {
                 unanswered: 0,
                 session: 0,
                 timeout: None,
-                figures: ConnectionFigures::new(),
+                received: 0,
+                sent: 0,
             }),
         }
     }
@@ -97,7 +109,7 @@ impl Outlet {
 
     pub(super) fn count_received(&self) {
         let mut state = self.state();
-        state.figures.received += 1;
+        state.received += 1;
         state.unanswered += 1;
         self.totals().received += 1;
     }
@@ -107,16 +119,15 @@ impl Outlet {
         self.state().timeout
     }
 
-    /// The session, 0 for none, its timeout, the requests to be answered, and the figures.
-    pub(super) fn account(&self) -> (i64, Duration, usize, ConnectionFigures) {
+    pub(super) fn account(&self) -> Account {
         let state = self.state();
-        let timeout = state.timeout.unwrap_or_default();
-        (
-            state.session,
-            timeout,
-            state.unanswered,
-            state.figures.clone(),
-        )
+        Account {
+            session: state.session,
+            timeout: state.timeout.unwrap_or_default(),
+            unanswered: state.unanswered,
+            received: state.received,
+            sent: state.sent,
+        }
     }
 
     /// Adds the bytes of a frame.
@@ -129,16 +140,18 @@ impl Outlet {
             return;
         }
         state.bytes.extend_from_slice(bytes);
-        state.figures.sent += 1;
+        state.sent += 1;
         match note {
             Note::Event(kind, _) => {
                 let mut totals = self.totals();
                 totals.sent += 1;
                 totals.count_event(*kind);
             }
-            Note::Reply { opcode, took, .. } => {
+            Note::Reply { took, .. } => {
                 state.unanswered -= 1;
-                self.count_reply(&mut state.figures, *opcode, *took, bytes);
+                let mut totals = self.totals();
+                totals.sent += 1;
+                totals.latency.add(*took);
             }
             Note::Connected { .. } | Note::Expired => state.unanswered -= 1,
             Note::Cut(..) => {}
@@ -146,27 +159,6 @@ impl Outlet {
         if state.bytes.len() > self.limit {
             state.stage = Stage::Full;
             state.bytes = Vec::new();
-        }
-    }
-
-    fn count_reply(
-        &self,
-        figures: &mut ConnectionFigures,
-        opcode: OpCode,
-        took: Duration,
-        frame: &[u8],
-    ) {
-        let mut totals = self.totals();
-        totals.sent += 1;
-        totals.latency.add(took);
-        totals.responses.add(frame.len());
-        figures.latency.add(took);
-        figures.last_operation = operation_name(opcode);
-        figures.last_answer = Instant::now();
-        if let Ok(header) = ReplyHeader::peek(&frame[FRAME_HEADER..]) {
-            figures.last_xid = header.xid;
-            figures.last_zxid = header.zxid;
-            totals.authentication_failures += u64::from(header.error == ErrorCode::AuthFailed);
         }
     }
 

@@ -37,8 +37,9 @@ use crate::simulation::Simulation;
 /// It keeps nothing on disk. It has no TLS, and its members cannot be reconfigured. A request to
 /// authenticate by SASL is refused with the code `AUTHFAILED`, and the connection is closed.
 ///
-/// By default it refuses a znode with a time to live, enforces no quota and knows no super user, as
-/// Apache's server does. [`SimulationOptions`](crate::SimulationOptions) change that.
+/// By default it refuses a znode with a time to live and knows no super user, as Apache's server
+/// does. [`SimulationOptions`](crate::SimulationOptions) change that. It neither counts nor enforces
+/// quotas.
 ///
 /// # Faults
 ///

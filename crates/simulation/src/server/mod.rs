@@ -20,7 +20,6 @@ mod member;
 mod paths;
 mod proposal;
 mod quorum;
-mod quota;
 mod reads;
 mod replies;
 mod requests;

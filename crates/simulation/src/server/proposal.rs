@@ -175,10 +175,6 @@ impl<'a> Proposal<'a> {
     ) -> Result<Edit, ErrorCode> {
         let path = &request.path;
         let mut record = self.permitted(path, Permission::WRITE, writer)?;
-        if self.options.enforces_quotas {
-            let added = self.tree.added_by_write(path, request.data.as_deref());
-            self.tree.check_quota(path, added)?;
-        }
         let version = next_version(record.version, request.version)?;
         record.version = version;
         self.records.insert(path.clone(), Some(record));
@@ -242,10 +238,6 @@ impl<'a> Proposal<'a> {
         }
         if matches!(parent.owner, Owner::Session(_)) {
             return Err(ErrorCode::NoChildrenForEphemerals);
-        }
-        if self.options.enforces_quotas {
-            let added = Tree::added_by_create(new.data);
-            self.tree.check_quota(&path, added)?;
         }
         let owner = match (mode, writer) {
             (CreateMode::Container, _) => Owner::Container,

@@ -83,7 +83,6 @@ impl Servers {
         let opcode = body.opcode();
         let is_shown = self.kernel.recorder.is_on() && arriving.kind() != RequestKind::Ping;
         let note = Note::Reply {
-            opcode,
             took: self.kernel.now.saturating_sub(arriving.at),
             text: is_shown.then(|| format!("{}: {}", request::text(body), text(&answer))),
         };

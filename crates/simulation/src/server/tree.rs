@@ -159,8 +159,6 @@ pub(crate) struct Applied {
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     nodes: BTreeMap<String, Znode>,
-    /// The number of quotas. Without any, no write looks for one.
-    pub(super) quotas: usize,
     /// The last transaction applied.
     pub(crate) zxid: i64,
 }
@@ -169,7 +167,6 @@ impl Default for Tree {
     fn default() -> Tree {
         let mut tree = Tree {
             nodes: BTreeMap::new(),
-            quotas: 0,
             zxid: 0,
         };
         let node = |children: &[&str]| Znode {
@@ -207,22 +204,8 @@ impl Tree {
             .collect()
     }
 
-    /// Writes data that is no part of a transaction: the version stays.
-    pub(super) fn overwrite(&mut self, path: &str, data: Vec<u8>) {
-        if let Some(node) = self.nodes.get_mut(path) {
-            node.data = Some(data);
-        }
-    }
-
     /// Applies one edit of the transaction `zxid`.
     pub(super) fn apply(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
-        let before = self.counted_at(&edit.path);
-        let applied = self.apply_alone(edit, zxid, time);
-        self.count(edit, before);
-        applied
-    }
-
-    fn apply_alone(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
         let path = &edit.path;
         match &edit.kind {
             EditKind::Check => Applied {

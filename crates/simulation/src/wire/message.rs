@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, ReplyBody, Request};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, ReplyBody, Request};
 
 use crate::chance::fault::Cut;
 use crate::record::request_kind::RequestKind;
@@ -75,7 +75,6 @@ pub(crate) enum Note {
     /// There is no such session any more.
     Expired,
     Reply {
-        opcode: OpCode,
         /// How long the server took to answer.
         took: Duration,
         /// The request and the reply in words, for the trace.

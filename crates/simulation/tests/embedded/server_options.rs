@@ -164,7 +164,7 @@ async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
+async fn by_default_there_is_no_time_to_live_and_no_super_user() {
     let both = Both::start(ServerOptions::new(), |_| ()).await;
     for (name, mut client) in both.clients() {
         for milliseconds in [10_000, 0] {
@@ -186,14 +186,6 @@ async fn by_default_there_is_no_time_to_live_no_super_user_and_no_hard_limit() {
         client.done(authenticate("digest", b"super:password"));
         let read = RequestBody::GetData(at("/closed", false));
         assert_eq!(client.fails(read), ErrorCode::NoAuth, "{name}");
-
-        client.done(created("/a", b""));
-        limit(
-            &mut client,
-            "count=1,bytes=1=;countHardLimit=1;byteHardLimit=1",
-        );
-        client.done(created("/a/b", b"1234"));
-        assert_eq!(counted(&mut client), "count=2,bytes=4", "{name}");
     }
 }
 
@@ -250,62 +242,6 @@ async fn no_access_control_list_limits_the_super_user() {
     for (name, mut other) in both.clients() {
         let code = other.fails(authenticate("super", b""));
         assert_eq!(code, ErrorCode::AuthFailed, "{name}");
-    }
-}
-
-/// Sets a quota for `/a`.
-fn limit(client: &mut Raw, limits: &str) {
-    client.done(created("/zookeeper/quota/a", b""));
-    let limits = limits.as_bytes();
-    client.done(created("/zookeeper/quota/a/zookeeper_limits", limits));
-    let counts = created("/zookeeper/quota/a/zookeeper_stats", b"count=0,bytes=0");
-    client.done(counts);
-}
-
-fn counted(client: &mut Raw) -> String {
-    data(client, "/zookeeper/quota/a/zookeeper_stats")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn write_beyond_a_hard_limit_is_refused_if_quotas_are_enforced() {
-    let apache = ServerOptions::new().system_property("zookeeper.enforceQuota", "true");
-    let both = Both::start(apache, |embedded| {
-        embedded.enforces_quotas = true;
-    })
-    .await;
-    for (name, mut client) in both.clients() {
-        for path in ["/a", "/a/b", "/beside"] {
-            client.done(created(path, b"1234"));
-        }
-        limit(
-            &mut client,
-            "count=9,bytes=9=;countHardLimit=3;byteHardLimit=20",
-        );
-        assert_eq!(counted(&mut client), "count=2,bytes=8", "{name}");
-        client.done(created("/a/c", b"1234"));
-        assert_eq!(counted(&mut client), "count=3,bytes=12", "{name}");
-        let code = client.fails(created("/a/d", b""));
-        assert_eq!(code, ErrorCode::QuotaExceeded, "{name}");
-        let code = client.fails(set("/a/c", &[0; 13]));
-        assert_eq!(code, ErrorCode::QuotaExceeded, "{name}");
-        client.done(set("/a/c", &[0; 12]));
-        assert_eq!(counted(&mut client), "count=3,bytes=20", "{name}");
-        client.done(set("/a/c", b"1234"));
-        client.done(delete("/a/b"));
-        assert_eq!(counted(&mut client), "count=2,bytes=8", "{name}");
-        client.done(created("/beside/a", &[0; 100]));
-
-        // Each operation of a transaction is checked by what is there before the transaction.
-        let two = ["/a/d", "/a/e"].map(|path| MultiOperation::Create2(create_of(path, b"1")));
-        multi(&mut client, two.to_vec());
-        assert_eq!(counted(&mut client), "count=4,bytes=10", "{name}");
-        let one = MultiOperation::Create2(create_of("/a/f", b""));
-        let exceeded = MultiResult::Error(ErrorCode::QuotaExceeded);
-        assert_eq!(multi(&mut client, vec![one]), [exceeded], "{name}");
-
-        client.done(delete("/zookeeper/quota/a/zookeeper_limits"));
-        client.done(created("/a/f", b""));
-        assert_eq!(counted(&mut client), "count=4,bytes=10", "{name}");
     }
 }
 

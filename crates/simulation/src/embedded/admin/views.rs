@@ -49,7 +49,7 @@ pub(super) fn sessions(administered: &Administered) -> Vec<Value> {
     let mut addresses = BTreeMap::new();
     for member in &administered.members {
         for outlet in member.connections().values() {
-            let (session, ..) = outlet.account();
+            let session = outlet.account().session;
             addresses.insert(session, (member.server, outlet.address.to_string()));
         }
     }

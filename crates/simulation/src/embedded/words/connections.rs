@@ -1,48 +1,29 @@
-//! `cons`, `dump`, `wchs`, `wchp` and `wchc`: connections, sessions, ephemeral znodes and watches.
+//! `cons`, `dump`, `wchs` and `wchp`: connections, sessions, ephemeral znodes and watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::UNIX_EPOCH;
 
 use crate::embedded::member::Member;
-use crate::embedded::outlet::Outlet;
+use crate::embedded::outlet::{Account, Outlet};
 use crate::server::tree::Owner;
 use crate::server::watches::WatchKind;
 
 /// The line of a connection.
 pub(super) fn connection(outlet: &Outlet, brief: bool) -> String {
-    let (session, timeout, queued, figures) = outlet.account();
-    let mut text = format!(
-        " /{}[1](queued={queued},recved={},sent={}",
-        outlet.address, figures.received, figures.sent
-    );
-    if !brief && session != 0 {
-        let established = figures.established.duration_since(UNIX_EPOCH);
-        // Writing to a String does not fail.
-        let _ = write!(
-            text,
-            ",sid={session:#x},lop={},est={},to={}",
-            figures.last_operation,
-            established.unwrap_or_default().as_millis(),
-            timeout.as_millis(),
-        );
-        if figures.last_xid >= 0 {
-            let _ = write!(text, ",lcxid={:#x}", figures.last_xid);
-        }
-        let latency = figures.latency;
-        let _ = write!(
-            text,
-            ",lzxid={:#x},lresp={},llat={},minlat={},avglat={:.0},maxlat={}",
-            figures.last_zxid,
-            figures.last_answer.elapsed().as_millis(),
-            latency.last,
-            latency.least,
-            latency.average(),
-            latency.most,
-        );
-    }
-    text.push(')');
-    text
+    let Account {
+        session,
+        timeout,
+        unanswered,
+        received,
+        sent,
+    } = outlet.account();
+    let address = outlet.address;
+    let of_session = match session {
+        0 => String::new(),
+        _ if brief => String::new(),
+        _ => format!(",sid={session:#x},to={}", timeout.as_millis()),
+    };
+    format!(" /{address}[1](queued={unanswered},recved={received},sent={sent}{of_session})")
 }
 
 pub(super) fn cons(member: &Member) -> String {
@@ -135,30 +116,12 @@ pub(super) fn wchs(member: &Member) -> String {
 }
 
 pub(super) fn wchp(member: &Member) -> String {
-    let watches = data_watches(member).into_iter();
-    lists(watches.map(|(path, sessions)| (path, sessions.iter().map(hexadecimal).collect())))
-}
-
-pub(super) fn wchc(member: &Member) -> String {
-    let mut by_session: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let mut text = String::new();
     for (path, sessions) in data_watches(member) {
+        let _ = writeln!(text, "{path}");
         for session in sessions {
-            by_session.entry(session).or_default().push(path.clone());
+            let _ = writeln!(text, "\t{session:#x}");
         }
     }
-    lists(
-        by_session
-            .iter()
-            .map(|(session, paths)| (hexadecimal(session), paths.clone())),
-    )
-}
-
-fn hexadecimal(session: &i64) -> String {
-    format!("{session:#x}")
-}
-
-/// Each key with its values below it.
-fn lists(lists: impl Iterator<Item = (String, Vec<String>)>) -> String {
-    let list = |(key, values): (String, Vec<String>)| format!("{key}\n\t{}\n", values.join("\n\t"));
-    lists.map(list).collect::<String>() + "\n"
+    text + "\n"
 }

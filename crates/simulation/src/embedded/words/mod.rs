@@ -33,7 +33,6 @@ pub(super) fn answer(word: &str, member: &Member) -> String {
         "dump" => connections::dump(member),
         "wchs" => connections::wchs(member),
         "wchp" => connections::wchp(member),
-        "wchc" => connections::wchc(member),
         "envi" => status::envi(member),
         "conf" => status::conf(member),
         other => format!("{other} is not executed because it is not in the whitelist.\n"),

@@ -63,9 +63,6 @@ fn write_status(text: &mut String, member: &Member) {
         figures.received,
         figures.sent,
     );
-    if mode == "leader" {
-        text.push_str("Proposal sizes last/min/max: -1/-1/-1\n");
-    }
 }
 
 /// The number of connections. The connection that asks is one of them.
@@ -76,7 +73,7 @@ pub(super) fn connections(member: &Member) -> usize {
 /// How many requests are still to be answered.
 pub(super) fn outstanding(member: &Member) -> usize {
     let connections = member.connections();
-    connections.values().map(|it| it.account().2).sum()
+    connections.values().map(|it| it.account().unanswered).sum()
 }
 
 /// The version of a server.
@@ -159,18 +156,17 @@ fn tree(member: &Member) -> Vec<(&'static str, String)> {
             ("ephemerals_count", ephemerals.count().to_string()),
             ("approximate_data_size", size.to_string()),
             ("global_sessions", servers.sessions.len().to_string()),
-            ("local_sessions", "0".to_owned()),
         ]
     })
 }
 
 /// The member among the others; nothing if it is alone.
 fn ensemble(member: &Member) -> Vec<(&'static str, String)> {
-    let (size, leads, followers, pending) = member.shared.with(|world| {
+    let (size, leads, followers) = member.shared.with(|world| {
         let servers = &world.servers;
         let followers = servers.followers().count();
         let leads = servers.leads(member.server);
-        (servers.members.len(), leads, followers, servers.syncs.len())
+        (servers.members.len(), leads, followers)
     });
     if size == 1 {
         return Vec::new();
@@ -185,12 +181,6 @@ fn ensemble(member: &Member) -> Vec<(&'static str, String)> {
             ("learners", followers.to_string()),
             ("followers", followers.to_string()),
             ("synced_followers", followers.to_string()),
-            ("synced_non_voting_followers", "0".to_owned()),
-            ("synced_observers", "0".to_owned()),
-            ("pending_syncs", pending.to_string()),
-            ("last_proposal_size", "-1".to_owned()),
-            ("min_proposal_size", "-1".to_owned()),
-            ("max_proposal_size", "-1".to_owned()),
         ]);
     }
     lines
@@ -199,24 +189,12 @@ fn ensemble(member: &Member) -> Vec<(&'static str, String)> {
 fn figures(member: &Member) -> Vec<(&'static str, String)> {
     let figures = member.figures().clone();
     let latency = figures.latency;
-    let size = |bytes: Option<usize>| bytes.map_or_else(|| "-1".to_owned(), |it| it.to_string());
     vec![
         ("avg_latency", format!("{:.4}", latency.average())),
         ("min_latency", latency.least.to_string()),
         ("max_latency", latency.most.to_string()),
         ("packets_received", figures.received.to_string()),
         ("packets_sent", figures.sent.to_string()),
-        ("last_client_response_size", size(figures.responses.last)),
-        ("min_client_response_size", size(figures.responses.least)),
-        ("max_client_response_size", size(figures.responses.most)),
-        ("connection_drop_probability", "0.0".to_owned()),
-        ("outstanding_tls_handshake", "0".to_owned()),
-        ("non_mtls_remote_conn_count", "0".to_owned()),
-        ("non_mtls_local_conn_count", connections(member).to_string()),
-        (
-            "auth_failed_count",
-            figures.authentication_failures.to_string(),
-        ),
         ("sum_node_created_watch_count", figures.created.to_string()),
         ("sum_node_deleted_watch_count", figures.deleted.to_string()),
         ("sum_node_changed_watch_count", figures.changed.to_string()),
