@@ -9,7 +9,7 @@ use clap::Parser;
 use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::passing::Passing;
 use zookeeper_recipes_benches::report::Table;
-use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Wakes, Way};
+use zookeeper_recipes_benches::way::{POLL_INTERVAL, Wakes, Way};
 use zookeeper_recipes_core::WaitStrategy;
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::meter::Counts;
@@ -106,8 +106,7 @@ async fn contest(
     let members = Member::connect(connect, contenders + 1).await?;
     let observing = Member::connect(connect, 1).await?.remove(0);
     let path = format!("/{}", way.name.replace(' ', "-"));
-    let (place, writes) = ((Subject::Lock, &*path), vec![true; contenders + 1]);
-    let mut passing = Passing::begin(way, place, &members, &observing, writes).await?;
+    let mut passing = Passing::begin(way, &path, &members, &observing, contenders + 1).await?;
     passing.enter(1).await?;
     let idle = passing.counts();
     passing.enter(contenders).await?;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use futures_util::future::try_join_all;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{Contender, FencingToken, Hold, InvalidInput, Recipe, Refusal};
+use zookeeper_recipes_core::{Contender, FencingToken, Hold, Recipe, Refusal};
 use zookeeper_recipes_testkit::history::History;
 use zookeeper_recipes_testkit::meter::Counts;
 
 use crate::member::Member;
-use crate::way::{Subject, Wakes, Way};
+use crate::way::{Wakes, Way};
 
 /// How long one step may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -40,14 +40,12 @@ pub struct Passing {
     /// The sessions. The contenders share them if there are more contenders than sessions.
     members: Vec<Member>,
     /// Looks on, and contends for nothing.
-    observer: Box<dyn Recipe>,
+    observer: Arc<dyn Recipe>,
     observing: Member,
-    /// True for each contender that excludes all others.
-    writes: Vec<bool>,
     /// The contenders in the order in which they must hold; `None` if the lock promises no order.
     queue: Option<VecDeque<usize>>,
     waiting: BTreeSet<usize>,
-    /// The contenders that hold, each with the number of its hold in the history.
+    /// The contender that holds, with the number of its hold in the history. More than one is an error.
     holding: BTreeMap<usize, (u64, Hold)>,
     history: History,
 }
@@ -75,23 +73,21 @@ pub struct Entrant {
 }
 
 impl Passing {
-    /// Makes the contenders, a writer or a reader each, and the directory of their lock. None of
-    /// them acquires before [`enter`](Self::enter).
+    /// Makes that many contenders, and the directory of their lock. None of them acquires before
+    /// [`enter`](Self::enter).
     pub async fn begin(
         way: &Way,
-        (subject, path): (Subject, &str),
+        path: &str,
         members: &[Member],
         observing: &Member,
-        writes: Vec<bool>,
+        contenders: usize,
     ) -> anyhow::Result<Passing> {
-        let make = |session, name: &str, writes| way.recipe(subject, session, path, name, writes);
-        let recipe = |(who, &writes): (usize, &bool)| {
+        let recipe = |who: usize| {
             let session = &members[who % members.len()].session;
-            let recipe = make(session, &format!("{who:05}"), writes)?;
-            Ok::<Arc<dyn Recipe>, InvalidInput>(recipe.into())
+            way.lock(session, path, &format!("{who:05}"))
         };
-        let recipes: Result<Vec<_>, _> = writes.iter().enumerate().map(recipe).collect();
-        let observer = make(&observing.session, "observer", true)?;
+        let recipes: Result<Vec<_>, _> = (0..contenders).map(recipe).collect();
+        let observer = way.lock(&observing.session, path, "observer")?;
         // No contender's first request is spent on finding that the directory is missing.
         observer.acquire().await?.release().await?;
         Ok(Passing {
@@ -101,8 +97,7 @@ impl Passing {
             members: members.to_vec(),
             observer,
             observing: observing.clone(),
-            history: History::new(writes.len() as u64),
-            writes,
+            history: History::new(1),
             queue: way.has_queue().then(VecDeque::new),
             waiting: BTreeSet::new(),
             holding: BTreeMap::new(),
@@ -127,7 +122,7 @@ impl Passing {
 
     async fn fill(&mut self, number: usize) -> anyhow::Result<()> {
         let mut entered = self.waiting.len() + self.holding.len();
-        let end = self.writes.len().min(entered + number);
+        let end = self.recipes.len().min(entered + number);
         while entered < end {
             let entering = entered..end.min(entered + ENTERING);
             entered = entering.end;
@@ -178,14 +173,9 @@ impl Passing {
                 false => BTreeSet::new(),
             };
         };
-        let mut first = queue.iter().copied();
-        let readers = first.clone().take_while(|&who| !self.writes[who]);
-        let mut hold: BTreeSet<usize> = readers.collect();
-        if hold.is_empty() {
-            hold.extend(first.next());
-        }
-        hold.retain(|who| !self.holding.contains_key(who));
-        hold
+        let first = queue.front().copied();
+        let due = first.filter(|who| !self.holding.contains_key(who));
+        due.into_iter().collect()
     }
 
     /// Notes that a contender holds. The call fails if that breaks a promise.
@@ -195,11 +185,7 @@ impl Passing {
             due.contains(&who),
             "{who} holds, while {due:?} should, and {holding:?} do"
         );
-        let weight = match self.writes[who] {
-            true => self.writes.len() as u64,
-            false => 1,
-        };
-        let (number, violations) = self.history.granted(&who.to_string(), weight, &hold.view());
+        let (number, violations) = self.history.granted(&who.to_string(), 1, &hold.view());
         ensure!(violations.is_empty(), "{violations:?}");
         self.waiting.remove(&who);
         self.holding.insert(who, (number, hold));

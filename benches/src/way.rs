@@ -1,11 +1,11 @@
 //! The ways to wait for a lock.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{InvalidInput, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock};
-use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
 /// The interval in which a polling waiter lists the queue.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -29,12 +29,6 @@ pub enum Wakes {
     Everybody,
     /// No waiter if a contender comes; the waiters whose turn may have come if one goes.
     WhomItConcerns,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    Lock,
-    RwLock,
 }
 
 impl Way {
@@ -89,54 +83,22 @@ impl Way {
         self.queue.is_some()
     }
 
-    /// Whether a lock of this kind has this way to wait.
-    pub fn fits(&self, subject: Subject) -> bool {
-        self.has_queue() || subject == Subject::Lock
-    }
-
-    /// The lock of one contender, as a writer or as a reader. Its znode's data is `name`.
-    ///
-    /// An exclusive lock has writers only.
-    pub fn recipe(
+    /// The lock of one contender. Its znode's data is `name`.
+    pub fn lock(
         &self,
-        subject: Subject,
         session: &Session,
         path: &str,
         name: &str,
-        writes: bool,
-    ) -> Result<Box<dyn Recipe>, InvalidInput> {
+    ) -> Result<Arc<dyn Recipe>, InvalidInput> {
         let Some((strategy, marks_release)) = self.queue else {
-            return Ok(Box::new(SingleNodeLock::new(session, path)?));
+            return Ok(Arc::new(SingleNodeLock::new(session, path)?));
         };
-        Ok(match subject {
-            Subject::Lock => {
-                let options = LockOptions::new()
-                    .data(name)
-                    .strategy(strategy)
-                    .mark_release(marks_release);
-                Box::new(ExclusiveLock::with_options(session, path, options)?)
-            }
-            Subject::RwLock => {
-                let options = RwLockOptions::new()
-                    .data(name)
-                    .strategy(strategy)
-                    .mark_release(marks_release);
-                let lock = RwLock::with_options(session, path, options)?;
-                match writes {
-                    true => Box::new(lock.write().clone()),
-                    false => Box::new(lock.read().clone()),
-                }
-            }
-        })
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Subject::Lock => "exclusive lock",
-            Subject::RwLock => "read/write lock",
-        })
+        let options = LockOptions::new()
+            .data(name)
+            .strategy(strategy)
+            .mark_release(marks_release);
+        let lock = ExclusiveLock::with_options(session, path, options)?;
+        Ok(Arc::new(lock))
     }
 }
 

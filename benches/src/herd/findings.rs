@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
-use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Way};
+use zookeeper_recipes_benches::way::{POLL_INTERVAL, Way};
 
 use crate::measure::{Cost, Costs, Row, Times};
 
@@ -12,37 +12,23 @@ sessions. A holder releases; the next contender holds; the earlier holder goes t
 The next holder releases when all others wait and nothing is under way. So each release is measured \
 alone, with the queue as long as the table says.";
 
-const ABOUT_SHARED: &str = "\
-One contender in ten is a writer (at least one), the others are readers, queued in random order. \
-Any holder releases, writer or reader. That lets in no contender, a writer, or all readers up to \
-the next writer, and each contender let in is a handoff. A single node has no readers.";
-
 pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
     let mut report = Report::new("herd", "What a release costs", machine);
     report.paragraph(ABOUT);
     report.paragraph(&legend());
-    for (subject, name, heading) in [
-        (Subject::Lock, "lock", "Exclusive lock"),
-        (Subject::RwLock, "shared-lock", "Read/write lock"),
-    ] {
-        report.heading(heading);
-        if subject == Subject::RwLock {
-            report.paragraph(ABOUT_SHARED);
-        }
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.subject == subject).collect();
-        for picture in PICTURES {
-            let plot = Plot {
-                title: format!("{heading}: {}", picture.title),
-                right: "contenders".to_owned(),
-                up: picture.up.to_owned(),
-                series: series(&rows, picture.figure),
-            };
-            report.plot(&format!("{name}-{}", picture.name), &plot)?;
-        }
-        report.table(&format!("{name}-release"), &table(&rows, &RELEASE));
-        report.paragraph("The cost of going to the end of the queue after the release:");
-        report.table(&format!("{name}-join"), &table(&rows, &JOIN));
+    report.heading("Exclusive lock");
+    for picture in PICTURES {
+        let plot = Plot {
+            title: format!("Exclusive lock: {}", picture.title),
+            right: "contenders".to_owned(),
+            up: picture.up.to_owned(),
+            series: series(rows, picture.figure),
+        };
+        report.plot(&format!("lock-{}", picture.name), &plot)?;
     }
+    report.table("lock-release", &table(rows, &RELEASE));
+    report.paragraph("The cost of going to the end of the queue after the release:");
+    report.table("lock-join", &table(rows, &JOIN));
     Ok(report)
 }
 
@@ -91,7 +77,7 @@ const PICTURES: [Picture; 3] = [
     },
 ];
 
-fn series(rows: &[&Row], figure: fn(&Row) -> f64) -> Vec<Series> {
+fn series(rows: &[Row], figure: fn(&Row) -> f64) -> Vec<Series> {
     let of_way = |way: &Way| {
         let rows = rows.iter().filter(|row| row.way.name == way.name);
         Series {
@@ -120,13 +106,13 @@ const JOIN: Step = Step {
     times: |times| &times.joins,
 };
 
-fn table(rows: &[&Row], step: &Step) -> Table {
+fn table(rows: &[Row], step: &Step) -> Table {
     let each = |row: &Row, count: fn(Cost) -> u64| {
         Cell::Figure(per_release(row, count((step.cost)(&row.costs))))
     };
     let time = |row: &Row, quantile, least| percentile((step.times)(&row.times), quantile, least);
     Table::of(
-        rows.iter().copied(),
+        rows,
         &[
             ("way to wait", &|row| row.way.name.into()),
             ("contenders", &|row| row.contenders.into()),

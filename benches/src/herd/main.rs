@@ -11,7 +11,7 @@ use clap::Parser;
 use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::report::{Destination, Machine};
-use zookeeper_recipes_benches::way::{Subject, Way};
+use zookeeper_recipes_benches::way::Way;
 
 use crate::findings::report;
 use crate::measure::{Limits, Sweep};
@@ -87,14 +87,9 @@ fn main() -> anyhow::Result<()> {
     // Each session has a connection, and a counted connection passes both ends of the proxy.
     let sessions = sizes.iter().copied().max().unwrap_or(0).min(most_sessions);
     allow_open_files(3 * sessions as u64 + 200)?;
-    let pairs = [Subject::Lock, Subject::RwLock].into_iter();
-    let pairs = pairs.flat_map(|subject| {
-        let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
-        ways.map(move |way| (subject, way))
-    });
     let sweep = Sweep {
         sizes,
-        pairs: pairs.collect(),
+        ways: Way::ALL.to_vec(),
         most_sessions,
         warms_up: !arguments.quick,
         timing: arguments.timing(),

@@ -10,7 +10,7 @@ use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::passing::Passing;
 use zookeeper_recipes_benches::progress::Progress;
-use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Wakes, Way};
+use zookeeper_recipes_benches::way::{POLL_INTERVAL, Wakes, Way};
 use zookeeper_recipes_benches::wire::{Reading, Traffic, Wire};
 
 /// How long a server is kept busy, until its compiler has done most of its work.
@@ -22,23 +22,21 @@ const LISTS: usize = 50;
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
     pub(crate) sizes: Vec<usize>,
-    /// The kinds of locks and the ways to wait.
-    pub(crate) pairs: Vec<(Subject, Way)>,
-    /// If there are more contenders than this, they share sessions, and only the exclusive lock is
-    /// measured, by the ways that wake one waiter.
+    pub(crate) ways: Vec<Way>,
+    /// If there are more contenders than this, they share sessions, and only the ways that wake one
+    /// waiter are measured.
     pub(crate) most_sessions: usize,
     /// Whether the server is kept busy before anything is measured.
     pub(crate) warms_up: bool,
-    /// How many times each pair is timed.
+    /// How many times each way is timed.
     pub(crate) timing: Limits,
-    /// How many times the costs of each pair are counted.
+    /// How many times the costs of each way are counted.
     pub(crate) counting: Limits,
 }
 
-/// What was measured for one kind of lock, one way to wait and one number of contenders.
+/// What was measured for one way to wait and one number of contenders.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) subject: Subject,
     pub(crate) way: Way,
     pub(crate) contenders: usize,
     /// The times, taken without a proxy.
@@ -47,8 +45,8 @@ pub(crate) struct Row {
     pub(crate) costs: Costs,
 }
 
-/// A kind of lock, a way to wait for it, and the number of contenders.
-type Setting = (Subject, Way, usize);
+/// A way to wait, and the number of contenders.
+type Setting = (Way, usize);
 
 /// Measured times, in nanoseconds.
 #[derive(Clone, Debug)]
@@ -96,11 +94,11 @@ impl Limits {
 }
 
 impl Sweep {
-    /// Measures each pair with each number of contenders.
+    /// Measures each way with each number of contenders.
     pub(crate) async fn run(&self, testbed: &Testbed) -> anyhow::Result<Vec<Row>> {
         let direct = testbed.server().connect_string();
         let wire = Wire::to(testbed.server()).await?;
-        let steps = self.sizes.iter().map(|size| self.pairs_of(*size).count());
+        let steps = self.sizes.iter().map(|size| self.ways_of(*size).count());
         let mut progress = Progress::of(1 + 2 * steps.sum::<usize>());
         let observing = Member::connect(&direct, 1).await?.remove(0);
         let mut field = Field {
@@ -118,26 +116,18 @@ impl Sweep {
             let sessions = contenders.min(self.most_sessions);
             let mut times = Vec::new();
             let members = Member::connect(&direct, sessions).await?;
-            for (subject, way) in self.pairs_of(contenders) {
-                progress.step(format!(
-                    "{subject}, {way:?}, {contenders} contenders, timed"
-                ));
-                times.push(
-                    field
-                        .time((subject, way, contenders), &members, self.timing)
-                        .await?,
-                );
+            for way in self.ways_of(contenders) {
+                progress.step(format!("{way:?}, {contenders} contenders, timed"));
+                let timed = field.time((way, contenders), &members, self.timing);
+                times.push(timed.await?);
             }
             Member::close(members).await;
 
             let members = Member::connect(&wire.connect_string(), sessions).await?;
-            for ((subject, way), times) in self.pairs_of(contenders).zip(times) {
-                progress.step(format!(
-                    "{subject}, {way:?}, {contenders} contenders, counted"
-                ));
-                let costs = field.count((subject, way, contenders), &members, &wire, self.counting);
+            for (way, times) in self.ways_of(contenders).zip(times) {
+                progress.step(format!("{way:?}, {contenders} contenders, counted"));
+                let costs = field.count((way, contenders), &members, &wire, self.counting);
                 rows.push(Row {
-                    subject,
                     way,
                     contenders,
                     times,
@@ -151,12 +141,10 @@ impl Sweep {
         Ok(rows)
     }
 
-    fn pairs_of(&self, contenders: usize) -> impl Iterator<Item = (Subject, Way)> {
+    fn ways_of(&self, contenders: usize) -> impl Iterator<Item = Way> {
         let all = contenders <= self.most_sessions;
-        let pairs = self.pairs.iter().copied();
-        pairs.filter(move |(subject, way)| {
-            all || (*subject == Subject::Lock && way.wakes == Wakes::WhomItConcerns)
-        })
+        let ways = self.ways.iter().copied();
+        ways.filter(move |way| all || way.wakes == Wakes::WhomItConcerns)
     }
 }
 
@@ -178,7 +166,7 @@ impl Field<'_> {
             time: WARM_UP / Way::ALL.len() as u32,
         };
         for way in Way::ALL {
-            let setting = (Subject::Lock, way, members.len());
+            let setting = (way, members.len());
             self.time(setting, &members, limits).await?;
         }
         Member::close(members).await;
@@ -192,7 +180,7 @@ impl Field<'_> {
         members: &[Member],
         limits: Limits,
     ) -> anyhow::Result<Times> {
-        let way = setting.1;
+        let way = setting.0;
         let mut passing = self.begin(setting, members).await?;
         let mut times = Times::none()?;
         let (began, mut handoffs) = (Instant::now(), 0);
@@ -225,7 +213,7 @@ impl Field<'_> {
         wire: &Wire,
         limits: Limits,
     ) -> anyhow::Result<Costs> {
-        let way = setting.1;
+        let way = setting.0;
         let mut passing = self.begin(setting, members).await?;
         let mut costs = Costs::default();
         let began = Instant::now();
@@ -248,22 +236,11 @@ impl Field<'_> {
 
     async fn begin(
         &mut self,
-        (subject, way, number): Setting,
+        (way, number): Setting,
         members: &[Member],
     ) -> anyhow::Result<Passing> {
         let path = self.testbed.directory();
-        let writes = match subject {
-            Subject::Lock => vec![true; number],
-            Subject::RwLock => {
-                // One in ten, and at least one.
-                let writers = number.div_ceil(10);
-                let mut writes: Vec<bool> = (0..number).map(|who| who < writers).collect();
-                self.random.shuffle(&mut writes);
-                writes
-            }
-        };
-        let (place, observing) = ((subject, &*path), self.observing);
-        let mut passing = Passing::begin(&way, place, members, observing, writes).await?;
+        let mut passing = Passing::begin(&way, &path, members, self.observing, number).await?;
         passing.enter(number).await?;
         // A holder that has not waited may release in another way than later ones: not measured.
         let first = self.next_to_release(way, &passing).await?;

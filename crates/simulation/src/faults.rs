@@ -110,23 +110,6 @@ impl Faults {
         });
     }
 
-    /// Gives a server another address, as if it were started again on another machine.
-    ///
-    /// Its connections break. Its names have the new address at once, and nobody answers at the old
-    /// one. A client over TCP does not notice.
-    pub fn move_member(&self, server: usize) {
-        self.shared.with(|world| world.move_member(server));
-    }
-
-    /// Makes the name servers silent for this time. Look-ups fail at its end.
-    pub fn silence_name_servers(&self, duration: Duration) {
-        self.shared.with(|world| {
-            let until = world.now() + duration;
-            let names = &mut world.servers.network.names;
-            names.silent_until = names.silent_until.max(until);
-        });
-    }
-
     /// Makes a server answer the next reconnect of a session with a new session.
     ///
     /// The old session may still live: see

@@ -129,7 +129,7 @@
 //! |---|---|
 //! | [`SimulatedProcess`] | is cut off one way or both, sleeps, wakes, is killed, has its runtime blocked, has a long round trip to the servers |
 //! | [`block_this_task`] | has one task blocked, as work that blocks its thread |
-//! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; moves servers to other addresses; silences the name servers; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
+//! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
 //! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
 //! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to check, in numbers |

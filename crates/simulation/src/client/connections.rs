@@ -35,17 +35,13 @@ pub(crate) enum Knock {
 impl World {
     /// A client of a process looks a name up.
     pub(crate) fn look_up(&mut self, name: &str) -> LookUp {
-        let now = self.now();
-        let silent_until = self.servers.network.names.silent_until;
         let kernel = self.kernel();
         let (late, longest) = (kernel.rates.look_up_late, kernel.rates.look_up_late_by);
         let after = match kernel.chance(late) {
             true => kernel.draw_up_to(longest),
             false => Duration::ZERO,
         };
-        let is_silent = now < silent_until;
-        if kernel.chance(kernel.rates.look_up_failed) || is_silent {
-            let after = after.max(silent_until.saturating_sub(now));
+        if kernel.chance(kernel.rates.look_up_failed) {
             return LookUp::Failed(after);
         }
         LookUp::Found(self.servers.network.names.addresses(name), after)

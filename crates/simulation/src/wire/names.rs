@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
 use crate::options::SimulationOptions;
 
@@ -23,8 +22,6 @@ pub(crate) struct Names {
     one_name: bool,
     /// How often a server has moved to another address.
     moves: BTreeMap<usize, u16>,
-    /// The name servers do not answer before this time.
-    pub(crate) silent_until: Duration,
 }
 
 impl Names {
@@ -34,7 +31,6 @@ impl Names {
             servers: options.servers,
             one_name: options.one_name,
             moves: BTreeMap::new(),
-            silent_until: Duration::ZERO,
         }
     }
 

@@ -14,7 +14,6 @@ mod limits;
 mod long_paths;
 mod lost_data;
 mod members_that_are_stopped;
-mod names;
 mod servers;
 mod servers_restarted_with_other_settings;
 mod session_options;
