@@ -270,14 +270,18 @@ impl Identity {
 
     /// The path of a contender with this identity, without the number that the server adds.
     pub(crate) fn path(&self, directory: &str, label: &str) -> String {
-        [directory, "/", &self.name(label)].concat()
+        self.text([directory, "/"], label)
     }
 
     /// The name that is sent to the server, which adds the number.
     pub fn name(&self, label: &str) -> String {
+        self.text(["", ""], label)
+    }
+
+    fn text(&self, before: [&str; 2], label: &str) -> String {
         let mut digits = Uuid::encode_buffer();
         let identity: &str = self.0.as_hyphenated().encode_lower(&mut digits);
-        ["_c_", identity, "-", label].concat()
+        [before[0], before[1], "_c_", identity, "-", label].concat()
     }
 }
 

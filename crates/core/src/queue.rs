@@ -303,8 +303,10 @@ impl SharedQueue {
         let anew = self.options.after_session_loss == AfterSessionLoss::Requeue;
         loop {
             let open = self.session.until_open(path).await?;
-            let work =
-                async { attempt::until_granted(&SessionQueue::new(self, &open)?, attempt).await };
+            let work = async {
+                let queue = SessionQueue::new(self, &open)?;
+                attempt::until_granted(&queue, attempt).await
+            };
             match open.live.during(path, pin!(work)).await {
                 Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
                 result => return result,
@@ -315,7 +317,10 @@ impl SharedQueue {
     async fn try_hold(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
         let path = self.directory.as_str();
         let open = self.session.until_open(path).await?;
-        let work = async { attempt::try_grant(&SessionQueue::new(self, &open)?, attempt).await };
+        let work = async {
+            let queue = SessionQueue::new(self, &open)?;
+            attempt::try_grant(&queue, attempt).await
+        };
         open.live.during(path, pin!(work)).await
     }
 }

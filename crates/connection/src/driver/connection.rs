@@ -83,7 +83,7 @@ impl Connection {
     pub fn watch(
         &self,
         read: WatchedRead,
-        path: &str,
+        path: String,
     ) -> impl Future<Output = Result<(Answer, Option<Watch>), RequestError>> + Send + use<> {
         let (to, reply) = oneshot::channel();
         let (fired, event) = oneshot::channel();
@@ -92,7 +92,6 @@ impl Connection {
                 .shared
                 .input(|machine, now| machine.watch(now, read, path, to, fired)),
             shared: self.shared.clone(),
-            path: path.into(),
             event: Some(event),
         };
         async move {
@@ -210,7 +209,6 @@ impl Future for Pending {
 /// of the session needs it. That is one request, and the drop does not wait for the reply.
 pub struct Watch {
     shared: Arc<Shared>,
-    path: Box<str>,
     id: WatchId,
     /// `None` once the event has come.
     event: Option<oneshot::Receiver<WatchEvent>>,
@@ -233,13 +231,13 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if self.event.is_some() {
             self.shared
-                .input(|machine, now| machine.unwatch(now, &self.path, self.id));
+                .input(|machine, now| machine.unwatch(now, &self.id));
         }
     }
 }
 
 impl fmt::Debug for Watch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Watch({:?})", self.path)
+        write!(formatter, "Watch({:?})", self.id.path)
     }
 }

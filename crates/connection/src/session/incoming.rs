@@ -274,13 +274,13 @@ impl<R, W> Machine<R, W> {
         unsupported.answered(asked.opcode, header.error);
         match asked.to {
             Recipient::Caller(caller, watch) => {
-                if let Some((read, path, id)) = watch {
+                if let Some((read, id)) = watch {
                     match read.kind_set(header.error) {
-                        Some(kind) if !self.watches.set(&path, id, kind) => {
-                            self.remove_watch(now, &path, kind);
+                        Some(kind) if !self.watches.set(&id, kind) => {
+                            self.remove_watch(now, &id.path, kind);
                         }
                         Some(_) if reply.is_ok() => {}
-                        _ => self.unwatch(now, &path, id),
+                        _ => self.unwatch(now, &id),
                     }
                 }
                 let answer = reply.map(|reply| Answer {

@@ -126,8 +126,8 @@ pub enum Output<R, W> {
 
 /// Where the reply of a request goes.
 pub(crate) enum Recipient<R> {
-    /// To a caller, whose read may set this watch of a path.
-    Caller(R, Option<(WatchedRead, String, WatchId)>),
+    /// To a caller, whose read may set this watch.
+    Caller(R, Option<(WatchedRead, WatchId)>),
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
     Closing,
@@ -312,26 +312,33 @@ impl<R, W> Machine<R, W> {
         &mut self,
         now: Duration,
         read: WatchedRead,
-        path: &str,
+        path: impl Into<String>,
         caller: R,
         watch: W,
     ) -> WatchId {
         let request = ReadRequest::new(path, true);
-        let (table, body) = match read {
-            WatchedRead::Data => (WatcherType::Data, RequestBody::GetData(request)),
-            WatchedRead::Exists => (WatcherType::Data, RequestBody::Exists(request)),
-            WatchedRead::Children => (WatcherType::Children, RequestBody::GetChildren(request)),
+        let table = match read {
+            WatchedRead::Data | WatchedRead::Exists => WatcherType::Data,
+            WatchedRead::Children => WatcherType::Children,
         };
-        let id = self.watches.ask(path, table, watch);
-        let to = Recipient::Caller(caller, Some((read, path.to_owned(), id)));
-        self.ask(now, body, to);
+        let id = self.watches.ask(&request.path, table, watch);
+        let body = match read {
+            WatchedRead::Data => RequestBody::GetData(request),
+            WatchedRead::Exists => RequestBody::Exists(request),
+            WatchedRead::Children => RequestBody::GetChildren(request),
+        };
+        self.ask(
+            now,
+            body,
+            Recipient::Caller(caller, Some((read, id.clone()))),
+        );
         id
     }
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
-    pub fn unwatch(&mut self, now: Duration, path: &str, id: WatchId) {
-        if let Some(kind) = self.watches.forget(path, id) {
-            self.remove_watch(now, path, kind);
+    pub fn unwatch(&mut self, now: Duration, id: &WatchId) {
+        if let Some(kind) = self.watches.forget(id) {
+            self.remove_watch(now, &id.path, kind);
         }
     }
 
@@ -386,8 +393,8 @@ impl<R, W> Machine<R, W> {
             Recipient::Nobody | Recipient::Closing => true,
         });
         for asked in unwanted {
-            if let Recipient::Caller(_, Some((_, path, id))) = asked.to {
-                self.watches.forget(&path, id);
+            if let Recipient::Caller(_, Some((_, id))) = asked.to {
+                self.watches.forget(&id);
             }
         }
     }
@@ -447,8 +454,8 @@ impl<R, W> Machine<R, W> {
         let Recipient::Caller(caller, watch) = to else {
             return;
         };
-        if let Some((_, path, id)) = watch {
-            self.watches.forget(&path, id);
+        if let Some((_, id)) = watch {
+            self.watches.forget(&id);
         }
         self.yields(Output::Answered(caller, Err(error)));
     }

@@ -6,12 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
 
-/// The number of a watch within its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WatchId(pub(crate) u64);
+/// A watch of a session. Clones share the path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WatchId {
+    pub(crate) path: Arc<str>,
+    /// The number of the watch within its session.
+    number: u64,
+}
 
 /// How a watch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +63,7 @@ impl WatchKind {
 
 /// A watch that a caller waits for.
 struct Watch<W> {
-    id: WatchId,
+    number: u64,
     table: WatcherType,
     /// `None` until the read has its reply.
     set: Option<WatchKind>,
@@ -67,8 +72,8 @@ struct Watch<W> {
 
 /// All watches of a session, by path.
 pub(crate) struct Watches<W> {
-    paths: BTreeMap<String, Vec<Watch<W>>>,
-    last_id: u64,
+    paths: BTreeMap<Arc<str>, Vec<Watch<W>>>,
+    last_number: u64,
 }
 
 /// How many bytes of paths go into one request that sets watches again.
@@ -80,37 +85,42 @@ impl<W> Watches<W> {
     pub(crate) fn new() -> Watches<W> {
         Watches {
             paths: BTreeMap::new(),
-            last_id: 0,
+            last_number: 0,
         }
     }
 
     /// Notes that a read was sent which sets a watch.
     pub(crate) fn ask(&mut self, path: &str, table: WatcherType, to: W) -> WatchId {
-        self.last_id += 1;
-        let id = WatchId(self.last_id);
+        self.last_number += 1;
+        let number = self.last_number;
         let watch = Watch {
-            id,
+            number,
             table,
             set: None,
             to,
         };
-        match self.paths.get_mut(path) {
+        let path = match self.paths.get_key_value(path) {
+            Some((path, _)) => path.clone(),
+            None => path.into(),
+        };
+        match self.paths.get_mut(&path) {
             Some(watches) => watches.push(watch),
-            None => drop(self.paths.insert(path.to_owned(), vec![watch])),
+            None => drop(self.paths.insert(path.clone(), vec![watch])),
         }
-        id
+        WatchId { path, number }
     }
 
     /// Notes the reply to the read of a watch, which has set it. False if nobody waits for it now.
-    pub(crate) fn set(&mut self, path: &str, id: WatchId, kind: WatchKind) -> bool {
-        let mut watches = self.paths.get_mut(path).into_iter().flatten();
-        let watch = watches.find(|watch| watch.id == id);
+    pub(crate) fn set(&mut self, id: &WatchId, kind: WatchKind) -> bool {
+        let mut watches = self.paths.get_mut(&id.path).into_iter().flatten();
+        let watch = watches.find(|watch| watch.number == id.number);
         watch.map(|watch| watch.set = Some(kind)).is_some()
     }
 
     /// Forgets a watch, and returns its kind if it was set.
-    pub(crate) fn forget(&mut self, path: &str, id: WatchId) -> Option<WatchKind> {
-        self.take(path, |watch| watch.id == id).pop()?.set
+    pub(crate) fn forget(&mut self, id: &WatchId) -> Option<WatchKind> {
+        let is_it = |watch: &Watch<W>| watch.number == id.number;
+        self.take(&id.path, is_it).pop()?.set
     }
 
     /// True if a caller waits for a watch of this path and table, or will.
@@ -141,7 +151,7 @@ impl<W> Watches<W> {
 
     /// Takes all watches that are set, and leaves those whose read has no reply yet.
     pub(crate) fn take_set(&mut self) -> Vec<W> {
-        let paths: Vec<String> = self.paths.keys().cloned().collect();
+        let paths: Vec<Arc<str>> = self.paths.keys().cloned().collect();
         let taken = paths.iter();
         let taken = taken.flat_map(|path| self.take(path, |watch| watch.set.is_some()));
         taken.map(|watch| watch.to).collect()
@@ -173,7 +183,7 @@ impl<W> Watches<W> {
                         WatchKind::Absent => &mut request.exist_watches,
                         WatchKind::Children => &mut request.child_watches,
                     };
-                    paths.push(path.clone());
+                    paths.push(path.to_string());
                 }
             }
         }

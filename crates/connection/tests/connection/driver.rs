@@ -258,11 +258,11 @@ async fn dropped_futures_leave_the_session_as_it_is() {
     tokio::spawn(driver);
     // Before the driver runs, before the reply, and after it.
     drop(connection.request(create("/a")));
-    drop(connection.watch(WatchedRead::Data, "/"));
+    drop(connection.watch(WatchedRead::Data, "/".to_owned()));
     assert_eq!(created(&connection, "/y").await.unwrap(), ErrorCode::Ok);
     for polls in 0..4 {
         let pending = connection.request(create(&format!("/{polls}")));
-        let watch = connection.watch(WatchedRead::Children, "/");
+        let watch = connection.watch(WatchedRead::Children, "/".to_owned());
         let dropped = async {
             for _ in 0..polls {
                 yield_now().await;

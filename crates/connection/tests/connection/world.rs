@@ -217,8 +217,8 @@ impl World {
     }
 
     pub(crate) fn unwatch(&mut self, watch: usize) {
-        if let Some((_, path, id)) = self.watches.remove(&watch) {
-            self.machine.unwatch(self.now, &path, id);
+        if let Some((_, _, id)) = self.watches.remove(&watch) {
+            self.machine.unwatch(self.now, &id);
         }
     }
 

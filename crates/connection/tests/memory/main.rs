@@ -157,8 +157,8 @@ async fn futures_that_nobody_polls_take_their_own_answer_and_hold_up_nobody(
 ) {
     let before = live();
     let unpolled = connection.request(sync("/unpolled".to_owned()));
-    let asked = connection.watch(WatchedRead::Data, "/asked");
-    let (_, watch) = in_time(connection.watch(WatchedRead::Data, "/watched"))
+    let asked = connection.watch(WatchedRead::Data, "/asked".to_owned());
+    let (_, watch) = in_time(connection.watch(WatchedRead::Data, "/watched".to_owned()))
         .await
         .expect("a reply");
     for _ in 0..3 {

@@ -9,7 +9,7 @@ fn set(
     watch: &'static str,
 ) -> WatchId {
     let id = watches.ask(path, kind.table(), watch);
-    assert!(watches.set(path, id, kind));
+    assert!(watches.set(&id, kind));
     id
 }
 
@@ -46,17 +46,14 @@ fn path_is_needed_as_long_as_a_caller_waits_or_will() {
     let asked = watches.ask("/a", WatcherType::Data, "asked");
     let children = set(&mut watches, "/a", WatchKind::Children, "children");
     assert!(watches.needs("/a", WatcherType::Data));
-    assert_eq!(watches.forget("/a", asked), None, "its read has no reply");
+    assert_eq!(watches.forget(&asked), None, "its read has no reply");
     assert!(!watches.needs("/a", WatcherType::Data));
-    assert!(
-        !watches.set("/a", asked, WatchKind::Data),
-        "nobody waits for it"
-    );
+    assert!(!watches.set(&asked, WatchKind::Data), "nobody waits for it");
     let absent = set(&mut watches, "/a", WatchKind::Absent, "absent");
     assert!(watches.needs("/a", WatcherType::Data));
-    assert_eq!(watches.forget("/a", absent), Some(WatchKind::Absent));
-    assert_eq!(watches.forget("/a", absent), None, "it is forgotten");
-    assert_eq!(watches.forget("/a", children), Some(WatchKind::Children));
+    assert_eq!(watches.forget(&absent), Some(WatchKind::Absent));
+    assert_eq!(watches.forget(&absent), None, "it is forgotten");
+    assert_eq!(watches.forget(&children), Some(WatchKind::Children));
     assert!(watches.paths.is_empty());
 }
 

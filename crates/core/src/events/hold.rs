@@ -15,6 +15,7 @@ use crate::path::last_segment;
 use crate::server::error::SessionEnd;
 
 /// Reports one hold. It does not know how the hold ends.
+#[derive(Clone)]
 pub(crate) struct HoldRecord {
     info: Arc<RecipeInfo>,
     token: i64,

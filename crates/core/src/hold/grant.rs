@@ -59,7 +59,7 @@ struct Progress {
     /// True once a warning has said that a contender of the same task waits for the hold.
     has_warned_of_own_wait: bool,
     /// `None` once the end was reported. The views then keep no span open.
-    record: Option<Arc<HoldRecord>>,
+    record: Option<HoldRecord>,
 }
 
 impl Grant {
@@ -74,7 +74,7 @@ impl Grant {
             end: None,
             is_given_up: false,
             has_warned_of_own_wait: false,
-            record: Some(Arc::new(record)),
+            record: Some(record),
         };
         Grant {
             began: znode.live().now(),
@@ -192,7 +192,7 @@ impl Grant {
     }
 
     /// The record of the hold, unless its end is reported. The caller reports the end.
-    pub(crate) fn take_record(&self) -> Option<Arc<HoldRecord>> {
+    pub(crate) fn take_record(&self) -> Option<HoldRecord> {
         lock(&self.progress).record.take()
     }
 
@@ -208,7 +208,7 @@ impl Grant {
         let mut progress = lock(&self.progress);
         let is_kept = progress.end.is_none() && self.task == tokio::task::try_id();
         let is_news = is_kept && !std::mem::replace(&mut progress.has_warned_of_own_wait, is_kept);
-        let record = progress.record.clone().filter(|_| is_news);
+        let record = progress.record.as_ref().filter(|_| is_news).cloned();
         drop(progress);
         if let Some(record) = record {
             record.warn_of_own_wait(contender, self.znode.path());

@@ -133,14 +133,14 @@ async fn watch_until_lost(
             }
             Err(error) if error.is(Refusal::NoNode) => return ZnodeLoss::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
-            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST_WAIT).await,
+            Err(ServerError::OutcomeUnknown(_)) => Box::pin(tokio::time::sleep(FIRST_WAIT)).await,
             // The server may accept a later request, and until then only the session reports a
             // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
                     events::loss_watch_refused(znode.path(), &refusal);
                 }
-                backoff.wait().await;
+                Box::pin(backoff.wait()).await;
             }
             Err(ServerError::SessionOver(_)) => return std::future::pending().await,
         }

@@ -7,8 +7,9 @@ use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
 use crate::events::session as events;
 use crate::hold::Hold;
-use crate::hold::handoff::KnownDirectory;
+use crate::hold::handoff::{Alone, KnownDirectory};
 use crate::hold::own_znode::{ZnodeOwner, may_have_created};
+use crate::live::lease::LeaseEpoch;
 use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::OtherWait;
@@ -29,10 +30,10 @@ pub(crate) async fn until_granted(
             Some(permits) => permits.acquire().await.ok(),
             None => None,
         };
-        let (enqueued, listing) = enter(queue).await?;
+        let (mut enqueued, listing) = enter(queue).await?;
         drop(permit);
-        match grant(enqueued, listing, attempt, true).await? {
-            Some(hold) => return Ok(hold),
+        match until_it_holds(&mut enqueued, listing, attempt, true).await? {
+            Some((epoch, alone)) => return Ok(enqueued.hold(attempt, epoch, alone)),
             None => attempt.stepped_back(),
         }
     }
@@ -48,25 +49,31 @@ pub(crate) async fn try_grant(
         return Ok(None);
     }
     queue.live.until_may_enter(queue.directory()).await?;
-    let (enqueued, listing) = enter(queue).await?;
-    grant(enqueued, listing, attempt, false).await
+    let (mut enqueued, listing) = enter(queue).await?;
+    let granted = until_it_holds(&mut enqueued, listing, attempt, false).await?;
+    Ok(granted.map(|(epoch, alone)| enqueued.hold(attempt, epoch, alone)))
 }
 
-/// Looks until the rule says "hold". `None` if the contender leaves the queue: it steps back, or
-/// would have to wait and `may_wait` is false.
-async fn grant(
-    mut enqueued: Enqueued<'_>,
+/// Looks until the rule says "hold", and begins the grant. `None` if the contender leaves the queue:
+/// it steps back, or would have to wait and `may_wait` is false.
+///
+/// The futures of what happens rarely are boxed, because all waiters would keep room for them.
+async fn until_it_holds(
+    enqueued: &mut Enqueued<'_>,
     mut listing: Listing,
     attempt: &AttemptRecord,
     may_wait: bool,
-) -> Result<Option<Hold>, Error> {
+) -> Result<Option<(LeaseEpoch, Option<Alone>)>, Error> {
     let queue = enqueued.queue;
     let mut other_wait = OtherWait::new(queue.shared.options.strategy);
     let mut lease_wait = LeaseWait::default();
     loop {
-        match enqueued.look(listing).await? {
+        let decision = enqueued.look(&mut listing).await?;
+        // A waiter keeps the names of all others no longer than it looks at them.
+        drop(std::mem::take(&mut listing));
+        match decision {
             Decision::Hold(alone) => match queue.begin_grant() {
-                Some(epoch) => return Ok(Some(enqueued.hold(attempt, epoch, alone))),
+                Some(epoch) => return Ok(Some((epoch, alone))),
                 // The session may have expired. After a while without a lease the attempt fails:
                 // the contender would bar all others.
                 None => {
@@ -77,21 +84,21 @@ async fn grant(
             Decision::StepBack | Decision::Wait(_) if !may_wait => return Ok(None),
             Decision::StepBack => {
                 let znode = &enqueued.owner.znode;
-                let deleted = znode.delete().await;
+                let deleted = Box::pin(znode.delete()).await;
                 deleted.map_err(|error| Error::at_delete(znode.path(), queue.live.id, error))?;
                 return Ok(None);
             }
             Decision::Wait(on) => {
-                on.report(attempt, &enqueued);
+                on.report(attempt, enqueued);
                 if let Some(other_wait) = &mut other_wait {
-                    listing = other_wait.wait(queue).await?;
+                    listing = Box::pin(other_wait.wait(queue)).await?;
                     attempt.woken();
                     continue;
                 }
                 let granted = enqueued.wait(&on).await?;
                 attempt.woken();
                 if let Some(epoch) = granted {
-                    return Ok(Some(enqueued.hold(attempt, epoch, None)));
+                    return Ok(Some((epoch, None)));
                 }
             }
         }
@@ -149,7 +156,7 @@ async fn create_contender<'q>(
         let counted = owner.znode.count(&path, mode);
         counted.map_err(|error| queue.failed(error))?;
         let data = shared.options.data.as_deref().unwrap_or_default();
-        let reply = queue.server.create(&path, data, mode, &acl);
+        let reply = queue.server.create(path, data, mode, acl);
         // The server answers these reads after the create, so they show the new znode.
         let reads = queue.ask_for_queue(wants_names);
         let (node, reads) = match owner.created(reply).await {
@@ -163,15 +170,15 @@ async fn create_contender<'q>(
             Err(error) if error.is(Refusal::NoNode) => {
                 may_be_missing = directory.is_none();
                 if let Some(sent) = directory {
-                    create_parents(queue, sent).await?;
+                    Box::pin(create_parents(queue, sent)).await?;
                     handoff.note_directory(&shared.directory, true);
                     pause_if_missing.wait().await;
                 }
                 continue;
             }
             Err(error) if may_have_created(&error) => {
-                events::create_unknown(&path, &error);
-                match find_own(queue, &identity).await? {
+                events::create_unknown(&identity.path(queue.directory(), label), &error);
+                match Box::pin(find_own(queue, &identity)).await? {
                     Some(node) => (node, queue.ask_for_queue(true)),
                     None => {
                         in_doubt.push(owner);
@@ -180,7 +187,10 @@ async fn create_contender<'q>(
                     }
                 }
             }
-            Err(error) => return Err(Error::at_create(&path, queue.live.id, error)),
+            Err(error) => {
+                let path = identity.path(queue.directory(), label);
+                return Err(Error::at_create(&path, queue.live.id, error));
+            }
         };
         for earlier in in_doubt {
             earlier.znode.note_gone();

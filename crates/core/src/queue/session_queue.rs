@@ -288,8 +288,9 @@ impl<'a> SessionQueue<'a> {
     where
         F: Future<Output = Result<T, ServerError>>,
     {
-        let answer = retry(ServerError::is_unknown, request).await;
-        answer.map_err(|error| self.failed(error))
+        // Boxed: an attempt would keep room for it while it waits.
+        let answer = Box::pin(retry(ServerError::is_unknown, request));
+        answer.await.map_err(|error| self.failed(error))
     }
 
     /// Puts the contenders of the listing into the order of the queue.

@@ -1,6 +1,9 @@
 //! A contender in the queue: what it decides by a list, and how it waits until the next one.
 
-use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::contender::{Contender, Identity, are_of_one_session};
 use crate::error::Error;
@@ -18,8 +21,6 @@ use crate::retry::Backoff;
 use crate::rule::{QueueView, Verdict};
 use crate::server::ensemble::{EventType, Pending, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::or_pending;
-use futures_util::future::select_all;
 
 /// A contender whose znode exists.
 ///
@@ -32,8 +33,8 @@ pub(crate) struct Enqueued<'q> {
     /// True if the znode's number proves that nobody else was in the queue.
     pub(crate) known_alone: bool,
     own_watch: OwnWatch,
-    /// The watches on the contenders that it waits on, and on the directory's data, by path.
-    watches: BTreeMap<String, Watch>,
+    /// The watches on the contenders that it waits on, and on the directory's data, with their paths.
+    watches: Vec<(String, Watch)>,
     /// Paces the looks if contenders leave before they are watched.
     look_pace: Backoff,
 }
@@ -77,7 +78,7 @@ impl<'q> Enqueued<'q> {
             czxid,
             known_alone: false,
             own_watch: OwnWatch::default(),
-            watches: BTreeMap::new(),
+            watches: Vec::new(),
             look_pace: look_pace(),
         }
     }
@@ -92,17 +93,17 @@ impl<'q> Enqueued<'q> {
 
     // The watches are not `Sync`, so a shared reference would make the future not `Send`.
     /// Orders the contenders, and asks the rule about this one.
-    pub(crate) async fn look(&mut self, mut listing: Listing) -> Result<Decision, Error> {
+    pub(crate) async fn look(&mut self, listing: &mut Listing) -> Result<Decision, Error> {
         let (queue, rule) = (self.queue, &*self.queue.shared.rule);
         loop {
-            refuse_other_recipes(queue, &listing)?;
-            let some_left = queue.put_in_order(&mut listing).await?;
+            refuse_other_recipes(queue, listing)?;
+            let some_left = queue.put_in_order(listing).await?;
             // If contenders have left since the list, others may have come since, and this contender
             // may have to step back for one of them.
             if !some_left || !rule.looks_behind() {
                 break;
             }
-            listing = queue.list_again().await?;
+            *listing = queue.list_again().await?;
         }
         let contenders = &listing.contenders;
         let Some(me) = contenders.iter().position(|it| it.name() == self.name()) else {
@@ -126,7 +127,7 @@ impl<'q> Enqueued<'q> {
                 Ok(Decision::Wait(Predecessors {
                     contenders: on.into_iter().map(awaited).collect(),
                     position: me,
-                    data: listing.data,
+                    data: listing.data.take(),
                 }))
             }
             Verdict::Wait { .. } | Verdict::StepBack => {
@@ -162,7 +163,7 @@ impl<'q> Enqueued<'q> {
     pub(crate) async fn wait(&mut self, on: &Predecessors) -> Result<Option<LeaseEpoch>, Error> {
         let directory = self.queue.directory();
         self.watches
-            .retain(|path, _| path == directory || on.find(path).is_some());
+            .retain(|(path, _)| path == directory || on.find(path).is_some());
         loop {
             let (path, event) = match self.set_watches(on).await? {
                 Some(missed) => {
@@ -211,7 +212,7 @@ impl<'q> Enqueued<'q> {
         let missing: Vec<&str> = directory
             .into_iter()
             .chain(on.contenders.iter().map(|it| it.path.as_str()))
-            .filter(|path| !self.watches.contains_key(*path))
+            .filter(|path| !self.watches.iter().any(|(watched, _)| watched == path))
             .collect();
         if wants_own || !missing.is_empty() {
             self.own_watch.note_request(server);
@@ -224,6 +225,7 @@ impl<'q> Enqueued<'q> {
             Some(own) => self.await_own_watch(own).await?,
             None => None,
         };
+        self.watches.reserve_exact(missing.len());
         for (path, read) in missing.into_iter().zip(reads) {
             let mut is_missed = |event| missed = Some((path.to_owned(), event));
             match read.await {
@@ -231,7 +233,7 @@ impl<'q> Enqueued<'q> {
                     if !on.is_as_listed(path, data, &stat) {
                         is_missed(WatchEvent::Unwatched);
                     }
-                    self.watches.insert(path.to_owned(), watch);
+                    self.watches.push((path.to_owned(), watch));
                 }
                 Err(error) if error.is(Refusal::NoNode) => {
                     is_missed(WatchEvent::Fired(EventType::NodeDeleted))
@@ -266,21 +268,22 @@ impl<'q> Enqueued<'q> {
 
     /// The next event of a watch, and the path of its znode.
     async fn next_event(&mut self) -> Result<(String, WatchEvent), Error> {
-        let others = self.watches.values_mut();
-        let other = or_pending((others.len() > 0).then(|| select_all(others)));
+        let other = poll_fn(|context| {
+            let mut polled = self.watches.iter_mut().map(|it| it.1.poll_unpin(context));
+            let woken = polled.by_ref().enumerate().find(|it| it.1.is_ready());
+            woken.map_or(Poll::Pending, |(index, event)| event.map(|it| (it, index)))
+        });
         let woken = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;
             loss = self.own_watch.lost() => Err(loss),
-            (event, index, _) = other => Ok((event, index)),
+            woken = other => Ok(woken),
         };
         let (event, index) = match woken {
             Ok(woken) => woken,
             Err(loss) => return Err(self.lost(loss).await),
         };
-        let path = self.watches.keys().nth(index).cloned();
-        let path = path.unwrap_or_default();
-        self.watches.remove(&path);
+        let (path, _) = self.watches.swap_remove(index);
         Ok((path, event))
     }
 
@@ -299,12 +302,15 @@ impl<'q> Enqueued<'q> {
     ///
     /// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt
     /// fails with the end of the session.
-    async fn deleted(&mut self) -> Error {
-        until_session_answers(self.queue.live).await;
-        Error::ContenderDeleted {
-            path: self.path().to_owned(),
-            session: self.queue.live.id,
+    fn deleted(&self) -> BoxFuture<'q, Error> {
+        let (live, path) = (self.queue.live, self.path().to_owned());
+        let session = live.id;
+        let error = Error::ContenderDeleted { path, session };
+        async move {
+            until_session_answers(live).await;
+            error
         }
+        .boxed()
     }
 }
 

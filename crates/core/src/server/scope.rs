@@ -5,6 +5,7 @@
 //! [connection](zookeeper_recipes_connection) measures each request, and does not send one that is
 //! too long.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use zookeeper_recipes_connection::{RequestError, check_length};
@@ -55,13 +56,18 @@ impl Scope {
     }
 
     /// The path at the server. A sequential path may end with a slash.
-    pub(crate) fn path(&self, path: &str, sequential: bool) -> Result<String, ServerError> {
-        let problem = problem_at_server(path, sequential).filter(|_| path != "/");
+    pub(crate) fn path(
+        &self,
+        path: impl AsRef<str> + Into<String>,
+        sequential: bool,
+    ) -> Result<String, ServerError> {
+        let below = path.as_ref();
+        let problem = problem_at_server(below, sequential).filter(|_| below != "/");
         problem.map_or(Ok(()), |problem| Err(bad(problem)))?;
-        Ok(match (&*self.chroot, path) {
-            ("", path) => path.to_owned(),
+        Ok(match (&*self.chroot, below) {
+            ("", _) => path.into(),
             (chroot, "/") => chroot.to_owned(),
-            (chroot, path) => [chroot, path].concat(),
+            (chroot, below) => [chroot, below].concat(),
         })
     }
 
@@ -82,8 +88,8 @@ impl Scope {
         if let ("/", Some(act)) = (operation.path(), act) {
             return Err(bad(format!("can not {act} root node")));
         }
-        let path = self.path(operation.path(), is_sequential)?;
-        *operation.path_mut() = path;
+        let path = take(operation.path_mut());
+        *operation.path_mut() = self.path(path, is_sequential)?;
         Ok(operation)
     }
 

@@ -1,5 +1,6 @@
 //! The requests of a session: typed, at paths below its chroot.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -186,14 +187,14 @@ impl ServerSession {
     /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
     ///
     /// A mode with a time to live is refused.
-    pub fn create(
+    pub fn create<'a>(
         &self,
-        path: &str,
+        path: impl Into<String>,
         data: &[u8],
         mode: CreateMode,
-        acl: &[Acl],
+        acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
-        let create = Operation::create(path, data, mode, acl);
+        let create = Operation::create(path, data, mode, acl.into());
         let create = self.opened.scope.operation(create);
         self.ask(create.map(alone), |chroot, answer, _| {
             match accepted(answer)? {

@@ -270,13 +270,13 @@ impl Ensemble for ZookeeperEnsemble {
 
 impl RawSession for Connection {
     fn send(&self, request: RequestBody) -> RawReply {
-        let (kind, read) = match &request {
+        let (kind, read) = match request {
             RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
             RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
             RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
             _ => return RawReply::OfConnection(self.request(request)),
         };
-        let reply = self.watch(kind, &read.path);
+        let reply = self.watch(kind, read.path);
         RawReply::new(async move {
             let (answer, watch) = reply.await?;
             Ok((answer, watch.map(FutureExt::boxed)))

@@ -20,7 +20,6 @@ mod length_limits;
 mod losses;
 mod lost_data;
 mod many_watches;
-mod memory;
 mod named_znodes;
 mod next_session;
 mod one_contender;
