@@ -1,11 +1,6 @@
 //! Each partition is owned again within the stated bound.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-
-use crate::support::{Fleet, PATH};
+use crate::support::*;
 
 const PARTITIONS: usize = 9;
 

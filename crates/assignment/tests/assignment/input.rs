@@ -1,16 +1,8 @@
 //! What is refused, and how.
 
-use std::convert::Infallible;
-use std::future::pending;
-use std::time::Duration;
-
-use tokio::time::timeout;
-use zookeeper_recipes_assignment::{
-    Assignment, AssignmentOperator, AssignmentOptions, Error, Partition, Partitions,
-};
 use zookeeper_recipes_core::{Acl, AuthId, Permission, Refusal};
 
-use crate::support::{Fleet, LONG, PATH};
+use crate::support::*;
 
 async fn work(owned: Partition) -> Result<(), Infallible> {
     owned.draining().await;

@@ -1,14 +1,8 @@
 //! Leaders that come and go: only the present one writes plans.
 
-use std::collections::BTreeMap;
-use std::future::pending;
-use std::time::Duration;
+use zookeeper_recipes_assignment::SessionId;
 
-use tokio::time::sleep;
-use zookeeper_recipes_assignment::{AssignmentOptions, SessionId};
-use zookeeper_recipes_simulation::{Change, Committed, Fault, FaultKind, RequestKind};
-
-use crate::support::Fleet;
+use crate::support::*;
 
 const LATE: Duration = Duration::from_secs(1);
 

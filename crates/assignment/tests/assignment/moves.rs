@@ -1,17 +1,8 @@
 //! Moves: warmed, drained, a few at a time; and what operators order.
 
-use std::collections::BTreeMap;
-use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_assignment::{AssignmentOptions, Partition, Partitions};
-use zookeeper_recipes_core::CreateMode;
-
-use crate::support::{Fleet, Judge, LONG, PATH};
+use crate::support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 

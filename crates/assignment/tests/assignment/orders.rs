@@ -1,15 +1,8 @@
 //! Orders of operators whose requests the servers apply late.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use futures_util::future::BoxFuture;
 
-use futures_util::future::{BoxFuture, FutureExt};
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_assignment::{AssignmentOperator, Error, Partitions};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::support::PATH;
+use crate::support::*;
 
 /// Short enough for the session to keep its connection.
 const LATE: Duration = Duration::from_secs(1);

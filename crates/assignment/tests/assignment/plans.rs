@@ -1,11 +1,13 @@
 //! The laws of the plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use zookeeper_recipes_assignment::{Plan, PlannedPartition, PlannedWorker, plan};
+
+use crate::support::*;
 
 type Partitions = BTreeMap<String, PlannedPartition>;
 type Workers = BTreeMap<String, PlannedWorker>;

@@ -1,10 +1,6 @@
 //! Restarts of the whole fleet, one worker after the other: how often partitions move.
 
-use std::time::Duration;
-
-use zookeeper_recipes_assignment::AssignmentOptions;
-
-use crate::support::{Fleet, LONG};
+use crate::support::*;
 
 /// A fleet of twenty workers that is restarted. Returns the most owners that a partition had after
 /// the first.

@@ -1,14 +1,8 @@
 //! Workers that hang: they stop no other move, and no partition is without an owner for long.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use zookeeper_recipes_assignment::AssignmentStatus;
 
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
-use zookeeper_recipes_assignment::{AssignmentOptions, AssignmentStatus, Partition};
-
-use crate::support::{Fleet, Judge};
+use crate::support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a move may take.

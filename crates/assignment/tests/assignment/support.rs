@@ -1,21 +1,27 @@
 //! A fleet of workers, and the judge of what they own.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+pub(crate) use std::collections::BTreeMap;
+pub(crate) use std::convert::Infallible;
+pub(crate) use std::future::pending;
+pub(crate) use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use std::time::Duration;
 
-use futures_util::future::FutureExt;
+pub(crate) use futures_util::future::FutureExt;
+pub(crate) use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_assignment::{
-    Assignment, AssignmentOperator, AssignmentOptions, ConnectOptions, Error, Partition,
-    Partitions, Session,
+pub(crate) use tokio::time::{Instant, sleep, timeout};
+pub(crate) use zookeeper_recipes_assignment::{
+    Assignment, AssignmentOperator, AssignmentOptions, Error, Partition, Partitions,
 };
-use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
-use zookeeper_recipes_suite::simulated_session;
+use zookeeper_recipes_assignment::{ConnectOptions, Session};
+pub(crate) use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_simulation::SimulatedProcess;
+pub(crate) use zookeeper_recipes_simulation::{
+    Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
+pub(crate) use zookeeper_recipes_suite::simulated_session;
 
 pub(crate) const PATH: &str = "/app/queues";
 /// Much longer than a session lives.

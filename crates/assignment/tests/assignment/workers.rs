@@ -1,15 +1,8 @@
 //! Which worker owns what, while workers come, leave and die.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use zookeeper_recipes_simulation::Limits;
 
-use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_assignment::{AssignmentOperator, Partition};
-use zookeeper_recipes_simulation::{
-    Change, Committed, Fault, FaultKind, Limits, RequestKind, Simulation, SimulationOptions,
-};
-
-use crate::support::{Fleet, Judge, LONG, PATH};
+use crate::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn routing_shows_the_owner_with_its_address_and_its_token() {

@@ -1,12 +1,7 @@
 //! The creates that a session has abandoned.
 
-use std::pin::pin;
-use std::time::Duration;
-
-use futures_util::future::FutureExt;
-
 use super::*;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 
 #[tokio::test(start_paused = true)]
 async fn attempt_waits_for_no_create_that_is_abandoned_later() {

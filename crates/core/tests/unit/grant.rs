@@ -1,12 +1,9 @@
 //! How a grant ends: which end counts, when it was, and what notices it.
 
-use tokio::time::sleep;
-use tracing::Span;
-
 use super::*;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::live_session::Status;
-use crate::live::scripted::{LEASE, Scripted, recipe_info};
+use crate::live::scripted::*;
 use crate::server::error::SessionEnd;
 use crate::server::options::DEFAULT_MAXBUFFER;
 

@@ -1,14 +1,11 @@
 //! What the session's own identity, a waiter's own watch and the number of a znode prove.
 
-use std::time::Duration;
-
 use super::*;
 use crate::hold::loss_watch::Watched;
 use crate::hold::own_znode::SessionZnodes;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 use crate::server::ensemble::{EventType, ServerSession, Watch, WatchEvent};
 use crate::server::options::DEFAULT_MAXBUFFER;
-use zookeeper_recipes_protocol::ErrorCode;
 
 #[tokio::test(start_paused = true)]
 async fn server_is_believed_that_refuses_a_write_to_others_alone() {

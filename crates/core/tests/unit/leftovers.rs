@@ -1,13 +1,8 @@
 //! The deletions that nobody waits for.
 
-use std::time::Duration;
-
-use tracing::Level;
-use zookeeper_recipes_suite::log::Log;
-
 use super::*;
 use crate::contender::Identity;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 
 #[tokio::test(start_paused = true)]
 async fn deletions_without_an_answer_are_of_znodes_that_nobody_else_can_own() {

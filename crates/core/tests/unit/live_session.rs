@@ -1,11 +1,7 @@
 //! The session as this process knows it: what renews its lease, and what a hold may go by.
 
-use std::pin::pin;
-
-use tokio::time::sleep;
-
 use super::*;
-use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
+use crate::live::scripted::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 

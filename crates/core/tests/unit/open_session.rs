@@ -1,18 +1,12 @@
 //! The grants of a session.
 
-use std::time::Duration;
-
-use futures_util::future::FutureExt;
-use tokio::time::sleep;
-use tracing::Span;
-
 use super::*;
 use crate::events::hold::HoldRecord;
 use crate::hold::loss_watch::{LossWatch, Watched};
 use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{FencingToken, HoldState};
 use crate::live::live_session::SessionUse;
-use crate::live::scripted::{LEASE, Scripted, recipe_info};
+use crate::live::scripted::*;
 use crate::server::ensemble::EventType::{self, NodeDataChanged, NodeDeleted};
 use crate::server::ensemble::WatchEvent;
 use crate::server::options::DEFAULT_MAXBUFFER;

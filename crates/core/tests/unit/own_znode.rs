@@ -1,12 +1,10 @@
 //! The registry of the znodes of a session.
 
-use std::time::Duration;
-
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::live::live_session::Status;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// A thread may pause between the two, so that its create would come after the look for what is

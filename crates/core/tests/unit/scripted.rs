@@ -1,16 +1,21 @@
 //! A session with a scripted server for unit tests, by tokio's clock.
 
 use std::future::pending;
+pub(crate) use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+pub(crate) use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
+pub(crate) use futures_util::future::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+pub(crate) use tokio::time::{Instant, sleep};
+pub(crate) use tracing::{Level, Span};
 use zookeeper_recipes_connection::Network;
-use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
+pub(crate) use zookeeper_recipes_protocol::ErrorCode;
+use zookeeper_recipes_protocol::{Reply, ReplyBody};
+pub(crate) use zookeeper_recipes_suite::log::Log;
 
 use crate::events::RecipeInfo;
 use crate::invalid_input::InvalidInput;

@@ -1,12 +1,9 @@
 //! The look that callers share.
 
 use futures_util::future::join_all;
-use std::time::Duration;
-
-use tokio::time::sleep;
 
 use super::*;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 
 #[tokio::test(start_paused = true)]
 async fn callers_share_the_next_look_and_none_that_was_sent_before() {

@@ -1,12 +1,10 @@
 //! The end of a session.
 
 use futures_util::stream;
-use tokio::time::{Instant, sleep_until};
-use tracing::Level;
-use zookeeper_recipes_suite::log::Log;
+use tokio::time::sleep_until;
 
 use super::*;
-use crate::live::scripted::{Scripted, TIMEOUT};
+use crate::live::scripted::*;
 
 /// A connection gives up after the session timeout, by its own timer, and says that it is closed.
 #[tokio::test(start_paused = true)]

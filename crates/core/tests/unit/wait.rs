@@ -1,13 +1,12 @@
 //! What a waiter knows when its watches are set.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use super::*;
 use crate::hold::loss_watch::Certainty;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::scripted::Scripted;
+use crate::live::scripted::*;
 use crate::queue::Queue;
 use crate::rule::Rule;
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};

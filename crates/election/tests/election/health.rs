@@ -1,10 +1,6 @@
 //! The health of sessions and candidates, on a simulated ensemble.
 
-use std::time::Duration;
-
-use tokio::time::sleep;
-use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
+use crate::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(5);

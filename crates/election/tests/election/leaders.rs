@@ -1,15 +1,11 @@
 //! What a process knows of who leads, on a simulated ensemble.
 
-use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 use zookeeper_recipes_core::NodePath;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
-use zookeeper_recipes_election::{ConnectOptions, Error, LeaderState, Leadership, Recipe, Session};
-use zookeeper_recipes_simulation::Simulation;
+use zookeeper_recipes_election::Recipe;
 
-use crate::{TIMEOUT, election, open, simulation};
+use crate::*;
 
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);

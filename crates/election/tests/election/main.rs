@@ -10,11 +10,22 @@ mod shutdown;
 mod transfers;
 mod watching;
 
-use std::time::Duration;
+pub(crate) use std::cell::RefCell;
+pub(crate) use std::convert::Infallible;
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::Duration;
 
-use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
-use zookeeper_recipes_suite::simulated_session;
+pub(crate) use tokio::sync::watch;
+pub(crate) use tokio::task::JoinHandle;
+pub(crate) use tokio::time::{sleep, timeout};
+pub(crate) use zookeeper_recipes_election::{
+    ConnectOptions, Error, LeaderElection, LeaderState, Leadership, RunError, Session, StopWork,
+    Term,
+};
+pub(crate) use zookeeper_recipes_simulation::{
+    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation,
+};
+pub(crate) use zookeeper_recipes_suite::simulated_session;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

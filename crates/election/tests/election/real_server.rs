@@ -1,20 +1,16 @@
 //! What an election promises, on real servers.
 
-use std::convert::Infallible;
 use std::future::pending;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::sync::{mpsc, oneshot};
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_election::{
-    ConnectOptions, Error, FencingToken, Leader, LeaderElection, LeaderState, Refusal, RunError,
-    Session, SessionId, StopWork,
-};
+use zookeeper_recipes_election::{FencingToken, Leader, Refusal, SessionId};
 use zookeeper_recipes_suite::{assert_no_watch_left, proxy, queue_length, server_with};
 use zookeeper_recipes_testkit::proxy::Proxy;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::*;
 
 type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 

@@ -1,16 +1,6 @@
 //! Terms that end as soon as they began, on a simulated ensemble.
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::sleep;
-use zookeeper_recipes_election::{LeaderElection, StopWork, Term};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::election_in;
+use crate::*;
 
 #[tokio::test(start_paused = true)]
 async fn work_that_returns_at_once_leads_ever_more_rarely() {

@@ -1,15 +1,6 @@
 //! The end of a leader's work at the shutdown, on a simulated ensemble.
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_election::Term;
-use zookeeper_recipes_simulation::Simulation;
-
-use crate::election_in;
+use crate::*;
 
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);

@@ -1,18 +1,11 @@
 //! Transfers of the leadership, candidates on standby, and proclamations, on a simulated ensemble.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{CreateMode, Session};
-use zookeeper_recipes_election::{
-    Error, LeaderElection, Leadership, LossReason, QueueEntry, RunError, Term,
-};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, SimulatedProcess, Simulation};
+use zookeeper_recipes_election::{LossReason, QueueEntry};
 
-use crate::{election, open, simulation};
+use crate::*;
 
 const PATH: &str = "/leader";
 /// Much longer than any handoff, and shorter than a session lives.

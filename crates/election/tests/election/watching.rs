@@ -1,12 +1,8 @@
 //! Candidates that come while a watch of the leader begins, on a simulated ensemble.
 
-use std::time::Duration;
+use zookeeper_recipes_simulation::SimulationOptions;
 
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::simulated_session;
-
-use crate::{election, election_in};
+use crate::*;
 
 #[tokio::test(start_paused = true)]
 async fn watch_begins_with_no_leader_that_was_replaced_before() {

@@ -1,15 +1,11 @@
 //! The warning of a runtime that did not run the tasks of a session.
 
 use std::thread;
-use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use tracing::Level;
-use zookeeper_recipes::{ConnectOptions, Session};
+use tokio::time::Instant;
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
-use zookeeper_recipes_suite::log::Log;
 
-use crate::{ALONE, listen_up_to, lock, named};
+use crate::*;
 
 const WARNING: &str = "runtime blocked";
 const TICK: Duration = Duration::from_millis(200);

@@ -1,16 +1,9 @@
 //! The own close of a session is no loss: neither a warning nor a count says so.
 
-use insta::assert_snapshot;
 use zookeeper_recipes::election::RunError;
-use zookeeper_recipes::lock::LockOptions;
-use zookeeper_recipes::{
-    Error, ExclusiveLock, Group, Hold, HoldState, LeaderElection, LossReason, Session, SessionEnd,
-    SingleNodeLock,
-};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::log::{Line, Log};
+use zookeeper_recipes::{Group, HoldState};
 
-use crate::{listen, shown};
+use crate::*;
 
 const PATH: &str = "/locks/closing";
 

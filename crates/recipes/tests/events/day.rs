@@ -1,15 +1,6 @@
 //! The faults of one day of two processes, on a simulated ensemble.
 
-use std::time::Duration;
-
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes::common::CreateMode;
-use zookeeper_recipes::lock::LockOptions;
-use zookeeper_recipes::{
-    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LeaderElection, Permission, RwLock,
-    Session,
-};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
+use crate::*;
 
 const PATH: &str = "/locks/report";
 const REFUSED: &str = "/guarded";

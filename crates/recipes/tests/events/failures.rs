@@ -1,17 +1,8 @@
 //! The events of sessions and of requests that fail.
 
-use std::time::Duration;
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 
-use tokio::time::{sleep, timeout};
-use tracing::Level;
-use zookeeper_recipes::common::CreateMode;
-use zookeeper_recipes::{
-    Acl, AuthId, ConnectOptions, Error, Hold, LossReason, Permission, Session, SessionEnd,
-};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, SimulatedProcess, Simulation};
-use zookeeper_recipes_suite::log::Log;
-
-use crate::{listen, lock, named};
+use crate::*;
 
 const PATH: &str = "/lock";
 const SECOND: Duration = Duration::from_secs(1);

@@ -9,16 +9,21 @@ mod moves;
 mod shown;
 mod waits;
 
-use std::time::Duration;
+pub(crate) use std::time::Duration;
 
-use insta::assert_snapshot;
+pub(crate) use insta::assert_snapshot;
 use tokio::sync::{Mutex, MutexGuard};
-use tracing::Level;
+pub(crate) use tokio::time::{sleep, timeout};
+pub(crate) use tracing::Level;
 use tracing::subscriber::DefaultGuard;
-use zookeeper_recipes::lock::LockOptions;
-use zookeeper_recipes::{ConnectOptions, ExclusiveLock, Session};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::log::{Line, Log};
+pub(crate) use zookeeper_recipes::common::CreateMode;
+pub(crate) use zookeeper_recipes::lock::LockOptions;
+pub(crate) use zookeeper_recipes::{
+    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LeaderElection, LossReason,
+    Permission, RwLock, Session, SessionEnd, SingleNodeLock,
+};
+pub(crate) use zookeeper_recipes_simulation::{SimulatedProcess, Simulation};
+pub(crate) use zookeeper_recipes_suite::log::{Line, Log};
 
 use self::day::bad_day;
 

@@ -3,17 +3,11 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
-use std::time::Duration;
 
-use insta::assert_snapshot;
 use tokio::sync::watch;
-use tokio::time::sleep;
-use tracing::Level;
 use zookeeper_recipes::{Assignment, AssignmentOptions, Partition, Partitions};
-use zookeeper_recipes_simulation::Simulation;
-use zookeeper_recipes_suite::log::{Line, Log};
 
-use crate::{listen_up_to, named, shown};
+use crate::*;
 
 const PATH: &str = "/app/queues";
 const NAME: &str = "queues";

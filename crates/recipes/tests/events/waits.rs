@@ -1,17 +1,10 @@
 //! The events of waits, and the metric of handoffs.
 
-use std::iter::zip;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::sleep;
-use zookeeper_recipes::lock::LockOptions;
-use zookeeper_recipes::{
-    ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session, SingleNodeLock, WaitStrategy,
-};
-use zookeeper_recipes_simulation::Simulation;
+use zookeeper_recipes::{Recipe, Semaphore, WaitStrategy};
 
-use crate::{listen, lock, named};
+use crate::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const OWN_WAIT: &str = "waits for itself";

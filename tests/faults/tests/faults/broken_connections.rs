@@ -1,19 +1,8 @@
 //! Connections that break, for a moment or for longer than the session lives.
 
-use std::time::{Duration, Instant};
+use zookeeper_recipes_core::SessionState;
 
-use futures_util::future::join_all;
-use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
-use zookeeper_recipes_suite::{
-    KINDS, LATE, LONG, SHORT, TICK, TestServer, administrator, assert_no_watch_left, eventually,
-    in_time, on_both_servers, proxy, session,
-};
-use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
-
-use crate::support::{
-    Succeeded, acquire, acquired, assert_no_contender_left, assert_nothing_left,
-    assert_session_over, awaited, creates, held, held_and_awaited, queue_length, waits_in_earnest,
-};
+use crate::support::*;
 
 on_both_servers!(embedded at night:
     waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile,

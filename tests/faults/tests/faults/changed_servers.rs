@@ -1,16 +1,8 @@
 //! Servers that come back from a restart, also with another configuration.
 
-use std::time::Duration;
+use zookeeper_recipes_suite::{QUIET, assert_nothing_left};
 
-use zookeeper_recipes_core::{HoldState, LossReason, SessionEnd};
-use zookeeper_recipes_suite::{
-    KINDS, LATE, LONG, QUIET, SHORT, TICK, assert_nothing_left, eventually, in_time, server,
-    session,
-};
-
-use crate::support::{
-    acquire, acquired, held_and_awaited, hold_all, queue_length, works_with_each_kind,
-};
+use crate::support::*;
 
 /// The longest session timeout that a server grants after its restart.
 const LOWERED: Duration = Duration::from_secs(6);

@@ -1,13 +1,6 @@
 //! A holder whose server is cut off from its leader, and still answers signs of life.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use zookeeper_recipes_core::{Hold, HoldState};
-use zookeeper_recipes_suite::{KINDS, LONG, TICK, in_time, session};
-use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
-
-use crate::support::{Succession, acquire, queue_length};
+use crate::support::*;
 
 const SESSION: Duration = Duration::from_secs(4);
 

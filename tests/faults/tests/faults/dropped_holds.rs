@@ -1,10 +1,8 @@
 //! Holds that are dropped when nothing can be awaited any more.
 
 use futures::executor::block_on;
-use zookeeper_recipes_core::Hold;
-use zookeeper_recipes_suite::{KINDS, LONG, TestServer, administrator, on_both_servers, session};
 
-use crate::support::{assert_nothing_left, hold_all};
+use crate::support::*;
 
 on_both_servers!(apache at night:
     hold_is_dropped_released_and_acquired_outside_any_runtime,

@@ -1,18 +1,13 @@
 //! Each option of a session, for each way to open one: it is used, or refused at once.
 
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::time::Duration;
 
-use zookeeper_client::Client;
-use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
-use zookeeper_recipes_core::{
-    ConnectOptions, Ensemble, Error, NodePath, Refusal, ServerError, Session, ZookeeperEnsemble,
-};
-use zookeeper_recipes_simulation::{EmbeddedServer, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::in_time;
+use zookeeper_recipes_core::{Ensemble, NodePath};
+use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::tls::{Authority, trusting};
+
+use crate::support::*;
 
 const OPTIONS: [Set; 6] = [
     Set::SessionTimeout,

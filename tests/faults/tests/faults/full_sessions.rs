@@ -1,12 +1,6 @@
 //! A session with as many ephemeral znodes as the servers can list in the transaction that ends it.
 
-use std::time::Duration;
-
-use futures_util::future::join_all;
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Refusal, Session};
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{LONG, PATIENCE, SHORT, TICK, administrator, create, in_time, proxy};
-use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
+use crate::support::*;
 
 /// The `jute.maxbuffer` of the servers, which then read at most 1,024 bytes more.
 const MAX_BUFFER: usize = 256 * 1024;

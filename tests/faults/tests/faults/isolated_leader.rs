@@ -1,15 +1,8 @@
 //! A leader that is cut off from its followers, and still answers its own clients.
 
-use std::time::Duration;
+use zookeeper_recipes_suite::{number, session_with_tick};
 
-use futures_util::future::join_all;
-
-use zookeeper_recipes_core::Session;
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{LONG, number, session_with_tick};
-use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
-
-use crate::support::{Succession, acquire};
+use crate::support::*;
 
 const TICK: Duration = Duration::from_secs(1);
 

@@ -1,8 +1,8 @@
 //! The longest data that a recipe takes.
 
-use zookeeper_recipes_core::Recipe;
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_suite::{LONG, SHORT, TestServer, on_both_servers, proxy, session};
+use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
+
+use crate::support::*;
 
 on_both_servers!(longest_data_that_is_not_refused_is_taken_by_the_server);
 

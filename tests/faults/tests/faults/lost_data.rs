@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
-use zookeeper_recipes_core::{Hold, LossReason, Session, SessionEnd};
 use zookeeper_recipes_suite::log::Log;
-use zookeeper_recipes_suite::{LATE, SHORT, TICK, in_time, server, session};
-use zookeeper_recipes_testkit::Server;
 
-use crate::support::{hold_all, works_with_each_kind};
+use crate::support::*;
 
 /// How often each kind is acquired and released before the servers lose their data.
 const ROUNDS: usize = 10;

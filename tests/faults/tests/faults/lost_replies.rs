@@ -1,19 +1,8 @@
 //! Requests and replies that are lost on the way.
 
-use futures_util::future::join_all;
-use zookeeper_client::Client;
-use zookeeper_recipes_core::{Hold, Recipe, Session, WaitStrategy};
-use zookeeper_recipes_suite::{
-    KINDS, Kind, LONG, TestServer, administrator, assert_no_watch_left, in_time, on_both_servers,
-    proxy, session,
-};
-use zookeeper_recipes_testkit::proxy::{
-    Breakage, Direction, Fault, Occasion, Operation, Proxy, Strikes,
-};
+use zookeeper_recipes_testkit::proxy::{Occasion, Strikes};
 
-use crate::support::{
-    Acquiring, acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
-};
+use crate::support::*;
 
 on_both_servers!(embedded at night:
     first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in,

@@ -1,21 +1,11 @@
 //! A session that moves from member to member, with watches on znodes that change all the while.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use fastrand::Rng;
-use futures_util::stream::StreamExt;
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::ensemble::{ConnectionState, ServerSession, Watch, WatchEvent};
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Ensemble, Operation, Permission, Refusal, ServerError,
-    ZookeeperEnsemble,
-};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_suite::{PATIENCE, TICK};
-use zookeeper_recipes_testkit::proxy::Proxy;
-use zookeeper_recipes_testkit::{Ensemble as Members, ServerOptions};
+use tokio::time::sleep;
+use zookeeper_recipes_core::{Ensemble, Operation};
+use zookeeper_recipes_testkit::Ensemble as Members;
+
+use crate::support::*;
 
 /// As many znodes of each kind are watched.
 const ZNODES: usize = 10;

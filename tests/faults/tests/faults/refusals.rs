@@ -1,20 +1,10 @@
 //! A server that answers with every error code it has.
 
 use std::slice;
-use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt};
-use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd};
-use zookeeper_recipes_suite::{
-    KINDS, Kind, LONG, TICK, TestServer, administrator, create, in_time, on_both_servers, proxy,
-    server_with, session,
-};
-use zookeeper_recipes_testkit::ServerOptions;
-use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+use futures_util::stream;
 
-use crate::support::{acquire, acquired};
+use crate::support::*;
 
 on_both_servers!(apache at night:
     every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else,

@@ -1,9 +1,9 @@
 //! Sessions that show who they are by SASL. Apache's server alone has it.
 
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{ConnectOptions, Error, Session, SessionEnd};
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
-use zookeeper_recipes_suite::{LONG, TICK, in_time, proxy, requiring_sasl, server_with};
+use zookeeper_recipes_suite::requiring_sasl;
+
+use crate::support::*;
 
 /// The user, and a password with what has to be quoted.
 const BOB: &str = "bob:a \"secret\" of bób's";

@@ -2,15 +2,13 @@
 //! nowhere else.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Error, Permission, Session, SessionEnd};
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_suite::tls::{After, Tap};
-use zookeeper_recipes_suite::{LATE, TICK, TestServer, in_time, on_both_servers, proxy};
+
+use crate::support::*;
 
 on_both_servers!(apache at night:
     no_credentials_are_shown_whatever_happens);

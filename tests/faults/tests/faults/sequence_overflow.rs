@@ -1,20 +1,15 @@
 //! The end of the create counter: the directory's numbers are used up while contenders queue.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::future::join_all;
-use tokio::sync::watch;
-use zookeeper_client::Client;
-use zookeeper_recipes_core::{FencingToken, Hold, Recipe, Session};
+use zookeeper_recipes_core::FencingToken;
 use zookeeper_recipes_interop::can_run;
 use zookeeper_recipes_suite::{
-    ELECTION, Judge, LOCK, LONG, PATIENCE, RWLOCK, RecipeOptions, SEMAPHORE, TICK, TestedRecipe,
-    WRITER, administrator, assert_no_watch_left, children, eventually, in_time, proxy, session,
+    ELECTION, Judge, LOCK, RWLOCK, RecipeOptions, SEMAPHORE, TestedRecipe, WRITER,
 };
-use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
-use zookeeper_recipes_testkit::{Installation, Server, ServerOptions};
+use zookeeper_recipes_testkit::Installation;
+
+use crate::support::*;
 
 /// The number of the first contender; seven more get one of their own.
 const NEXT: i32 = 2_147_483_640;

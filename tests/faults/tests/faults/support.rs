@@ -1,16 +1,33 @@
 //! What the tests share.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::{Duration, Instant};
 
+pub(crate) use futures_util::future::join_all;
+pub(crate) use futures_util::stream::StreamExt;
+pub(crate) use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use zookeeper_client::Client;
-use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, SessionEnd, WaitStrategy};
-use zookeeper_recipes_suite::{
-    self as suite, Address, KINDS, Kind, TestServer, eventually, in_time,
+pub(crate) use tokio::time::timeout;
+pub(crate) use zookeeper_client::Client;
+pub(crate) use zookeeper_recipes_adapter::ClientEnsemble;
+pub(crate) use zookeeper_recipes_core::ensemble::{
+    ConnectionState, ServerSession, Watch, WatchEvent,
 };
-use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
+pub(crate) use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Permission,
+    Recipe, Refusal, ServerError, Session, SessionEnd, WaitStrategy, ZookeeperEnsemble,
+};
+pub(crate) use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
+pub(crate) use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite as suite;
+pub(crate) use zookeeper_recipes_suite::{
+    Address, KINDS, Kind, LATE, LONG, PATIENCE, SHORT, TICK, TestServer, administrator,
+    assert_no_watch_left, children, create, eventually, in_time, on_both_servers, proxy, server,
+    server_with, session,
+};
+pub(crate) use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
+pub(crate) use zookeeper_recipes_testkit::{Ensemble, Server, ServerOptions};
 
 /// Waits until so many contenders are in the queue, by the view of this recipe's session. A recipe
 /// without a queue shows its holder only.

@@ -1,24 +1,11 @@
 //! Sessions over a client of the user that outlives them.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use tokio::runtime::Handle;
-use zookeeper_client::{Acls, Client};
-use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{
-    ConnectionState, Ensemble, EventType, ServerSession, Watch, WatchEvent,
-};
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Permission, ServerError, Session, SessionEnd,
-};
-use zookeeper_recipes_suite::{
-    Address, KINDS, LONG, SHORT, TICK, TestServer, administrator, children, create, eventually,
-    exists, in_time, on_both_servers, proxy, session,
-};
-use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+use zookeeper_client::Acls;
+use zookeeper_recipes_core::ensemble::{Ensemble, EventType};
+use zookeeper_recipes_suite::exists;
 
-use crate::support::{held_and_awaited, hold_all};
+use crate::support::*;
 
 on_both_servers!(apache at night:
     holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
