@@ -9,12 +9,10 @@ use crate::hold::own_znode::ZnodeOwner;
 use crate::hold::{Held, Hold, NOT_ENDED, how_ended};
 use crate::hold_state::{Ended, HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
-use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
-use crate::live::short_leases::LeaseWait;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::error::Refusal;
 
 impl Hold {
     /// Replaces the holder's znode by one with the same number and another label.
@@ -50,58 +48,78 @@ impl Hold {
             return Err(self.view.ended_error(ended));
         }
         let replaced = replaced(old, &held, from, to, (data, acl)).await;
-        let (owner, epoch) = replaced.inspect_err(|error| old.report(how_ended(error)))?;
+        let owner = replaced.inspect_err(|error| old.report(how_ended(error)))?;
         let rule = old.rule.clone();
         let recipe = rule.as_ref().map_or("queue", |rule| rule.recipe(to));
         let record = old.take_record().expect(NOT_ENDED);
-        record.released(old.held_for());
+        record.released(old.held_for(), false);
         let record = record.replaced(recipe, old.token);
-        let mut grant = Grant::new(owner.znode.clone(), old.token, epoch, record);
+        // The hold continues, so a lapse since its grant counts. The lease need not grant again.
+        let mut grant = Grant::new(owner.znode.clone(), old.token, old.epoch, record);
         (grant.rule, grant.deadline) = (rule, old.deadline);
         Ok(Hold::begin(grant, owner, &held.open, None))
     }
 }
 
-/// Replaces the znode of a grant, and begins another grant in its place.
-///
-/// The result is the owner of the new znode, and the number of lapses at the new grant.
+/// Replaces the znode of a grant, and returns the owner of the new znode.
 async fn replaced(
     old: &Grant,
     held: &Held,
     from: &str,
     to: &str,
     (data, acl): (&[u8], &[Acl]),
-) -> Result<(ZnodeOwner, LeaseEpoch), Error> {
+) -> Result<ZnodeOwner, Error> {
     let (live, znodes, path) = (old.live(), old.znode.znodes(), old.znode.path());
     let (directory, contender) = old.replaceable(from)?;
-    let identity = live.identity();
-    let name = format!("{}{}", identity.name(to), contender.sequence());
-    let new = format!("{directory}/{name}");
+    let name = live.identity().name(to);
+    let new = format!("{directory}/{name}{}", contender.sequence());
     // If this future is dropped from here on, both znodes must be deleted.
     let owner = ZnodeOwner::new(&held.owner.session_use, znodes.numbered(&new));
     owner.znode.count_replacement();
     // This future may not be polled when the lease lapses. The session then deletes both znodes.
     let _ = old.replacement.set(owner.znode.clone());
-    let work = pin!(async {
-        replace_znode(live, path, &new, data, acl).await?;
-        // The new znode may have been found over a connection that is not proven yet.
-        match live.until_may_grant(path, &mut LeaseWait::default()).await {
-            // Meanwhile the lease has lapsed, and the hold is lost.
-            Err(Error::NoLease { .. }) => Ok(()),
-            proven => proven,
-        }
-    });
-    live.during(path, work).await?;
-    let lost = |reason| Error::lost(path, live.id, reason);
+    let operations = [
+        Operation::create(new, data, CreateMode::Ephemeral, acl),
+        Operation::delete(path),
+    ];
+    live.during(path, pin!(replace_znode(live, path, &operations)))
+        .await?;
     if let HoldState::Lost(reason) = live.hold_state(old.epoch) {
-        return Err(lost(reason));
+        return Err(Error::lost(path, live.id, reason));
     }
-    // After another lapse the session deletes the new znode.
-    let epoch = live.begin_grant().filter(|epoch| *epoch == old.epoch);
-    let epoch = epoch.ok_or_else(|| lost(LossReason::LeaseElapsed))?;
     // The transaction has deleted the old znode.
     old.znode.note_gone();
-    Ok((owner, epoch))
+    Ok(owner)
+}
+
+/// Creates the new znode and deletes the old one in one transaction.
+///
+/// While no answer comes, the transaction is repeated. Nobody else uses the name of the new znode, so
+/// at most one of the transactions is applied.
+async fn replace_znode(
+    live: &LiveSession,
+    old: &str,
+    operations: &[Operation],
+) -> Result<(), Error> {
+    let server = live.server();
+    let server = server.map_err(|error| Error::at(old, live.id, error))?;
+    let mut backoff = Backoff::default();
+    loop {
+        match server.transact(operations).await {
+            Ok(_) => return Ok(()),
+            Err(failure) if failure.error.is_unknown() => backoff.wait().await,
+            // The answer to an earlier transaction was lost.
+            Err(TransactionError {
+                operation: Some(0),
+                error,
+            }) if error.is(Refusal::NodeExists) => return Ok(()),
+            // The old znode is deleted, or the directory with it.
+            Err(failure) if failure.error.is(Refusal::NoNode) => {
+                return Err(Error::lost(old, live.id, LossReason::Deleted));
+            }
+            Err(failure) => return Err(Error::at_transaction(old, live.id, failure, operations)),
+        }
+    }
 }
 
 impl Grant {
@@ -113,11 +131,8 @@ impl Grant {
         let Some(contender) = Contender::parse(name, |label| label == from) else {
             return refuse(format!("does not have the label {from:?}"));
         };
-        if self
-            .rule
-            .as_ref()
-            .is_some_and(|rule| !rule.may_be_replaced(from))
-        {
+        let rule = self.rule.as_ref();
+        if rule.is_some_and(|rule| !rule.may_be_replaced(from)) {
             return refuse("is of a kind that may not be replaced".to_owned());
         }
         if contender.sequence().is_at_the_end() {
@@ -127,61 +142,5 @@ impl Grant {
             return refuse(problem.to_owned());
         }
         Ok((directory, contender))
-    }
-}
-
-/// Creates the new znode and deletes the old one in one transaction.
-///
-/// While no answer comes, the transaction is repeated.
-async fn replace_znode(
-    live: &LiveSession,
-    old: &str,
-    new: &str,
-    data: &[u8],
-    acl: &[Acl],
-) -> Result<(), Error> {
-    let failed = |error| Error::at(old, live.id, error);
-    let deleted = || Error::lost(old, live.id, LossReason::Deleted);
-    let server = live.server().map_err(failed)?;
-    let operations = [
-        Operation::create(new, data, CreateMode::Ephemeral, acl),
-        Operation::delete(old),
-    ];
-    let both = [new.to_owned(), old.to_owned()];
-    let mut backoff = Backoff::default();
-    loop {
-        match server.transact(&operations).await {
-            Ok(_) => return Ok(()),
-            Err(TransactionError {
-                error: ServerError::OutcomeUnknown(_),
-                ..
-            }) => {}
-            // The old znode is deleted, or the directory with it.
-            Err(TransactionError { error, .. }) if error.is(Refusal::NoNode) => {
-                return Err(deleted());
-            }
-            // Nobody else uses this name, so an earlier transaction succeeded and its answer
-            // was lost.
-            Err(TransactionError {
-                operation: Some(0),
-                error,
-            }) if error.is(Refusal::NodeExists) => {}
-            Err(failure) => {
-                return Err(Error::at_transaction(old, live.id, failure, &operations));
-            }
-        }
-        let sync = server.sync(old);
-        let nodes = server.get_each(&both);
-        let found = async {
-            sync.await?;
-            nodes.await
-        };
-        match found.await.as_deref() {
-            Ok([Some(_), _]) => return Ok(()),
-            Ok([None, Some(_)]) => {}
-            Ok(_) => return Err(deleted()),
-            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-            Err(error) => return Err(failed(error.clone())),
-        }
     }
 }
