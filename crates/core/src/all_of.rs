@@ -179,19 +179,13 @@ impl AllOf {
     pub async fn try_acquire(&self) -> Result<Option<AllHold>, Error> {
         let mut held = AllHold { holds: Vec::new() };
         for recipe in &self.recipes {
-            match recipe.try_acquire().await {
-                Ok(Some(hold)) => held.holds.push(hold),
-                Ok(None) => {
-                    held.release().await?;
-                    return Ok(None);
-                }
-                Err(error) => {
-                    // The recipe's error is the one to return, and a failed release is repeated in
-                    // the background.
-                    let _ = held.release().await;
-                    return Err(error);
-                }
-            }
+            let tried = recipe.try_acquire().await;
+            let Ok(Some(hold)) = tried else {
+                // A release that fails is repeated in the background. The recipe's error counts.
+                let released = held.release().await;
+                return tried.and(released.map(|()| None));
+            };
+            held.holds.push(hold);
         }
         if !held.is_held() {
             return Err(lost_error(held.lost().await));

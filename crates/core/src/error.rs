@@ -114,9 +114,10 @@ pub enum Error {
 
     /// The contender's turn has come, and the servers answer too late for a hold.
     ///
-    /// The contender has waited for [a lease](crate::docs::lease#if-the-servers-answer-late) for five
-    /// session timeouts, not counting outages, and does not bar the others any longer. A longer
-    /// session timeout helps, and so does [`ConnectOptions::tick`](crate::ConnectOptions::tick).
+    /// The session has tried three servers for
+    /// [a lease](crate::docs::lease#if-the-servers-answer-late), each for the session timeout. The
+    /// contender does not bar the others any longer. A longer session timeout helps, and so does
+    /// [`ConnectOptions::tick`](crate::ConnectOptions::tick).
     #[error(
         "{path}: no lease in {waited:.1?}, because the servers answer after {answer:.1?}, which is \
          too late for the session timeout (session {session})"
@@ -265,20 +266,20 @@ impl Error {
 
     /// The error of an attempt that could not create the znode at this path in this session.
     ///
-    /// As [`at`](Self::at), but if the permission is missing, the error names the parent and the
-    /// permission that the parent does not grant.
+    /// As [`at`](Self::at), but if the permission is missing, the error names it, and the parent,
+    /// which does not grant it.
     pub fn at_create(path: &str, session: SessionId, error: ServerError) -> Error {
-        Error::at_granting(parent_of(path), Permission::CREATE, path, session, error)
+        Error::at_needing(Permission::CREATE, path, session, error)
     }
 
     /// As [`at`](Self::at), for a read of the znode at this path.
     pub(crate) fn at_read(path: &str, session: SessionId, error: ServerError) -> Error {
-        Error::at_granting(path, Permission::READ, path, session, error)
+        Error::at_needing(Permission::READ, path, session, error)
     }
 
     /// As [`at_create`](Self::at_create), for the deletion of the znode at this path.
     pub fn at_delete(path: &str, session: SessionId, error: ServerError) -> Error {
-        Error::at_granting(parent_of(path), Permission::DELETE, path, session, error)
+        Error::at_needing(Permission::DELETE, path, session, error)
     }
 
     /// The error of an attempt whose transaction of these operations failed in this session.
@@ -289,41 +290,35 @@ impl Error {
     pub fn at_transaction(
         path: &str,
         session: SessionId,
-        failure: TransactionError,
+        TransactionError { operation, error }: TransactionError,
         operations: &[Operation],
     ) -> Error {
-        let error = failure.error;
-        let refused = failure.operation.and_then(|index| operations.get(index));
-        let Some(operation) = refused else {
+        let Some(refused) = operation.and_then(|index| operations.get(index)) else {
             return Error::at(path, session, error);
         };
-        let path = operation.path();
-        match operation {
-            Operation::Delete(_) => Error::at_delete(path, session, error),
-            Operation::SetData(_) => {
-                Error::at_granting(path, Permission::WRITE, path, session, error)
-            }
-            Operation::Check(_) => Error::at_read(path, session, error),
-            _ => Error::at_create(path, session, error),
-        }
+        let permission = match refused {
+            Operation::Delete(_) => Permission::DELETE,
+            Operation::SetData(_) => Permission::WRITE,
+            Operation::Check(_) => Permission::READ,
+            _ => Permission::CREATE,
+        };
+        Error::at_needing(permission, refused.path(), session, error)
     }
 
-    /// As [`at`](Self::at). If the permission is missing, `granting` is the znode that has to grant
-    /// it.
-    fn at_granting(
-        granting: &str,
-        needs: Permission,
+    /// As [`at`](Self::at), of a request that needs this permission.
+    fn at_needing(
+        permission: Permission,
         path: &str,
         session: SessionId,
         error: ServerError,
     ) -> Error {
-        match error.is(Refusal::NoAuth) {
-            true => {
-                let refusal = Refusal::NoPermission(needs);
-                Error::at(granting, session, ServerError::Refused(refusal))
-            }
-            false => Error::at(path, session, error),
+        if !error.is(Refusal::NoAuth) {
+            return Error::at(path, session, error);
         }
+        let of_parent = [Permission::CREATE, Permission::DELETE].contains(&permission);
+        let granting = if of_parent { parent_of(path) } else { path };
+        let refusal = Refusal::NoPermission(permission);
+        Error::at(granting, session, ServerError::Refused(refusal))
     }
 
     /// The error of an attempt whose request failed at this path in this session.

@@ -1,12 +1,10 @@
 //! Reports what happens to `tracing` and, with the feature `metrics`, to the `metrics` facade.
 //!
-//! The other layers call these functions, and name no event. [`docs::events`](crate::docs::events)
-//! lists the events and the metrics.
+//! [`docs::events`](crate::docs::events) lists the events and the metrics.
 
 pub(crate) mod attempt;
 pub(crate) mod hold;
 pub(crate) mod meter;
-pub(crate) mod session;
 
 use std::sync::Arc;
 

@@ -10,4 +10,3 @@ pub(crate) mod live_session;
 #[cfg(test)]
 #[path = "../tests/unit/scripted.rs"]
 pub(crate) mod scripted;
-pub(crate) mod short_leases;

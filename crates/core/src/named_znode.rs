@@ -17,7 +17,6 @@ use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::{Named, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
-use crate::live::short_leases::LeaseWait;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory};
 use crate::retry::{Backoff, retry};
@@ -317,9 +316,8 @@ impl NamedZnode {
     }
 
     async fn until_may_hold(&self) -> Result<(), Error> {
-        let mut wait = LeaseWait::default();
         let live = &self.open.live;
-        live.until_may_grant(self.path.as_str(), &mut wait).await
+        live.until_may_grant(self.path.as_str(), &mut None).await
     }
 }
 

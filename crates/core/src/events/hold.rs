@@ -61,7 +61,7 @@ impl HoldRecord {
     /// The own close of the session is no loss.
     pub(crate) fn lost(&self, znode: &str, reason: LossReason, held: Duration) {
         if reason.is_own_close() {
-            return self.report_release(held, true);
+            return self.released(held, true);
         }
         self.count_end(held);
         let RecipeInfo {
@@ -78,12 +78,9 @@ impl HoldRecord {
         meter::count(LOST, Some(&self.info), Some(label));
     }
 
-    /// Reports that the hold was released after it was held for this time.
-    pub(crate) fn released(&self, held: Duration) {
-        self.report_release(held, false);
-    }
-
-    fn report_release(&self, held: Duration, by_close: bool) {
+    /// Reports that the hold was released after it was held for this time, perhaps by the close of
+    /// its session.
+    pub(crate) fn released(&self, held: Duration, by_close: bool) {
         self.count_end(held);
         let (path, token) = (&self.info.path, self.token);
         self.span.in_scope(|| match (self.info.leads, by_close) {

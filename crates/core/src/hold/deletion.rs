@@ -27,7 +27,7 @@ const MAX_TOGETHER: usize = 64;
 /// This is far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The deletions of one session: how many single ones have no answer, and those to be gathered.
+/// The deletions of one session.
 pub(crate) struct Deletions {
     single: Semaphore,
     gathered: Mutex<Gathered>,
@@ -42,11 +42,11 @@ impl Default for Deletions {
     }
 }
 
-/// The deletions that are not sent yet, and the number of tasks that send them.
+/// The deletions that are gathered and not sent, and the number of tasks that send them.
 #[derive(Default)]
 struct Gathered {
     waiting: VecDeque<Deletion>,
-    batch_tasks: usize,
+    senders: usize,
 }
 
 struct Deletion {
@@ -128,6 +128,7 @@ impl Deletions {
         }
     }
 
+    /// Lets a task of the session send the deletion together with others.
     fn gather(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -136,16 +137,50 @@ impl Deletions {
         let (answer, answered) = oneshot::channel();
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
-        let may_start = gathered.batch_tasks < MAX_TRANSACTIONS;
-        gathered.batch_tasks += usize::from(may_start);
+        let may_start = gathered.senders < MAX_TRANSACTIONS;
+        gathered.senders += usize::from(may_start);
         drop(gathered);
         if may_start {
-            let task = BatchTask(self.clone());
             // The caller cannot send for the others, because nothing guarantees that a caller is
             // polled.
-            live.in_background(task.run(live.clone()));
+            live.in_background(self.clone().send_gathered(live.clone()));
         }
         answered
+    }
+
+    /// Sends the gathered deletions until none is left.
+    ///
+    /// The task ends before that only with the session, and with the session each caller ends.
+    async fn send_gathered(self: Arc<Self>, live: Arc<LiveSession>) {
+        // Without a `ServerSession` the session is over, and the server deletes its znodes.
+        while let Ok(server) = live.server() {
+            let deletions = self.next(live.chroot().len());
+            if deletions.is_empty() {
+                return;
+            }
+            send_batch(&server, deletions).await;
+        }
+    }
+
+    /// Takes the oldest deletions, as many as one transaction may contain. If none is left, the
+    /// sender does not count any more.
+    ///
+    /// The client puts the chroot before each path.
+    fn next(&self, chroot: usize) -> Vec<Deletion> {
+        let mut gathered = lock(&self.gathered);
+        let mut deletions = Vec::new();
+        let mut bytes = 0;
+        while deletions.len() < MAX_TOGETHER && bytes < MAX_BYTES {
+            let Some(deletion) = gathered.waiting.pop_front() else {
+                break;
+            };
+            if !deletion.answer.is_closed() {
+                bytes += chroot + deletion.path.len();
+                deletions.push(deletion);
+            }
+        }
+        gathered.senders -= usize::from(deletions.is_empty());
+        deletions
     }
 }
 
@@ -158,69 +193,6 @@ async fn delete_marked(server: &ServerSession, path: &str) -> Result<(), ServerE
     let operations = [Operation::set_data(path, []), Operation::delete(path)];
     let released = server.transact(&operations).await;
     released.map(drop).map_err(|failure| failure.error)
-}
-
-/// A task that sends the gathered deletions until none is left.
-///
-/// It is counted until it is dropped.
-struct BatchTask(Arc<Deletions>);
-
-impl BatchTask {
-    async fn run(self, live: Arc<LiveSession>) {
-        // Without a `ServerSession` the session is over, and the server deletes its znodes.
-        let Ok(server) = live.server() else { return };
-        loop {
-            let deletions = self.next(live.chroot().len());
-            if deletions.is_empty() {
-                return;
-            }
-            send_batch(&server, deletions).await;
-        }
-    }
-
-    /// Takes the oldest deletions, as many as one transaction may contain.
-    ///
-    /// The client puts the chroot before each path.
-    fn next(&self, chroot: usize) -> Vec<Deletion> {
-        let mut gathered = lock(&self.0.gathered);
-        let mut deletions = Vec::new();
-        let mut bytes = 0;
-        while let Some(deletion) = gathered.waiting.pop_front() {
-            if deletion.answer.is_closed() {
-                continue;
-            }
-            bytes += chroot + deletion.path.len();
-            deletions.push(deletion);
-            if deletions.len() == MAX_TOGETHER || bytes >= MAX_BYTES {
-                break;
-            }
-        }
-        deletions
-    }
-}
-
-impl Drop for BatchTask {
-    fn drop(&mut self) {
-        let mut gathered = lock(&self.0.gathered);
-        gathered.batch_tasks -= 1;
-        // No task will send these deletions: the session is over, its runtime shuts down, or each
-        // task found none left just before this one came.
-        let left = match gathered.batch_tasks {
-            0 => std::mem::take(&mut gathered.waiting),
-            _ => VecDeque::new(),
-        };
-        drop(gathered);
-        drop(left);
-    }
-}
-
-/// Sends the deletions of these znodes, many in one transaction, and waits for no answer.
-pub(crate) fn send_together(server: &ServerSession, paths: &[Arc<str>]) {
-    for together in paths.chunks(MAX_TOGETHER) {
-        let operations = together.iter().map(|path| Operation::delete(&**path));
-        // The request is sent by the call.
-        drop(server.transact(&operations.collect::<Vec<_>>()));
-    }
 }
 
 async fn send_batch(server: &ServerSession, deletions: Vec<Deletion>) {

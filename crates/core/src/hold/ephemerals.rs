@@ -44,11 +44,8 @@ impl Ephemerals {
 
     /// How many bytes further znodes may have.
     pub(crate) fn left(&self) -> usize {
-        self.limit.saturating_sub(self.counted())
-    }
-
-    pub(crate) fn counted(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.limit
+            .saturating_sub(self.bytes.load(Ordering::Relaxed))
     }
 
     /// The bytes of a znode that is created at this path. Zero if it is not ephemeral.

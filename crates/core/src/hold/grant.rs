@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::events::hold::HoldRecord;
-use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::Znode;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::lease::LeaseEpoch;
@@ -120,15 +120,13 @@ impl Grant {
     /// The state by the lease, the session and the time limit.
     fn state_by_clock(&self) -> HoldState {
         match self.live().hold_state(self.epoch) {
-            HoldState::Held | HoldState::Suspended if self.time_is_up() => {
+            HoldState::Held | HoldState::Suspended
+                if self.deadline.is_some_and(|at| at <= self.live().now()) =>
+            {
                 HoldState::Lost(LossReason::TimeLimit)
             }
             state => state,
         }
-    }
-
-    pub(crate) fn time_is_up(&self) -> bool {
-        self.deadline.is_some_and(|at| at <= self.live().now())
     }
 
     /// Ends the grant as lost, and returns the end that counts.
@@ -147,13 +145,6 @@ impl Grant {
         let ended = self.ended().unwrap_or(Ended::Released);
         lock(&self.progress).is_given_up = true;
         self.end(ended)
-    }
-
-    /// How the grant had ended, if its owner has released or dropped the hold.
-    pub(crate) fn given_up(&self) -> Option<Ended> {
-        let progress = lock(&self.progress);
-        let end = progress.end.filter(|_| progress.is_given_up);
-        end.map(|(ended, _)| ended)
     }
 
     /// Ends the grant, unless it has ended before, and returns the end that counts.
@@ -183,7 +174,7 @@ impl Grant {
             return;
         };
         match ended {
-            Ended::Released => record.released(self.held_for()),
+            Ended::Released => record.released(self.held_for(), false),
             Ended::Lost(reason) => {
                 let held = self.lost_at(reason).saturating_sub(self.began);
                 record.lost(self.znode.path(), reason, held);
@@ -253,9 +244,9 @@ impl Grant {
     /// machine was asleep.
     pub(crate) async fn until<T>(&self, find: impl Fn() -> Option<T>) -> T {
         let live = self.live();
-        let mut snapshot = live.subscribe();
+        let mut session = live.subscribe();
         // Both waits begin before the look, so that no later change is missed.
-        snapshot.mark_unchanged();
+        session.mark_unchanged();
         let pause = live.probe_interval;
         loop {
             let changed = self.changed.notified();
@@ -266,7 +257,7 @@ impl Grant {
                 tokio::select! {
                     biased;
                     () = changed => {}
-                    _ = snapshot.changed() => {}
+                    _ = session.changed() => {}
                     () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
                 }
             });
@@ -303,8 +294,7 @@ impl Grant {
 
     /// Sets the loss watch, and follows the znode by it.
     pub(crate) async fn watch(self: Arc<Self>, server: Arc<ServerSession>) {
-        let znode = self.znode.clone();
-        let loss_watch = LossWatch::new(Watched { server, znode }, None);
+        let loss_watch = LossWatch::new(self.znode.clone(), server, None);
         // Other contenders may have come by now, and may wait.
         self.znode.mark_on_release();
         self.follow(loss_watch).await;
@@ -315,10 +305,7 @@ impl Grant {
     /// If another client has written to the znode, the method deletes it. A lost hold must not keep
     /// other contenders waiting. A grant whose own release is reported has ended before.
     pub(crate) async fn follow(self: Arc<Self>, mut loss_watch: LossWatch) {
-        let reason = match loss_watch.lost().await {
-            ZnodeLoss::Deleted => LossReason::Deleted,
-            ZnodeLoss::Written => LossReason::Written,
-        };
+        let reason = loss_watch.lost().await;
         if self.lose(reason) == Ended::Lost(LossReason::Written) {
             self.znode.delete_in_background(());
         }

@@ -28,8 +28,9 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::contender::{Contender, Identity, Sequence};
-use crate::hold::loss_watch::{Certainty, LossWatch, ZnodeLoss};
+use crate::hold::loss_watch::{Certainty, LossWatch};
 use crate::hold::own_znode::Znode;
+use crate::hold_state::LossReason;
 use crate::live::last_connection::LastConnection;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
@@ -178,7 +179,7 @@ impl OwnWatch {
     }
 
     /// Resolves when the znode is no longer the waiter's.
-    pub(crate) async fn lost(&mut self) -> ZnodeLoss {
+    pub(crate) async fn lost(&mut self) -> LossReason {
         or_pending(self.watch.as_mut().map(LossWatch::lost)).await
     }
 
@@ -190,7 +191,7 @@ impl OwnWatch {
         &mut self,
         live: &LiveSession,
         server: &ServerSession,
-    ) -> Result<Option<LeaseEpoch>, ZnodeLoss> {
+    ) -> Result<Option<LeaseEpoch>, LossReason> {
         match self.certainty(server) {
             Certainty::Certain if server.orders_events() => Ok(live.begin_grant()),
             Certainty::Certain | Certainty::Doubtful => Ok(None),

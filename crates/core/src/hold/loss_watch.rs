@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::events::session as events;
+use crate::events::TARGET;
 use crate::hold::own_znode::Znode;
+use crate::hold_state::LossReason;
 use crate::retry::{Backoff, FIRST_WAIT};
 use crate::server::ensemble::{EventType, ServerSession, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
@@ -18,20 +19,10 @@ use crate::sync::ready_now;
 /// resolves when somebody else has written. It does not resolve if the session ends: the session
 /// itself reports its end.
 pub(crate) struct LossWatch {
-    watching: BoxFuture<'static, ZnodeLoss>,
+    watching: BoxFuture<'static, LossReason>,
     /// The result of `watching`, once it has resolved.
-    loss: Option<ZnodeLoss>,
+    loss: Option<LossReason>,
     is_set: Arc<AtomicBool>,
-}
-
-/// Why a znode is no longer its owner's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ZnodeLoss {
-    Deleted,
-    /// The znode is there, but somebody wrote to it.
-    ///
-    /// Nobody but the owner should be able to write. The waiters take the write for a release.
-    Written,
 }
 
 /// What a loss watch knows of its znode at one moment.
@@ -41,33 +32,27 @@ pub(crate) enum Certainty {
     Certain,
     /// The watch is not set, and is about to be set again.
     Doubtful,
-    Lost(ZnodeLoss),
+    Lost(LossReason),
 }
 
-/// The znode that a loss watch watches, and the server that reports its events.
-pub(crate) struct Watched {
-    pub(crate) server: Arc<ServerSession>,
-    pub(crate) znode: Znode,
-}
-
-impl Watched {
+impl Znode {
     /// How the owner's znode was lost, by the znode found at its path.
-    pub(crate) fn loss(&self, stat: &Stat) -> Option<ZnodeLoss> {
-        if !self.znode.is_still(stat) {
-            return Some(ZnodeLoss::Deleted);
+    ///
+    /// Nobody but the owner should be able to write to some znodes. The waiters take such a write for
+    /// a release.
+    pub(crate) fn loss(&self, stat: &Stat) -> Option<LossReason> {
+        if !self.is_still(stat) {
+            return Some(LossReason::Deleted);
         }
-        let was_written = self.znode.is_closed_to_others() && stat.version != 0;
-        was_written.then_some(ZnodeLoss::Written)
+        let was_written = self.is_closed_to_others() && stat.version != 0;
+        was_written.then_some(LossReason::Written)
     }
 
-    fn loss_by(&self, event: WatchEvent) -> Option<ZnodeLoss> {
-        let WatchEvent::Fired(event) = event else {
-            return None;
-        };
+    fn loss_by(&self, event: WatchEvent) -> Option<LossReason> {
         match event {
-            EventType::NodeDeleted => Some(ZnodeLoss::Deleted),
-            EventType::NodeDataChanged if self.znode.is_closed_to_others() => {
-                Some(ZnodeLoss::Written)
+            WatchEvent::Fired(EventType::NodeDeleted) => Some(LossReason::Deleted),
+            WatchEvent::Fired(EventType::NodeDataChanged) if self.is_closed_to_others() => {
+                Some(LossReason::Written)
             }
             _ => None,
         }
@@ -76,9 +61,9 @@ impl Watched {
 
 impl LossWatch {
     /// Continues this watch. If there is none, sets one when the loss watch is first polled.
-    pub(crate) fn new(watched: Watched, watch: Option<Watch>) -> LossWatch {
+    pub(crate) fn new(znode: Znode, server: Arc<ServerSession>, watch: Option<Watch>) -> LossWatch {
         let is_set = Arc::new(AtomicBool::new(watch.is_some()));
-        let watching = watch_until_lost(watched, watch, is_set.clone());
+        let watching = watch_until_lost(znode, server, watch, is_set.clone());
         LossWatch {
             watching: watching.boxed(),
             loss: None,
@@ -89,7 +74,7 @@ impl LossWatch {
     /// Resolves when the znode is no longer its owner's.
     ///
     /// Cancel safe: the future may be dropped, and the method called again.
-    pub(crate) async fn lost(&mut self) -> ZnodeLoss {
+    pub(crate) async fn lost(&mut self) -> LossReason {
         match self.loss {
             Some(loss) => loss,
             None => *self.loss.insert((&mut self.watching).await),
@@ -107,38 +92,39 @@ impl LossWatch {
 }
 
 async fn watch_until_lost(
-    watched: Watched,
+    znode: Znode,
+    server: Arc<ServerSession>,
     mut watch: Option<Watch>,
     is_set: Arc<AtomicBool>,
-) -> ZnodeLoss {
-    let Watched { server, znode } = &watched;
+) -> LossReason {
     let longest = znode.live().timeout;
     let mut backoff = Backoff::up_to(longest);
     loop {
         if let Some(watch) = watch.take() {
             let event = watch.await;
             is_set.store(false, Ordering::Relaxed);
-            if let Some(loss) = watched.loss_by(event) {
+            if let Some(loss) = znode.loss_by(event) {
                 return loss;
             }
         }
         match server.get_and_watch(znode.path()).await {
             Ok((_, stat, set)) => {
-                if let Some(loss) = watched.loss(&stat) {
+                if let Some(loss) = znode.loss(&stat) {
                     return loss;
                 }
                 is_set.store(true, Ordering::Relaxed);
                 watch = Some(set);
                 backoff = Backoff::up_to(longest);
             }
-            Err(error) if error.is(Refusal::NoNode) => return ZnodeLoss::Deleted,
+            Err(error) if error.is(Refusal::NoNode) => return LossReason::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
             Err(ServerError::OutcomeUnknown(_)) => Box::pin(tokio::time::sleep(FIRST_WAIT)).await,
             // The server may accept a later request, and until then only the session reports a
             // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
-                    events::loss_watch_refused(znode.path(), &refusal);
+                    let path = znode.path();
+                    tracing::warn!(target: TARGET, path, %refusal, "the server refuses a loss watch");
                 }
                 Box::pin(backoff.wait()).await;
             }

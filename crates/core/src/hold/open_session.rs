@@ -98,8 +98,8 @@ impl OpenSession {
     /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
     ///
     /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// each hold is reported as lost first. Many znodes are deleted then. If the server does not
-    /// know of the end yet, the znodes stay registered.
+    /// each hold is reported as lost first. If the server does not know of the end yet, the znodes
+    /// stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
         if end.is_closed_here() {
             self.znodes.freeze(end);
@@ -108,11 +108,6 @@ impl OpenSession {
         // A grant stays lost by an earlier lapse of the lease.
         for grant in self.take_grants(|_| true) {
             grant.lose(LossReason::Session(end));
-        }
-        if let Ok(server) = self.live.server() {
-            if end.is_closed_here() {
-                self.znodes.delete_many(&server);
-            }
         }
         self.live.drop_server_session();
     }

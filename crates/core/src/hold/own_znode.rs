@@ -9,9 +9,9 @@ use futures_util::future::{FutureExt, join};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::contender::{Contender, Identity};
-use crate::events::session as events;
+use crate::events::TARGET;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
-use crate::hold::deletion::{DeleteOutcome, Deletions, send_together};
+use crate::hold::deletion::{DeleteOutcome, Deletions};
 use crate::hold::ephemerals::Ephemerals;
 use crate::hold::search::Searches;
 use crate::hold_state::LossReason;
@@ -26,7 +26,7 @@ use crate::sync::{Mutex, SharedWork, lock};
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct SessionZnodes {
     pub(crate) live: Arc<LiveSession>,
-    pub(crate) searches: Arc<Searches>,
+    pub(crate) searches: Searches,
     pub(crate) abandoned: Arc<AbandonedCreates>,
     pub(crate) ephemerals: Ephemerals,
     deletions: Arc<Deletions>,
@@ -41,9 +41,6 @@ struct Registered {
     /// The end of the session, once the znodes stay registered when their values are dropped.
     frozen_by: Option<SessionEnd>,
 }
-
-/// How many bytes of znodes a server deletes in one transaction when a session is closed.
-const MANY: usize = 64 * 1024;
 
 /// True if this data and this metadata are those of the recipe's own znode.
 pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
@@ -109,7 +106,7 @@ impl SessionZnodes {
     pub(crate) fn new(live: &Arc<LiveSession>, jute_maxbuffer: usize) -> Arc<SessionZnodes> {
         Arc::new(SessionZnodes {
             live: live.clone(),
-            searches: Arc::default(),
+            searches: Searches::default(),
             abandoned: Arc::default(),
             ephemerals: Ephemerals::new(live.chroot(), jute_maxbuffer),
             deletions: Arc::default(),
@@ -183,20 +180,6 @@ impl SessionZnodes {
     /// The znodes that the session may own.
     pub(crate) fn registered(&self) -> Vec<Kind> {
         lock(&self.registered).znodes.values().cloned().collect()
-    }
-
-    /// Sends the deletions of the znodes if they are many, because the session ends.
-    ///
-    /// The server would delete all of them in one transaction. It still does so with those whose
-    /// names are not known.
-    pub(crate) fn delete_many(&self, server: &ServerSession) {
-        if self.ephemerals.counted() > MANY {
-            let numbered = self.registered().into_iter().filter_map(|kind| match kind {
-                Kind::Numbered(path) => Some(path),
-                Kind::Unnumbered(..) | Kind::Named(_) => None,
-            });
-            send_together(server, &numbered.collect::<Vec<_>>());
-        }
     }
 }
 
@@ -471,7 +454,11 @@ impl Znode {
         self.live().begin_in_background(async move {
             while let Err(ServerError::Refused(refusal)) = znode.delete().await {
                 if session_use.take().is_some() {
-                    events::deletion_refused(znode.path(), &refusal);
+                    let path = znode.path();
+                    tracing::warn!(
+                        target: TARGET, path, %refusal,
+                        "the server refuses a deletion, which is repeated"
+                    );
                 }
                 backoff.wait().await;
             }

@@ -105,14 +105,11 @@ impl GuardedTransaction {
         let id = self.hold.session_id();
         self.refuse_unsafe()?;
         let grant = &self.hold.grant;
-        if let Some(ended) = grant.given_up() {
-            return Err(self.hold.ended_error(ended));
-        }
-        if grant.time_is_up() {
-            return Err(self.hold.ended_error(grant.lose(LossReason::TimeLimit)));
-        }
         let live = grant.live();
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
+        if let Some(ended) = grant.ended() {
+            return Err(self.hold.ended_error(ended));
+        }
         let ephemerals = &grant.znode.znodes().ephemerals;
         let created = ephemerals.begin(&self.operations);
         let created = created.map_err(|error| Error::at(path, id, error))?;

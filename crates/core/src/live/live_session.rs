@@ -1,12 +1,13 @@
 //! One ZooKeeper session, as this process knows it: its lease, and whether a server answers.
 
 use std::future::poll_fn;
+use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -15,11 +16,10 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{Lease, LeaseConfig, LeaseEpoch, LeaseEpochNow, SessionOrigin};
-use crate::live::short_leases::{LeaseWait, ShortLeases};
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::{Mutex, MutexGuard, lock, ready_now};
+use crate::sync::{Mutex, lock, ready_now};
 
 /// One ZooKeeper session: its `ServerSession`, which is dropped at its end, its lease and its status.
 ///
@@ -36,26 +36,53 @@ pub(crate) struct LiveSession {
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<ServerSession>>>,
-    lease_state: Mutex<LeaseState>,
-    snapshot: watch::Sender<SessionSnapshot>,
+    state: watch::Sender<LiveState>,
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
 }
 
-/// The lease, and the connection whose answers renew it.
-struct LeaseState {
+/// What this process knows of a session. Each change of the status and each lapse of the lease wakes
+/// the tasks that wait for news.
+pub(crate) struct LiveState {
+    pub(crate) status: Status,
     lease: Lease,
-    /// How the session ended. From then on, the lease neither lapses nor counts for a hold.
-    over: Option<SessionEnd>,
-    /// The number of the connection. `None` if the session began without one.
+    /// The number of the connection whose answers renew the lease. `None` if the session began
+    /// without one.
     connection: Option<u64>,
-    /// When a request was last answered through the leader.
-    answered_at: Option<Duration>,
-    short: ShortLeases,
+    /// The last request that was answered through the leader.
+    last_answer: Option<Exchange>,
+    /// Since when the answers over the connection come too late for a lease that may grant.
+    late_since: Option<Duration>,
+    /// True if a contender has waited for a lease since the session left a server for that.
+    is_wanted: bool,
+    /// How many servers the session has left.
+    servers_left: u64,
+    /// True if a contender has given up its place since the last grant.
+    has_given_up: bool,
 }
 
-impl LeaseState {
+/// Whether a server answers, and how the session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Connected,
+    /// No server answers, or the server's leader does not answer it in time.
+    Suspended,
+    /// From then on, the lease neither lapses nor counts for a hold.
+    Ended(SessionEnd),
+}
+
+/// A contender gives up its place once its session has left this many servers.
+const SERVERS_TO_TRY: u64 = 3;
+
+/// The wait of a contender whose turn has come, and that has no lease which may grant.
+pub(crate) struct LeaseWait {
+    began: Duration,
+    /// How many servers the session had left by then.
+    servers_left: u64,
+}
+
+impl LiveState {
     /// True if this is the connection whose answers renew the lease.
     fn knows(&self, connection: Option<u64>) -> bool {
         connection.is_some() && self.connection == connection
@@ -63,15 +90,10 @@ impl LeaseState {
 
     /// Compares the lease with the clock, unless the session is over.
     fn count_lapse(&mut self, now: Duration) -> LeaseEpochNow {
-        let last = self.lease.last_count();
-        if self.over.is_some() {
-            return last;
+        match self.status {
+            Status::Ended(_) => self.lease.last_count(),
+            _ => self.lease.count_lapse(now),
         }
-        let count = self.lease.count_lapse(now);
-        if count.epoch > last.epoch {
-            self.short.lapsed(now, self.connection);
-        }
-        count
     }
 }
 
@@ -92,24 +114,6 @@ impl SessionUse {
     }
 }
 
-/// What this process knows of a session. Each change wakes the tasks that wait for one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SessionSnapshot {
-    pub(crate) status: Status,
-    pub(crate) reconnects: u64,
-    pub(crate) epoch: LeaseEpoch,
-}
-
-/// Whether a server answers, and how the session ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Status {
-    #[default]
-    Connected,
-    /// No server answers, or the server's leader does not answer it in time.
-    Suspended,
-    Ended(SessionEnd),
-}
-
 impl LiveSession {
     /// A session that has just begun. `runtime` runs its tasks.
     pub(crate) fn new(
@@ -125,12 +129,15 @@ impl LiveSession {
         if connection != server.opened.opened_over {
             lease.connected_anew();
         }
-        let lease_state = LeaseState {
+        let state = LiveState {
+            status: Status::Connected,
             lease,
-            over: None,
             connection,
-            answered_at: None,
-            short: ShortLeases::new(server.timeout()),
+            last_answer: None,
+            late_since: None,
+            is_wanted: false,
+            servers_left: 0,
+            has_given_up: false,
         };
         let first_identity = ensemble.identity();
         LiveSession {
@@ -142,8 +149,7 @@ impl LiveSession {
             ensemble,
             runtime,
             server: Mutex::new(Some(server)),
-            lease_state: Mutex::new(lease_state),
-            snapshot: watch::Sender::default(),
+            state: watch::Sender::new(state),
             first_identity,
             identities: AtomicU64::new(0),
         }
@@ -181,9 +187,10 @@ impl LiveSession {
 
     /// The `ServerSession`, or [`ServerError::SessionOver`] once the session has ended.
     pub(crate) fn server(&self) -> Result<Arc<ServerSession>, ServerError> {
-        lock(&self.server).clone().ok_or_else(|| {
-            let end = lock(&self.lease_state).over.unwrap_or(SessionEnd::Closed);
-            ServerError::SessionOver(end)
+        let server = lock(&self.server).clone();
+        server.ok_or_else(|| match self.status() {
+            Status::Ended(end) => ServerError::SessionOver(end),
+            _ => ServerError::SessionOver(SessionEnd::Closed),
         })
     }
 
@@ -209,42 +216,29 @@ impl LiveSession {
         self.first_identity.after(count)
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<SessionSnapshot> {
-        self.snapshot.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<LiveState> {
+        self.state.subscribe()
     }
 
-    pub(crate) fn snapshot(&self) -> SessionSnapshot {
-        *self.snapshot.borrow()
+    pub(crate) fn status(&self) -> Status {
+        self.state.borrow().status
     }
 
     /// Sets the status. Only the first end of the session counts.
+    ///
+    /// No lapse of the lease is counted after the end, so the reason of a loss does not depend on when
+    /// somebody asks for it.
     pub(crate) fn set_status(&self, status: Status) {
-        let status = match status {
-            Status::Ended(end) => Status::Ended(self.first_end(end)),
-            status => status,
-        };
-        self.snapshot.send_if_modified(|snapshot| {
-            if snapshot.status == status || matches!(snapshot.status, Status::Ended(_)) {
+        self.state.send_if_modified(|state| {
+            if state.status == status || matches!(state.status, Status::Ended(_)) {
                 return false;
             }
-            snapshot.status = status;
+            if let Status::Ended(_) = status {
+                state.count_lapse(self.now());
+            }
+            state.status = status;
             true
         });
-    }
-
-    /// Notes the end of the session, and returns the first one.
-    ///
-    /// No lapse of the lease is counted later, so the reason of a loss does not depend on when
-    /// somebody asks for it.
-    fn first_end(&self, end: SessionEnd) -> SessionEnd {
-        let mut lease_state = lock(&self.lease_state);
-        lease_state.count_lapse(self.now());
-        *lease_state.over.get_or_insert(end)
-    }
-
-    pub(crate) fn reconnected(&self) {
-        self.snapshot
-            .send_modify(|snapshot| snapshot.reconnects += 1);
     }
 
     /// Drops the `ServerSession`. From then on the ensemble may let the next contender hold.
@@ -253,17 +247,17 @@ impl LiveSession {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.snapshot().status, Status::Ended(_))
+        matches!(self.status(), Status::Ended(_))
     }
 
     pub(crate) async fn ended(&self) -> SessionEnd {
-        let mut snapshot = self.subscribe();
+        let mut state = self.subscribe();
         loop {
-            if let Status::Ended(end) = snapshot.borrow_and_update().status {
+            if let Status::Ended(end) = state.borrow_and_update().status {
                 return end;
             }
             // This value keeps the sender, so there is no error.
-            let _ = snapshot.changed().await;
+            let _ = state.changed().await;
         }
     }
 
@@ -272,9 +266,19 @@ impl LiveSession {
     /// The method may be called on any thread, inside or outside a runtime. If the session has ended,
     /// it does nothing.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        if let Some(work) = self.until_the_end(work) {
-            self.spawn(work);
+        if self.has_ended() {
+            return;
         }
+        let live = self.clone();
+        let until_the_end = async move {
+            tokio::select! {
+                biased;
+                () = work => {}
+                _ = live.ended() => {}
+            }
+        };
+        self.runtime
+            .spawn(self.ensemble.task(until_the_end.boxed()));
     }
 
     /// As [`in_background`](Self::in_background), but the work is polled once before the return.
@@ -285,42 +289,17 @@ impl LiveSession {
         self: &Arc<Self>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let Some(mut work) = self.until_the_end(work) else {
-            return;
-        };
+        let mut work = work.boxed();
         // A thread that ends can enter no runtime.
         let can_enter = !Handle::try_current().is_err_and(|gone| gone.is_thread_local_destroyed());
-        if can_enter {
+        if can_enter && !self.has_ended() {
             // Timers must be those of the session's runtime.
             let _inside = self.runtime.enter();
             if ready_now(&mut work).is_some() {
                 return;
             }
         }
-        self.spawn(work);
-    }
-
-    fn spawn(&self, work: BoxFuture<'static, ()>) {
-        self.runtime.spawn(self.ensemble.task(work));
-    }
-
-    /// Work that ends with the session at the latest. `None` if the session has ended.
-    fn until_the_end(
-        self: &Arc<Self>,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> Option<BoxFuture<'static, ()>> {
-        if self.has_ended() {
-            return None;
-        }
-        let live = self.clone();
-        let until_the_end = async move {
-            tokio::select! {
-                biased;
-                () = work => {}
-                _ = live.ended() => {}
-            }
-        };
-        Some(until_the_end.boxed())
+        self.in_background(work);
     }
 
     /// Polls work in the runtime of the session if it is polled outside of any runtime.
@@ -362,7 +341,7 @@ impl LiveSession {
             end = self.ended() => Err(over(end)),
             result = work => {
                 if let (Err(Error::ContenderDeleted { .. }), Status::Ended(end)) =
-                    (&result, self.snapshot().status)
+                    (&result, self.status())
                 {
                     // A session that ends here deletes the znodes of its contenders.
                     return Err(over(end));
@@ -376,59 +355,78 @@ impl LiveSession {
 
 /// How answers renew the lease, and what a hold may go by.
 impl LiveSession {
+    /// Changes the state, and compares the lease with the clock. A lapse wakes the tasks that wait for
+    /// news.
+    fn change<T>(&self, change: impl FnOnce(&mut LiveState) -> T) -> T {
+        let mut result = None;
+        self.state.send_if_modified(|state| {
+            let known = state.lease.last_count().epoch;
+            result = Some(change(state));
+            state.count_lapse(self.now()).epoch > known
+        });
+        result.expect("the change is made")
+    }
+
     /// Notes that a request was answered through the leader.
     pub(crate) fn note_answer(&self, exchange: Exchange) {
-        let mut lease_state = lock(&self.lease_state);
-        if lease_state.knows(exchange.connection) {
-            lease_state.lease.note_answer(self.now(), exchange);
-        }
-        lease_state.answered_at = Some(self.now());
-        self.publish_lapses(lease_state);
+        self.change(|state| {
+            if state.knows(exchange.connection) {
+                let now = self.now();
+                state.lease.note_answer(now, exchange);
+                state.late_since = match state.lease.may_grant(now) {
+                    true => None,
+                    false => state.late_since.or(Some(exchange.answered)),
+                };
+            }
+            state.last_answer = Some(exchange);
+        });
     }
 
     /// Notes that a write was committed. It proves the connection that carried it, and no other.
     pub(crate) fn note_commit(&self, exchange: Exchange) {
-        let mut lease_state = lock(&self.lease_state);
-        if lease_state.knows(exchange.connection) {
-            lease_state.lease.note_proof(self.now());
-        }
-        drop(lease_state);
+        self.change(|state| {
+            if state.knows(exchange.connection) {
+                state.lease.note_proof(self.now());
+            }
+        });
         self.note_answer(exchange);
     }
 
     /// Switches to the current connection, if there is one.
     pub(crate) fn adopt_connection(&self, server: &ServerSession) {
-        let mut lease_state = lock(&self.lease_state);
-        let current = server.connection();
-        if current.is_some() && !lease_state.knows(current) {
-            lease_state.connection = current;
-            lease_state.lease.connected_anew();
-        }
+        self.change(|state| {
+            let current = server.connection();
+            if current.is_some() && !state.knows(current) {
+                state.connection = current;
+                state.late_since = None;
+                state.lease.connected_anew();
+            }
+        });
     }
 
     /// True if the current connection is known, and proven.
     pub(crate) fn is_proven(&self, server: &ServerSession) -> bool {
-        let lease_state = lock(&self.lease_state);
-        lease_state.knows(server.connection()) && lease_state.lease.quorum_confirmed
+        let state = self.state.borrow();
+        state.knows(server.connection()) && state.lease.quorum_confirmed
     }
 
     /// Compares the lease with the clock, and counts a lapse.
     pub(crate) fn count_lapse(&self) -> LeaseEpochNow {
-        self.publish_lapses(lock(&self.lease_state))
+        self.change(|state| state.count_lapse(self.now()))
     }
 
     /// Begins a grant if the lease allows it, and returns the number of lapses.
     pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
-        let may_grant = {
-            let mut lease_state = lock(&self.lease_state);
-            let may_grant = lease_state.lease.may_grant(self.now());
-            if may_grant {
-                lease_state.short.granted();
-            }
-            may_grant
-        };
-        let LeaseEpochNow { epoch, has_lapsed } = self.count_lapse();
-        (may_grant && !has_lapsed).then_some(epoch)
+        self.change(|state| {
+            let may_grant = state.lease.may_grant(self.now());
+            state.has_given_up &= !may_grant;
+            let LeaseEpochNow { epoch, has_lapsed } = state.count_lapse(self.now());
+            (may_grant && !has_lapsed).then_some(epoch)
+        })
+    }
+
+    fn may_grant(&self) -> bool {
+        self.state.borrow().lease.may_grant(self.now())
     }
 
     /// Sends one `sync` after another until a hold may be granted.
@@ -438,30 +436,15 @@ impl LiveSession {
     pub(crate) async fn until_may_grant(
         &self,
         path: &str,
-        wait: &mut LeaseWait,
+        wait: &mut Option<LeaseWait>,
     ) -> Result<(), Error> {
         let failed = |error| Error::at(path, self.id, error);
         let mut backoff = Backoff::up_to(self.probe_interval);
-        while !lock(&self.lease_state).lease.may_grant(self.now()) {
-            if self.gives_up(wait) {
-                return Err(Error::NoLease {
-                    path: path.to_owned(),
-                    session: self.id,
-                    waited: wait.waited,
-                    answer: wait.answer,
-                });
-            }
-            self.note_short_lease();
+        while !self.may_grant() {
+            self.ask_for_lease(path, wait)?;
             let server = self.server().map_err(failed)?;
             match server.sync(path).await {
-                Ok(exchange) => {
-                    self.note_answer(exchange);
-                    wait.note(
-                        exchange,
-                        &lock(&self.lease_state).short,
-                        self.probe_interval,
-                    );
-                }
+                Ok(exchange) => self.note_answer(exchange),
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -471,80 +454,95 @@ impl LiveSession {
         Ok(())
     }
 
+    /// Notes that a contender waits for a lease, or that it gives up its place.
+    fn ask_for_lease(&self, path: &str, wait: &mut Option<LeaseWait>) -> Result<(), Error> {
+        self.change(|state| {
+            let now = self.now();
+            let wait = wait.get_or_insert(LeaseWait {
+                began: now,
+                servers_left: state.servers_left,
+            });
+            let tries = match state.has_given_up {
+                true => 1,
+                false => SERVERS_TO_TRY,
+            };
+            if state.servers_left < wait.servers_left + tries {
+                state.is_wanted = true;
+                return Ok(());
+            }
+            state.has_given_up = true;
+            let answer = state.last_answer.map(Exchange::took);
+            Err(Error::NoLease {
+                path: path.to_owned(),
+                session: self.id,
+                waited: now.saturating_sub(wait.began),
+                answer: answer.unwrap_or_default(),
+            })
+        })
+    }
+
     /// Waits for a lease before a contender enters, if the last one of this session has got none.
     ///
     /// Otherwise each attempt of a task that tries again would bar the others for a while.
     pub(crate) async fn until_may_enter(&self, path: &str) -> Result<(), Error> {
-        if !lock(&self.lease_state).short.has_given_up {
-            return Ok(());
+        let has_given_up = self.state.borrow().has_given_up;
+        match has_given_up {
+            true => self.until_may_grant(path, &mut None).await,
+            false => Ok(()),
         }
-        self.until_may_grant(path, &mut LeaseWait::default()).await
     }
 
-    /// True if a contender that has waited for so long gives its place up now.
-    fn gives_up(&self, wait: &LeaseWait) -> bool {
-        let mut lease_state = lock(&self.lease_state);
-        let gives_up = wait.is_over(&lease_state.short);
-        lease_state.short.has_given_up |= gives_up;
-        gives_up
-    }
-
-    /// Notes that the lease is too short for a contender whose turn has come.
-    fn note_short_lease(&self) {
-        let mut lease_state = lock(&self.lease_state);
-        let connection = lease_state.connection;
-        lease_state.short.note(self.now(), connection);
-    }
-
-    /// Leaves the server if it answers so late that no lease can be kept there.
+    /// Leaves the server if a contender waits for a lease, and the answers over the connection have
+    /// been too late for one for the session timeout.
+    ///
+    /// Call it after an answer: a time without an answer does not count.
     pub(crate) fn leave_late_server(&self, server: &ServerSession) {
-        if lock(&self.lease_state).short.leaves() {
+        let leaves = self.change(|state| {
+            let since = state.late_since;
+            let is_late = since.is_some_and(|since| self.now() >= since + self.timeout);
+            let leaves = is_late && take(&mut state.is_wanted);
+            if leaves {
+                // A client that cannot choose stays.
+                state.late_since = None;
+                state.servers_left += 1;
+            }
+            leaves
+        });
+        if leaves {
             server.leave_server();
         }
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.
     pub(crate) fn remaining(&self) -> Duration {
-        let valid_until = lock(&self.lease_state).lease.valid_until;
+        let valid_until = self.state.borrow().lease.valid_until;
         valid_until.saturating_sub(self.now())
     }
 
     /// How long ago a request was last answered through the leader.
     pub(crate) fn last_answer(&self) -> Option<Duration> {
-        let answered_at = lock(&self.lease_state).answered_at;
-        answered_at.map(|at| self.now().saturating_sub(at))
+        let last_answer = self.state.borrow().last_answer;
+        last_answer.map(|last| self.now().saturating_sub(last.answered))
     }
 
     /// When the lease lapsed last, by the ensemble's clock.
     pub(crate) fn lapsed_at(&self) -> Duration {
-        lock(&self.lease_state).lease.lapsed_at
+        self.state.borrow().lease.lapsed_at
     }
 
     /// The state of a hold that was granted after this number of lapses.
     ///
     /// A lapse before the end of the session is the reason of the loss.
     pub(crate) fn hold_state(&self, epoch: LeaseEpoch) -> HoldState {
-        let status = self.snapshot().status;
-        let lease_state = lock(&self.lease_state);
-        let over = lease_state.over;
-        let now = self.publish_lapses(lease_state);
-        match over.map_or(status, Status::Ended) {
-            _ if now.epoch != epoch => HoldState::Lost(LossReason::LeaseElapsed),
-            Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),
-            Status::Suspended => HoldState::Suspended,
-            Status::Connected => HoldState::Held,
-        }
-    }
-
-    fn publish_lapses(&self, mut lease_state: MutexGuard<'_, LeaseState>) -> LeaseEpochNow {
-        let compared = lease_state.count_lapse(self.now());
-        drop(lease_state);
-        self.snapshot.send_if_modified(|snapshot| {
-            let news = compared.epoch > snapshot.epoch;
-            snapshot.epoch = snapshot.epoch.max(compared.epoch);
-            news
-        });
-        compared
+        self.change(|state| {
+            let now = state.count_lapse(self.now());
+            match state.status {
+                _ if now.epoch != epoch => HoldState::Lost(LossReason::LeaseElapsed),
+                Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),
+                Status::Suspended => HoldState::Suspended,
+                Status::Connected => HoldState::Held,
+            }
+        })
     }
 }
 

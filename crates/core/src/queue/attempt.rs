@@ -4,13 +4,12 @@ use std::borrow::Cow;
 
 use crate::contender::Identity;
 use crate::error::Error;
+use crate::events::TARGET;
 use crate::events::attempt::AttemptRecord;
-use crate::events::session as events;
 use crate::hold::Hold;
 use crate::hold::handoff::{Alone, KnownDirectory};
 use crate::hold::own_znode::{ZnodeOwner, may_have_created};
 use crate::live::lease::LeaseEpoch;
-use crate::live::short_leases::LeaseWait;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::OtherWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
@@ -66,7 +65,7 @@ async fn until_it_holds(
 ) -> Result<Option<(LeaseEpoch, Option<Alone>)>, Error> {
     let queue = enqueued.queue;
     let mut other_wait = OtherWait::new(queue.shared.options.strategy);
-    let mut lease_wait = LeaseWait::default();
+    let mut lease_wait = None;
     loop {
         let decision = enqueued.look(&mut listing).await?;
         // A waiter keeps the names of all others no longer than it looks at them.
@@ -177,7 +176,10 @@ async fn create_contender<'q>(
                 continue;
             }
             Err(error) if may_have_created(&error) => {
-                events::create_unknown(&identity.path(queue.directory(), label), &error);
+                let path = identity.path(queue.directory(), label);
+                tracing::debug!(
+                    target: TARGET, path, %error, "looking for the znode of an unknown create"
+                );
                 match Box::pin(find_own(queue, &identity)).await? {
                     Some(node) => (node, queue.ask_for_queue(true)),
                     None => {

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::StreamExt;
 
 use crate::error::Error;
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::retry::retry;
 use crate::rule::WaitStrategy;
+use crate::server::ensemble::ConnectionState;
 use crate::server::error::{ServerError, if_there};
 use crate::sync::or_pending;
 
@@ -51,7 +53,7 @@ async fn list_and_watch(
     queue: &SessionQueue<'_>,
 ) -> Result<(Listing, Option<BoxFuture<'static, ()>>), Error> {
     // Read before the watch is set, so that no later reconnect is missed.
-    let reconnects = queue.live.snapshot().reconnects;
+    let connection = queue.server.connection();
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -71,15 +73,24 @@ async fn list_and_watch(
         return Ok((Listing::missing(), None));
     };
     let (data, data_watch) = data.map(|(data, _, watch)| (data, watch)).unzip();
-    let mut snapshot = queue.live.subscribe();
+    let mut states = queue.server.states();
+    let reconnected = async move {
+        let is_same = |state: &ConnectionState| match state {
+            ConnectionState::Connected {
+                connection: now, ..
+            } => Some(*now) == connection,
+            _ => true,
+        };
+        while states.next().await.is_some_and(|state| is_same(&state)) {}
+    };
     let changed = async move {
         tokio::select! {
             biased;
             _ = watch => {}
             _ = or_pending(data_watch) => {}
-            // A watch on children can miss a change at a reconnect. An error means that the session
-            // is over, which ends the attempt.
-            _ = snapshot.wait_for(|now| now.reconnects != reconnects) => {}
+            // A watch on children can miss a change at a reconnect. The end of the session ends the
+            // attempt.
+            () = reconnected => {}
         }
     };
     Ok((queue.listing(names, data), Some(changed.boxed())))

@@ -11,9 +11,9 @@ use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::handoff::{Alone, OwnWatch, grants_on_deletion, grants_on_mark};
-use crate::hold::loss_watch::{LossWatch, Watched, ZnodeLoss};
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::ZnodeOwner;
-use crate::hold_state::FencingToken;
+use crate::hold_state::{FencingToken, LossReason};
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
@@ -250,12 +250,12 @@ impl<'q> Enqueued<'q> {
         let znode = self.owner.znode.clone();
         match read.await {
             Ok((_, stat, watch)) => {
-                let server = self.queue.server.clone();
-                let watched = Watched { server, znode };
-                if let Some(loss) = watched.loss(&stat) {
+                if let Some(loss) = znode.loss(&stat) {
                     return Err(self.lost(loss).await);
                 }
-                self.own_watch.set(LossWatch::new(watched, Some(watch)));
+                let server = self.queue.server.clone();
+                self.own_watch
+                    .set(LossWatch::new(znode, server, Some(watch)));
                 Ok(None)
             }
             Err(error) if error.is(Refusal::NoNode) => Err(self.deleted().await),
@@ -288,13 +288,13 @@ impl<'q> Enqueued<'q> {
     }
 
     /// The error of a waiter that has lost its znode.
-    async fn lost(&mut self, loss: ZnodeLoss) -> Error {
+    async fn lost(&mut self, loss: LossReason) -> Error {
         match loss {
-            ZnodeLoss::Deleted => self.deleted().await,
-            ZnodeLoss::Written => Error::ContenderWritten {
+            LossReason::Written => Error::ContenderWritten {
                 path: self.path().to_owned(),
                 session: self.queue.live.id,
             },
+            _ => self.deleted().await,
         }
     }
 

@@ -65,6 +65,11 @@ impl Exchange {
     /// The number in an [`Answer`] that more than one connection may have carried.
     pub const UNKNOWN_CONNECTION: u64 = u64::MAX;
 
+    /// The time from the sending to the answer.
+    pub(crate) fn took(self) -> Duration {
+        self.answered.saturating_sub(self.sent)
+    }
+
     fn of(answer: &Answer) -> Exchange {
         let is_known = answer.connection != Exchange::UNKNOWN_CONNECTION;
         Exchange {

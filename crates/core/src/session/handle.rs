@@ -106,10 +106,8 @@ impl Session {
         Session::connect_with(connect_string, ConnectOptions::new()).await
     }
 
-    /// Opens a session with these options.
-    ///
-    /// Errors, panics and cancel safety are as for [`connect`](Self::connect). An option that is
-    /// not well formed is [`Error::InvalidInput`], too.
+    /// As [`connect`](Self::connect), with these options. An option that is not well formed is
+    /// [`Error::InvalidInput`], too.
     pub async fn connect_with(
         connect_string: &str,
         options: ConnectOptions,
@@ -152,8 +150,7 @@ impl Session {
         Session::open_in_background(Arc::new(ensemble), options)
     }
 
-    /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`]. The errors
-    /// and panics are the same.
+    /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`].
     pub fn open_in_background(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -161,10 +158,8 @@ impl Session {
         Ok(Session::start(Opener::new(ensemble, options)?, None))
     }
 
-    /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one.
-    ///
-    /// The errors, panics and cancel safety are the same. An option that the ensemble cannot use is
-    /// [`Error::InvalidInput`], too: see [`ConnectOptions`].
+    /// As [`connect_with`](Self::connect_with), with any [`Ensemble`], such as a simulated one. An
+    /// option that the ensemble cannot use is [`Error::InvalidInput`], too: see [`ConnectOptions`].
     pub async fn open(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -309,16 +304,12 @@ impl Session {
     /// Runs work that must not wait for a server without a bound, such as a try.
     ///
     /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in
-    /// the runtime of the session, which must run.
+    /// the runtime of the session, which must run. If it is dropped, the work is dropped.
     ///
     /// # Errors
     ///
     /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
     /// session timeout. The errors of the work.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped.
     pub async fn unless_disconnected<T>(
         &self,
         path: &NodePath,

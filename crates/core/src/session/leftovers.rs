@@ -1,17 +1,15 @@
 //! The znodes that a process may leave in a session that stays open, and their deletion.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::events::session as events;
+use crate::events::TARGET;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Kind;
 use crate::hold::search::owned;
 use crate::live::live_session::LiveSession;
-use crate::path::NodePath;
 use crate::retry::Backoff;
 use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, if_there};
@@ -24,9 +22,6 @@ pub(crate) struct Leftovers {
     server: Arc<ServerSession>,
     znodes: Vec<Kind>,
 }
-
-/// The names of the children of some directories.
-type Lists<'a> = BTreeMap<&'a NodePath, Result<Vec<String>, ServerError>>;
 
 impl Leftovers {
     /// All znodes that the session may own.
@@ -58,36 +53,16 @@ impl Leftovers {
 
     /// Deletes the znodes once, and keeps those that may be left.
     async fn delete_once(&mut self) {
-        let server = &self.server;
-        let directories = self.znodes.iter().filter_map(|kind| match kind {
-            Kind::Unnumbered(directory, _) => Some(directory),
-            _ => None,
-        });
-        let directories = BTreeSet::from_iter(directories).into_iter();
-        let lists = directories.map(|it| async move { (it, server.list(it.as_str()).await) });
-        let lists = join_all(lists).await.into_iter().collect();
-        let deletions = self.znodes.iter().map(|kind| delete(server, kind, &lists));
+        let deletions = self.znodes.iter().map(|kind| delete(&self.server, kind));
         let mut deleted = join_all(deletions).await.into_iter();
         self.znodes.retain(|_| match deleted.next().map(if_there) {
             Some(Err(error)) => {
-                events::not_deleted(&error);
+                tracing::debug!(
+                    target: TARGET, %error, "a znode was not deleted when its session was closed"
+                );
                 true
             }
             _ => false,
-        });
-    }
-
-    /// Sends the deletions of znodes without waiting for the answers, and keeps the others.
-    ///
-    /// The others have no known name, or may belong to another client by now.
-    fn send_deletions(&mut self) {
-        self.znodes.retain(|kind| match kind {
-            Kind::Numbered(path) => {
-                // The request is sent by the call.
-                drop(self.server.delete(path));
-                false
-            }
-            _ => true,
         });
     }
 
@@ -97,16 +72,26 @@ impl Leftovers {
             Kind::Unnumbered(directory, identity) => Some(identity.path(directory.as_str(), "")),
             Kind::Named(named) => named.may_exist().then(|| named.path().to_owned()),
         });
-        let paths: Vec<String> = paths.collect();
-        if !paths.is_empty() {
-            events::left(self.live.id, &paths);
+        let (session, znodes) = (self.live.id, paths.collect::<Vec<String>>());
+        if !znodes.is_empty() {
+            tracing::warn!(target: TARGET, %session, ?znodes, "znodes left");
         }
     }
 }
 
 impl Drop for Leftovers {
+    /// Sends the deletions without waiting for the answers.
+    ///
+    /// The other znodes have no known name, or may belong to another client by now.
     fn drop(&mut self) {
-        self.send_deletions();
+        self.znodes.retain(|kind| match kind {
+            Kind::Numbered(path) => {
+                // The request is sent by the call.
+                drop(self.server.delete(path));
+                false
+            }
+            _ => true,
+        });
         self.report();
     }
 }
@@ -116,19 +101,14 @@ impl Drop for Leftovers {
 /// Unlike [`Searches`](crate::hold::search::Searches), nothing sends a commit before the lists. A
 /// session that is closed here and stays open at the server is that of a client. The adapter commits
 /// a znode after each reconnect of the client.
-async fn delete(
-    server: &Arc<ServerSession>,
-    kind: &Kind,
-    lists: &Lists<'_>,
-) -> Result<(), ServerError> {
+async fn delete(server: &Arc<ServerSession>, kind: &Kind) -> Result<(), ServerError> {
     match kind {
         Kind::Numbered(path) => server.delete(path).await,
         // Somebody may have deleted the znode, and the next holder's may have its name.
         Kind::Named(named) if named.may_exist() => named.delete(server, false).await.map(drop),
         Kind::Named(_) => Ok(()),
         Kind::Unnumbered(directory, identity) => {
-            let names = lists[directory].clone()?;
-            let prefix = identity.prefix();
+            let (names, prefix) = (server.list(directory.as_str()).await?, identity.prefix());
             let own = names.iter().filter(|name| name.starts_with(&prefix));
             let own = own.map(|name| format!("{directory}/{name}")).collect();
             for node in owned(server, own).await? {

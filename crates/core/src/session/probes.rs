@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::events::session as events;
+use crate::events::TARGET;
+use crate::events::meter::{self, PROBES, RECONNECTS};
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::Status;
 use crate::server::ensemble::{ConnectionState, Exchange, Pending, ServerSession};
@@ -23,8 +24,6 @@ pub(crate) struct Prober {
     open: Arc<OpenSession>,
     server: Weak<ServerSession>,
     ticks: Interval,
-    /// The first tick comes at once, and the second this long after it.
-    phase: Option<Duration>,
     /// When the next tick is due, by the ensemble's clock.
     due: Duration,
     /// The probes without an answer, oldest first.
@@ -40,22 +39,26 @@ struct Probe {
 }
 
 impl Prober {
+    /// Sends the first probe.
     pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<ServerSession>) -> Prober {
         let live = &open.live;
-        let mut ticks = tokio::time::interval(live.probe_interval);
+        // Sessions that were opened at the same moment must not probe at the same moments.
+        let second = Instant::now() + live.probe_phase;
+        let mut ticks = interval_at(second, live.probe_interval);
         // After a runtime was blocked, the ticks of all its sessions are late. Each session then
         // returns to its own moments. Otherwise they would tick together from then on.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Prober {
+        let mut prober = Prober {
             open: open.clone(),
-            phase: Some(live.probe_phase),
-            due: live.now(),
+            due: live.now() + live.probe_phase,
             server: Arc::downgrade(server),
             ticks,
             probes: VecDeque::new(),
             proof: None,
             has_seen_a_state: false,
-        }
+        };
+        prober.probe();
+        prober
     }
 
     /// Handles a new state of the connection.
@@ -63,8 +66,7 @@ impl Prober {
         match state {
             ConnectionState::Connected { .. } => {
                 if std::mem::replace(&mut self.has_seen_a_state, true) {
-                    self.open.live.reconnected();
-                    events::reconnected();
+                    meter::count(RECONNECTS, None, None);
                     // The answers to the probes of the earlier connection are lost. They must not
                     // keep the next one waiting.
                     self.probes.clear();
@@ -95,8 +97,11 @@ impl Prober {
                 self.probes.pop_front();
                 if let Ok(exchange) = answer {
                     self.open.live.note_answer(exchange);
-                    events::answered(exchange.answered.saturating_sub(exchange.sent));
+                    meter::record(PROBES, None, exchange.took());
                     self.update_status();
+                    if let Some(server) = self.server.upgrade() {
+                        self.open.live.leave_late_server(&server);
+                    }
                 }
             }
             _ = self.ticks.tick() => self.on_tick(),
@@ -111,7 +116,10 @@ impl Prober {
                 self.update_status();
             }
             // The next probe starts another proof.
-            Err(error) => events::not_proven(self.open.live.id, &error),
+            Err(error) => {
+                let session = self.open.live.id;
+                tracing::debug!(target: TARGET, %session, %error, "the reconnect is not proven yet");
+            }
         }
     }
 
@@ -119,10 +127,6 @@ impl Prober {
         let patience = self.open.live.timeout / 4;
         let now = self.open.live.now();
         self.warn_if_late(now);
-        // Sessions that were opened at the same moment must not probe at the same moments.
-        if let Some(phase) = self.phase.take() {
-            self.ticks.reset_after(phase);
-        }
         let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
             self.open.live.set_status(Status::Suspended);
@@ -139,11 +143,13 @@ impl Prober {
     /// interval. A probe interval is at most half of the tolerated silence. So each block that may
     /// cost a hold brings the warning.
     fn warn_if_late(&mut self, now: Duration) {
-        let late = now.saturating_sub(self.due);
+        let (session, late) = (self.open.live.id, now.saturating_sub(self.due));
         self.due = now + self.open.live.probe_interval;
         let tolerated_silence = self.open.live.tolerated_silence;
         if late > tolerated_silence / 2 {
-            events::blocked(self.open.live.id, late, tolerated_silence);
+            tracing::warn!(
+                target: TARGET, %session, ?late, ?tolerated_silence, "runtime blocked"
+            );
         }
     }
 

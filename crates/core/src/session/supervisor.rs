@@ -7,7 +7,8 @@ use futures_util::stream::{BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::events::session as events;
+use crate::events::TARGET;
+use crate::events::meter::{self, EXPIRIES, OPENED};
 use crate::hold::open_session::OpenSession;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
@@ -85,7 +86,7 @@ impl Supervisor {
             if open.live.now() >= opened_at + open.live.timeout {
                 pauses = new_pauses();
             }
-            events::over(open.live.id, end);
+            report_end(&open.live, end);
             // `AuthenticationFailed` is not final here: the servers may accept a session without
             // the library's own identity.
             if matches!(end, SessionEnd::Closed | SessionEnd::SaslRequired) {
@@ -125,25 +126,20 @@ impl Supervisor {
                 }
                 Err(not_opened) => not_opened,
             };
-            match (final_end, before) {
+            let retries_credentials = self.opener.options.retries_refused_credentials;
+            match final_end {
+                None => {}
                 // A client that the user has connected cannot be connected again.
-                (Some(SessionEnd::Closed), before) => {
-                    return Err(before.unwrap_or(SessionEnd::Closed));
-                }
+                Some(SessionEnd::Closed) => return Err(before.unwrap_or(SessionEnd::Closed)),
                 // The options fitted the servers before, and may fit the next server.
-                (Some(SessionEnd::InvalidOptions), Some(_)) | (None, _) => {
-                    events::not_opened_yet(&error);
-                }
-                (Some(SessionEnd::AuthenticationFailed), _)
-                    if self.opener.options.retries_refused_credentials =>
-                {
-                    events::not_opened_yet(&error);
-                }
-                (Some(end), _) => {
-                    events::not_opened(&error);
+                Some(SessionEnd::InvalidOptions) if before.is_some() => {}
+                Some(SessionEnd::AuthenticationFailed) if retries_credentials => {}
+                Some(end) => {
+                    tracing::warn!(target: TARGET, %error, "no ZooKeeper session can be opened");
                     return Err(end);
                 }
             }
+            tracing::warn!(target: TARGET, %error, "no new ZooKeeper session could be opened yet");
         }
     }
 
@@ -155,7 +151,9 @@ impl Supervisor {
             // The session has ended already.
             Err(_) => return live.ended().await,
         };
-        events::opened(live.id, live.timeout);
+        let (session, timeout) = (live.id, live.timeout);
+        tracing::info!(target: TARGET, %session, ?timeout, "session opened");
+        meter::count(OPENED, None, None);
         let mut states = server.states();
         let mut prober = Prober::new(open, &server);
         let server = Arc::downgrade(&server);
@@ -173,24 +171,25 @@ impl Supervisor {
                 () = prober.handle_next() => {}
                 () = until_lapse(live, epoch) => {}
             }
-            let snapshot = live.snapshot();
-            epoch = snapshot.epoch;
-            let (state, is_suspended) = match snapshot.status {
-                Status::Connected => (SessionState::Connected(live.id), false),
-                Status::Suspended => (SessionState::Suspended(live.id), true),
+            epoch = live.count_lapse().epoch;
+            let status = live.status();
+            let state = match status {
+                Status::Connected => SessionState::Connected(session),
+                Status::Suspended => SessionState::Suspended(session),
                 // A request has found the session over. A session that is over does not resume.
                 Status::Ended(end) => break end,
             };
             let changed = self
                 .current
                 .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
-            if changed {
-                events::suspended(live.id, is_suspended);
+            match status {
+                Status::Suspended if changed => {
+                    tracing::info!(target: TARGET, %session, "session suspended");
+                }
+                _ if changed => tracing::info!(target: TARGET, %session, "session resumed"),
+                _ => {}
             }
-            open.delete_lost(snapshot.epoch);
-            if let Some(server) = server.upgrade() {
-                live.leave_late_server(&server);
-            }
+            open.delete_lost(epoch);
         };
         let ended_at = live.now();
         drop(prober);
@@ -232,6 +231,20 @@ impl Drop for Supervisor {
     }
 }
 
+fn report_end(live: &LiveSession, reason: SessionEnd) {
+    let session = live.id;
+    match reason {
+        // An operator has to know.
+        SessionEnd::Refused | SessionEnd::SaslRequired => {
+            tracing::warn!(target: TARGET, %session, %reason, "session refused");
+        }
+        _ => tracing::info!(target: TARGET, %session, %reason, "session over"),
+    }
+    if reason == SessionEnd::Expired {
+        meter::count(EXPIRIES, None, None);
+    }
+}
+
 /// Waits until the server has confirmed the close, for at most the session timeout.
 async fn confirmed(
     live: &LiveSession,
@@ -243,7 +256,8 @@ async fn confirmed(
     let is_in_time = timeout(live.timeout, ended).await.is_ok();
     // The connection gives up in the same moment, and its stream ends, too.
     if !is_in_time || live.now() - ended_at >= live.timeout {
-        events::close_not_confirmed(live.id);
+        let session = live.id;
+        tracing::warn!(target: TARGET, %session, "the server did not confirm the close in time");
     }
 }
 

@@ -190,29 +190,3 @@ async fn nothing_counts_after_a_lapse() {
     assert_eq!(left(&session), LIMIT);
     drop(hold);
 }
-
-/// The end of a session with many znodes is a short transaction.
-#[tokio::test(start_paused = true)]
-async fn closed_session_deletes_its_many_znodes_in_batches_before_its_end() {
-    for (number, at_the_end) in [(100, 0), (10, 10)] {
-        let (simulation, session) = simulation().await;
-        let held = holds(&session, 0..number).await;
-        session.close().await;
-        let history = simulation.history();
-        let end = |change: &Change| matches!(change, Change::SessionEnded { .. });
-        let end = history.iter().find(|committed| end(&committed.change));
-        let zxid = end.expect("it ends").zxid;
-        let deletions = |of_end: bool| {
-            let deletions = history.iter().filter(|committed| {
-                let is_deletion = matches!(committed.change, Change::Deleted { .. });
-                is_deletion && (committed.zxid == zxid) == of_end
-            });
-            deletions.count()
-        };
-        assert_eq!(
-            (deletions(false), deletions(true)),
-            (number - at_the_end, at_the_end)
-        );
-        assert!(held.iter().all(|hold| !hold.is_held()));
-    }
-}

@@ -18,9 +18,8 @@ fn gathered(
 
 /// The number of deletions in each transaction.
 fn batches(deletions: &Arc<Deletions>, chroot: usize) -> Vec<usize> {
-    lock(&deletions.gathered).batch_tasks += 1;
-    let task = BatchTask(deletions.clone());
-    let sizes = std::iter::from_fn(|| Some(task.next(chroot).len()));
+    lock(&deletions.gathered).senders += 1;
+    let sizes = std::iter::from_fn(|| Some(deletions.next(chroot).len()));
     sizes.take_while(|size| *size > 0).collect()
 }
 
@@ -58,25 +57,6 @@ fn deletion_that_nobody_waits_for_is_in_no_transaction() {
     drop((first, last));
 }
 
-/// The tasks are dropped if the runtime of the session shuts down.
-#[tokio::test(start_paused = true)]
-async fn deletion_goes_alone_if_the_tasks_that_would_send_it_are_dropped() {
-    let (live, script) = Scripted::open(std::time::Duration::from_secs(1));
-    let deletions = Arc::new(Deletions::default());
-    lock(&deletions.gathered).batch_tasks = MAX_TRANSACTIONS;
-    let tasks = [(); MAX_TRANSACTIONS].map(|()| BatchTask(deletions.clone()));
-    let _others = deletions.single.try_acquire_many(MAX_SINGLE as u32);
-    let path = "/a".into();
-    let patience = std::time::Duration::from_secs(60);
-    let deleted = tokio::time::timeout(patience, deletions.delete(&live, &path, false));
-    let (deleted, ()) = tokio::join!(deleted, async {
-        assert_eq!(script.deletions(), [""; 0], "it is gathered");
-        drop(tasks);
-    });
-    assert!(matches!(deleted, Ok(Ok(DeleteOutcome::Deleted))));
-    assert_eq!(script.deletions(), ["/a"]);
-}
-
 #[tokio::test(start_paused = true)]
 async fn few_tasks_send_transactions_however_many_deletions_are_gathered() {
     let (live, _script) = Scripted::open(std::time::Duration::from_secs(1));
@@ -84,6 +64,6 @@ async fn few_tasks_send_transactions_however_many_deletions_are_gathered() {
     let callers: Vec<_> = (0..100)
         .map(|number| deletions.gather(&live, format!("/{number}").into()))
         .collect();
-    assert_eq!(lock(&deletions.gathered).batch_tasks, MAX_TRANSACTIONS);
+    assert_eq!(lock(&deletions.gathered).senders, MAX_TRANSACTIONS);
     drop(callers);
 }

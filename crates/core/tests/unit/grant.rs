@@ -53,10 +53,9 @@ async fn first_end_counts() {
             assert_eq!(grant.state(), HoldState::Lost(first));
         }
         let grant = granted(&live, None);
-        assert_eq!(grant.given_up(), None);
         assert_eq!(grant.give_up(), Ended::Released);
         assert_eq!(grant.lose(first), Ended::Released);
-        assert_eq!(grant.given_up(), Some(Ended::Released));
+        assert_eq!(grant.ended(), Some(Ended::Released));
     }
 }
 

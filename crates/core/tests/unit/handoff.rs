@@ -1,7 +1,6 @@
 //! What the session's own identity, a waiter's own watch and the number of a znode prove.
 
 use super::*;
-use crate::hold::loss_watch::Watched;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::*;
 use crate::server::ensemble::{EventType, ServerSession, Watch, WatchEvent};
@@ -29,13 +28,10 @@ async fn server_is_believed_that_refuses_a_write_to_others_alone() {
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
     let (live, script) = Scripted::open(Duration::from_millis(1));
     let server = script.server();
-    let watched = Watched {
-        znode: SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own"),
-        server: server.clone(),
-    };
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own");
     let mut own = OwnWatch::default();
     own.note_request(&server);
-    own.set(LossWatch::new(watched, Some(watch)));
+    own.set(LossWatch::new(znode, server.clone(), Some(watch)));
     (script, server, own)
 }
 
@@ -52,7 +48,7 @@ async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
 async fn own_znode_is_lost_once_its_watch_says_so() {
     let (script, server, mut own) =
         own_watch(std::future::ready(WatchEvent::Fired(EventType::NodeDeleted)).boxed());
-    let lost = Certainty::Lost(ZnodeLoss::Deleted);
+    let lost = Certainty::Lost(LossReason::Deleted);
     assert_eq!(own.certainty(&server), lost);
     script.reconnect();
     assert_eq!(own.certainty(&server), lost);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::events::hold::HoldRecord;
-use crate::hold::loss_watch::{LossWatch, Watched};
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{FencingToken, HoldState};
 use crate::live::live_session::SessionUse;
@@ -43,12 +43,8 @@ async fn state_after(
 ) -> (HoldState, Vec<String>) {
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let (grant, owner) = granted(&open, 0);
-    let watched = Watched {
-        server: script.server(),
-        znode: grant.znode.clone(),
-    };
     let watch = std::future::ready(WatchEvent::Fired(event)).boxed();
-    let loss_watch = LossWatch::new(watched, Some(watch));
+    let loss_watch = LossWatch::new(grant.znode.clone(), script.server(), Some(watch));
     grant.clone().follow(loss_watch).await;
     sleep(Duration::from_millis(1)).await;
     let deletions = script.deletions();
