@@ -57,9 +57,11 @@ impl AttemptRecord {
         work: impl Future<Output = Result<T, Error>>,
     ) -> impl Future<Output = Result<T, Error>> {
         let work = work.instrument(self.span.clone());
-        work.inspect(|result| {
+        work.inspect(move |result| {
             if let Err(error) = result {
-                self.failed(error);
+                let path = &self.info.path;
+                tracing::debug!(target: TARGET, parent: &self.span, %path, %error, "failed");
+                self.note_failure(kind_of(error));
             }
         })
     }
@@ -71,17 +73,9 @@ impl AttemptRecord {
     ) -> impl Future<Output = Result<Option<T>, Error>> {
         self.report(work).inspect(|result| {
             if let Ok(None) = result {
-                self.note_end();
-                self.count_failure("taken");
+                self.note_failure("taken");
             }
         })
-    }
-
-    fn failed(&self, error: &Error) {
-        let _entered = self.span.enter();
-        tracing::debug!(target: TARGET, path = %self.info.path, %error, "failed");
-        self.note_end();
-        self.count_failure(kind_of(error));
     }
 
     /// Reports whom the attempt waits behind, unless that was reported before.
@@ -114,7 +108,7 @@ impl AttemptRecord {
 
     /// Reports that the attempt has acquired, and begins the record of the hold.
     pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
-        self.note_end();
+        self.has_ended.store(true, Ordering::Relaxed);
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
             meter::record(HANDOFF, Some(&self.info), woken_at.elapsed());
@@ -122,12 +116,9 @@ impl AttemptRecord {
         HoldRecord::begin(self.info.clone(), &self.caller, token, waited)
     }
 
-    fn count_failure(&self, kind: &'static str) {
-        meter::count(FAILED, Some(&self.info), Some(("kind", kind)));
-    }
-
-    fn note_end(&self) {
+    fn note_failure(&self, kind: &'static str) {
         self.has_ended.store(true, Ordering::Relaxed);
+        meter::count(FAILED, Some(&self.info), Some(("kind", kind)));
     }
 }
 
@@ -136,7 +127,7 @@ impl Drop for AttemptRecord {
         if !self.has_ended.load(Ordering::Relaxed) {
             let path = &self.info.path;
             tracing::debug!(target: TARGET, parent: &self.span, %path, "given up");
-            self.count_failure("given_up");
+            self.note_failure("given_up");
         }
         meter::change(WAITING, &self.info, -1.0);
     }

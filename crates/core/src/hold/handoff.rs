@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::contender::{Contender, Identity, Sequence};
-use crate::hold::loss_watch::{Certainty, LossWatch};
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::Znode;
 use crate::hold_state::LossReason;
 use crate::live::last_connection::LastConnection;
@@ -192,23 +192,19 @@ impl OwnWatch {
         live: &LiveSession,
         server: &ServerSession,
     ) -> Result<Option<LeaseEpoch>, LossReason> {
-        match self.certainty(server) {
-            Certainty::Certain if server.orders_events() => Ok(live.begin_grant()),
-            Certainty::Certain | Certainty::Doubtful => Ok(None),
-            Certainty::Lost(loss) => Err(loss),
-        }
+        let is_certain = self.is_certain(server)? && server.orders_events();
+        Ok(is_certain.then(|| live.begin_grant()).flatten())
     }
 
-    /// The state of the waiter's own znode, at an event of another znode.
+    /// True if the waiter's own znode is known to exist, at an event of another znode.
     ///
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
-    pub(crate) fn certainty(&mut self, server: &ServerSession) -> Certainty {
+    pub(crate) fn is_certain(&mut self, server: &ServerSession) -> Result<bool, LossReason> {
         let is_same_connection = self.requested_over.is_next(server);
-        match self.watch.as_mut().map(LossWatch::certainty) {
-            Some(Certainty::Certain) if is_same_connection => Certainty::Certain,
-            Some(Certainty::Lost(loss)) => Certainty::Lost(loss),
-            _ => Certainty::Doubtful,
+        match &mut self.watch {
+            Some(watch) => Ok(watch.is_certain()? && is_same_connection),
+            None => Ok(false),
         }
     }
 }

@@ -25,16 +25,6 @@ pub(crate) struct LossWatch {
     is_set: Arc<AtomicBool>,
 }
 
-/// What a loss watch knows of its znode at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
-    /// The watch is set, and has reported nothing.
-    Certain,
-    /// The watch is not set, and is about to be set again.
-    Doubtful,
-    Lost(LossReason),
-}
-
 impl Znode {
     /// How the owner's znode was lost, by the znode found at its path.
     ///
@@ -81,12 +71,11 @@ impl LossWatch {
         }
     }
 
-    /// What the session's events until now say of the znode.
-    pub(crate) fn certainty(&mut self) -> Certainty {
+    /// True if the watch is set and has reported nothing. False if it is about to be set again.
+    pub(crate) fn is_certain(&mut self) -> Result<bool, LossReason> {
         match ready_now(self.lost()) {
-            Some(loss) => Certainty::Lost(loss),
-            None if self.is_set.load(Ordering::Relaxed) => Certainty::Certain,
-            None => Certainty::Doubtful,
+            Some(loss) => Err(loss),
+            None => Ok(self.is_set.load(Ordering::Relaxed)),
         }
     }
 }

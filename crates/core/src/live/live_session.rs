@@ -97,22 +97,8 @@ impl LiveState {
     }
 }
 
-/// A use of the session. Once none exists, the supervisor closes the session.
-pub(crate) struct SessionUse(watch::Sender<bool>);
-
-impl SessionUse {
-    /// The first use, and what the supervisor waits for.
-    pub(crate) fn begin() -> (Arc<SessionUse>, watch::Receiver<bool>) {
-        let (close, asked_to_close) = watch::channel(false);
-        (Arc::new(SessionUse(close)), asked_to_close)
-    }
-
-    /// Asks the supervisor to close the current ZooKeeper session, and to open no other.
-    pub(crate) fn ask_to_close(&self) {
-        // An error means that the supervisor has ended already.
-        let _ = self.0.send(true);
-    }
-}
+/// A use of the session. Once none exists, or its value is true, the supervisor closes the session.
+pub(crate) type SessionUse = watch::Sender<bool>;
 
 impl LiveSession {
     /// A session that has just begun. `runtime` runs its tasks.

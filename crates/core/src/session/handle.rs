@@ -185,7 +185,7 @@ impl Session {
         let scope = options.scope(opener.ensemble.chroot());
         let owner = owner::of_this_process(options.owner.as_deref());
         let (sender, current) = watch::channel(Current::new(opened.clone()));
-        let (session_use, asked_to_close) = SessionUse::begin();
+        let (session_use, asked_to_close) = watch::channel(false);
         let supervisor = Supervisor {
             opener: opener.clone(),
             current: sender,
@@ -198,7 +198,7 @@ impl Session {
                 scope,
                 owner,
                 current,
-                session_use,
+                session_use: Arc::new(session_use),
                 runtime: Handle::current(),
             }),
         }
@@ -386,7 +386,8 @@ impl Session {
     ///
     /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
-        self.shared.session_use.ask_to_close();
+        // An error means that the supervisor has ended already.
+        let _ = self.shared.session_use.send(true);
         let mut current = self.shared.current.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
         while current.changed().await.is_ok() {}

@@ -98,10 +98,7 @@ impl Prober {
                 if let Ok(exchange) = answer {
                     self.open.live.note_answer(exchange);
                     meter::record(PROBES, None, exchange.took());
-                    self.update_status();
-                    if let Some(server) = self.server.upgrade() {
-                        self.open.live.leave_late_server(&server);
-                    }
+                    self.after_answer();
                 }
             }
             _ = self.ticks.tick() => self.on_tick(),
@@ -113,7 +110,7 @@ impl Prober {
         match proved {
             Ok(exchange) => {
                 self.open.live.note_commit(exchange);
-                self.update_status();
+                self.after_answer();
             }
             // The next probe starts another proof.
             Err(error) => {
@@ -172,12 +169,14 @@ impl Prober {
         }
     }
 
-    /// Notes that an answer has come. Holds stay suspended until the session is proven.
-    fn update_status(&self) {
-        let server = self.server.upgrade();
-        if server.is_some_and(|server| self.open.live.is_proven(&server)) {
-            self.open.live.set_status(Status::Connected);
+    /// Call it after an answer. Holds stay suspended until the session is proven.
+    fn after_answer(&self) {
+        let (live, server) = (&self.open.live, self.server.upgrade());
+        let Some(server) = server else { return };
+        if live.is_proven(&server) {
+            live.set_status(Status::Connected);
         }
+        live.leave_late_server(&server);
     }
 }
 

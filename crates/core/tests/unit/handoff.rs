@@ -39,19 +39,19 @@ fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
 #[tokio::test(start_paused = true)]
 async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
     let (script, server, mut own) = own_watch(std::future::pending().boxed());
-    assert_eq!(own.certainty(&server), Certainty::Certain);
+    assert_eq!(own.is_certain(&server), Ok(true));
     script.reconnect();
-    assert_eq!(own.certainty(&server), Certainty::Doubtful);
+    assert_eq!(own.is_certain(&server), Ok(false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn own_znode_is_lost_once_its_watch_says_so() {
     let (script, server, mut own) =
         own_watch(std::future::ready(WatchEvent::Fired(EventType::NodeDeleted)).boxed());
-    let lost = Certainty::Lost(LossReason::Deleted);
-    assert_eq!(own.certainty(&server), lost);
+    let lost = Err(LossReason::Deleted);
+    assert_eq!(own.is_certain(&server), lost);
     script.reconnect();
-    assert_eq!(own.certainty(&server), lost);
+    assert_eq!(own.is_certain(&server), lost);
 }
 
 fn known_alone(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {

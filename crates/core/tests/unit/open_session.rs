@@ -16,7 +16,10 @@ const ZNODE: &str = "/locks/_c_6e8f2c1a-9d3b-8001-8a41-0c9d5e7b2f10-lock-0000000
 
 /// A grant after this number of lapses, and the owner of its znode.
 fn granted(open: &OpenSession, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
-    let owner = ZnodeOwner::new(&SessionUse::begin().0, open.znodes.numbered(ZNODE));
+    let owner = ZnodeOwner::new(
+        &Arc::new(SessionUse::new(false)),
+        open.znodes.numbered(ZNODE),
+    );
     let token = FencingToken::from(1);
     let record = HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO);
     let grant = Grant::new(owner.znode.clone(), token, LeaseEpoch(epoch), record);

@@ -26,7 +26,7 @@ async fn recipe_creates_nothing_once_its_session_is_closed() {
 async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     let (live, script) = Scripted::open(Duration::ZERO);
     let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/lock/a");
-    let owner = ZnodeOwner::new(&SessionUse::begin().0, znode.clone());
+    let owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znode.clone());
     let turns = Arc::new(Semaphore::new(1));
     znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));
     live.set_status(Status::Ended(SessionEnd::Expired));

@@ -64,10 +64,10 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
     script.reconnect();
     live.adopt_connection(&server);
     live.note_answer(script.exchange(live.now()));
-    prober.update_status();
+    prober.after_answer();
     assert_eq!(live.status(), Status::Suspended);
     live.note_commit(script.exchange(live.now()));
-    prober.update_status();
+    prober.after_answer();
     assert_eq!(live.status(), Status::Connected);
 }
 

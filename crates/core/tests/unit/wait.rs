@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::hold::loss_watch::Certainty;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::scripted::*;
@@ -47,6 +46,6 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     };
     let set = enqueued.set_watches(&on).await;
     assert!(matches!(set, Ok(None)));
-    let certainty = enqueued.own_watch.certainty(&script.server());
-    assert_eq!(certainty, Certainty::Doubtful);
+    let is_certain = enqueued.own_watch.is_certain(&script.server());
+    assert_eq!(is_certain, Ok(false));
 }
