@@ -16,7 +16,7 @@ use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::wait::{Decision, Enqueued, would_hold_at_once};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Pending};
-use crate::server::error::Refusal;
+use crate::server::error::{Refusal, ServerError};
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
@@ -176,11 +176,7 @@ async fn create_contender<'q>(
                 continue;
             }
             Err(error) if may_have_created(&error) => {
-                let path = identity.path(queue.directory(), label);
-                tracing::debug!(
-                    target: TARGET, path, %error, "looking for the znode of an unknown create"
-                );
-                match Box::pin(find_own(queue, &identity)).await? {
+                match Box::pin(find_own(queue, &identity, &error)).await? {
                     Some(node) => (node, queue.ask_for_queue(true)),
                     None => {
                         in_doubt.push(owner);
@@ -239,7 +235,13 @@ async fn create_parents(queue: &SessionQueue<'_>, sent: Pending<Created>) -> Res
 /// Looks for the znode of a create without a reply.
 ///
 /// If the znode is not there after a commit, the create will never be applied.
-async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
+async fn find_own(
+    queue: &SessionQueue<'_>,
+    identity: &Identity,
+    error: &ServerError,
+) -> Result<Option<Created>, Error> {
+    let path = identity.path(queue.directory(), queue.shared.label()?);
+    tracing::debug!(target: TARGET, path, %error, "looking for the znode of an unknown create");
     let znodes = &queue.open.znodes;
     let own = znodes
         .searches

@@ -3,6 +3,7 @@
 use super::*;
 use crate::contender::Identity;
 use crate::live::scripted::*;
+use crate::path::NodePath;
 
 #[tokio::test(start_paused = true)]
 async fn deletions_without_an_answer_are_of_znodes_that_nobody_else_can_own() {
