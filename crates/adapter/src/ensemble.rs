@@ -140,7 +140,7 @@ impl Connector for ClientConnector {
             let ensemble = &self.ensemble;
             let chroot = ensemble.facts.chroot.trim_end_matches('/');
             let directory = format!("{chroot}{}", ensemble.directory);
-            let fence = Fence::raise(client.clone(), &directory).await?;
+            let fence = Fence::raise(client.clone(), directory).await?;
             Ok(ClientSession::open(client, fence, self.scope.clone()))
         }
         .boxed()

@@ -20,13 +20,13 @@ use zookeeper_recipes_core::ensemble::{ConnectionState, RequestError, SessionId}
 use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 use zookeeper_recipes_protocol::ErrorCode;
 
-use crate::values::{Failure, classify, session_end, understood};
+use crate::values::{Failure, session_end, understood};
 
-/// The name of a guard begins with it. The id of the session and two numbers follow.
+/// The name of a guard begins with it. The id of the session and a number follow.
 const NAME: &str = "zookeeper-recipes-session-";
 
-/// Counts the fences of this process, so that each has names of its own.
-static FENCES: AtomicU64 = AtomicU64::new(0);
+/// Counts the guards of this process, so that each has a name of its own.
+static GUARDS: AtomicU64 = AtomicU64::new(0);
 
 /// The pause before the guard is created again after an error.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -34,8 +34,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The fence of one session.
 pub(crate) struct Fence {
     client: Client,
-    pub(crate) session: SessionId,
-    guards: Guards,
+    /// The directory of the guards. Empty for the root.
+    directory: String,
+    /// The guards that may exist.
+    guards: Mutex<Vec<Arc<str>>>,
     pub(crate) gate: Arc<Gate>,
     /// Notified if the guard does not exist, and when the fence is dropped.
     missing: Arc<Notify>,
@@ -43,7 +45,7 @@ pub(crate) struct Fence {
 
 /// What the fence knows of the connection. It does not keep the fence.
 pub(crate) struct Gate {
-    session: SessionId,
+    pub(crate) session: SessionId,
     timeout: Duration,
     /// Locked while the state changes.
     open: Mutex<Open>,
@@ -145,13 +147,17 @@ impl Fence {
     ///
     /// The owner of the guard is the session of the fence. A task of the current runtime creates the
     /// guard anew when needed, and ends with the session or with the fence.
-    pub(crate) async fn raise(client: Client, directory: &str) -> Result<Arc<Fence>, ServerError> {
-        let guards = Guards::new(&client, directory);
+    pub(crate) async fn raise(
+        client: Client,
+        directory: String,
+    ) -> Result<Arc<Fence>, ServerError> {
+        let mut guards = Vec::new();
         let (since, guard, session) = loop {
-            let since = client.state_watcher();
-            match guards.create(&client).await {
-                Ok((guard, session)) => break (since, guard, session),
-                Err(Failure::Refused(code)) => return Err(refused(&guards, code)),
+            let (since, guard) = (client.state_watcher(), path(&client, &directory));
+            guards.push(guard.clone());
+            match create(&client, &guard).await {
+                Ok(session) => break (since, guard, session),
+                Err(Failure::Refused(code)) => return Err(refused(&guard, code)),
                 Err(Failure::NoReply(RequestError::Ended(end))) => {
                     return Err(ServerError::SessionOver(end));
                 }
@@ -164,16 +170,16 @@ impl Fence {
             timeout,
             open: Mutex::new(Open {
                 number: 0,
-                guard,
+                guard: guard.clone(),
                 since: since.clone(),
             }),
             state: watch::Sender::new(ConnectionState::Disconnected { timeout }),
         };
-        gate.state.send_replace(gate.connected(0));
+        gate.open(guard, since.clone());
         let fence = Arc::new(Fence {
             client,
-            session,
-            guards,
+            directory,
+            guards: Mutex::new(guards),
             gate: Arc::new(gate),
             missing: Arc::default(),
         });
@@ -191,7 +197,7 @@ impl Fence {
     /// Notes the owner of an ephemeral znode of this client, and deletes the znode of another
     /// session.
     pub(crate) fn check_owner(&self, path: &str, owner: SessionId) -> Result<(), Failure> {
-        if owner == self.session {
+        if owner == self.gate.session {
             return Ok(());
         }
         // The request is sent by the call.
@@ -204,15 +210,13 @@ impl Fence {
     /// Finds out which session the connection serves. The call returns false if that is not known
     /// yet.
     async fn prove(&self, since: StateWatcher) -> bool {
-        let created = self.guards.create(&self.client).await;
-        let own = created.and_then(|(guard, owner)| {
-            self.check_owner(&guard, owner)?;
-            Ok(guard)
-        });
-        match own {
-            Ok(guard) => {
+        let guard = path(&self.client, &self.directory);
+        self.guards().push(guard.clone());
+        let created = create(&self.client, &guard).await;
+        match created.and_then(|owner| self.check_owner(&guard, owner)) {
+            Ok(()) => {
                 self.gate.open(guard.clone(), since);
-                self.guards.delete_all_but(&self.client, &guard).await;
+                self.delete_all_but(&guard).await;
             }
             Err(Failure::NoReply(RequestError::Ended(end))) => {
                 self.gate.close(ConnectionState::Ended(end));
@@ -224,6 +228,22 @@ impl Fence {
         }
         true
     }
+
+    /// Deletes the other guards. A guard whose deletion has no answer is deleted the next time.
+    async fn delete_all_but(&self, kept: &Arc<str>) {
+        let mut others = self.guards().clone();
+        others.retain(|guard| guard != kept);
+        for guard in others {
+            let deleted = understood(self.client.delete(&guard, None)).await;
+            if matches!(deleted, Ok(()) | Err(Error::NoNode)) {
+                self.guards().retain(|it| *it != guard);
+            }
+        }
+    }
+
+    fn guards(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
+        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Fence {
@@ -231,62 +251,27 @@ impl Drop for Fence {
         // The task that keeps the fence ends.
         self.missing.notify_one();
         self.gate.close(ConnectionState::Ended(SessionEnd::Closed));
-        for guard in self.guards.paths().iter() {
+        for guard in self.guards().iter() {
             // The request is sent by the call.
             drop(self.client.delete(guard, None));
         }
     }
 }
 
-/// The guards that may exist.
-struct Guards {
-    /// The path of a guard, without its number.
-    prefix: String,
-    paths: Mutex<Vec<Arc<str>>>,
-    created: AtomicU64,
+/// The path of another guard.
+fn path(client: &Client, directory: &str) -> Arc<str> {
+    let (session, number) = (
+        client.session_id().0,
+        GUARDS.fetch_add(1, Ordering::Relaxed),
+    );
+    format!("{directory}/{NAME}{session:x}-{number}").into()
 }
 
-impl Guards {
-    fn new(client: &Client, directory: &str) -> Guards {
-        let fence = FENCES.fetch_add(1, Ordering::Relaxed);
-        let session = client.session_id().0;
-        Guards {
-            prefix: format!("{directory}/{NAME}{session:x}-{fence}-"),
-            paths: Mutex::default(),
-            created: AtomicU64::new(0),
-        }
-    }
-
-    /// Creates another guard, and returns its path and the session that owns it.
-    async fn create(&self, client: &Client) -> Result<(Arc<str>, SessionId), Failure> {
-        let number = self.created.fetch_add(1, Ordering::Relaxed);
-        let guard: Arc<str> = format!("{}{number}", self.prefix).into();
-        self.paths().push(guard.clone());
-        let mode = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-        let created = understood(client.create(&guard, b"", &mode)).await;
-        let (stat, _) = created.map_err(classify)?;
-        Ok((guard, SessionId(stat.ephemeral_owner)))
-    }
-
-    /// Deletes the other guards. A guard whose deletion has no answer is deleted the next time.
-    async fn delete_all_but(&self, client: &Client, kept: &Arc<str>) {
-        let others: Vec<Arc<str>> = self
-            .paths()
-            .iter()
-            .filter(|it| *it != kept)
-            .cloned()
-            .collect();
-        for guard in others {
-            let deleted = understood(client.delete(&guard, None)).await;
-            if matches!(deleted, Ok(()) | Err(Error::NoNode)) {
-                self.paths().retain(|path| *path != guard);
-            }
-        }
-    }
-
-    fn paths(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Creates a guard, and returns the session that owns it.
+async fn create(client: &Client, guard: &str) -> Result<SessionId, Failure> {
+    let mode = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let (stat, _) = understood(client.create(guard, b"", &mode)).await?;
+    Ok(SessionId(stat.ephemeral_owner))
 }
 
 /// Handles the changes of the connection until the session is over or the fence is dropped.
@@ -310,17 +295,17 @@ async fn keep(fence: Weak<Fence>, missing: Arc<Notify>, mut states: StateWatcher
 }
 
 /// The error of a session that may not create its guard.
-fn refused(guards: &Guards, code: ErrorCode) -> ServerError {
+fn refused(guard: &str, code: ErrorCode) -> ServerError {
+    let cause = ServerError::from(code);
     let problem = format!(
-        "the guard {}0 cannot be created: {}; ClientEnsemble::guard_in sets another directory",
-        guards.prefix,
-        ServerError::from(code)
+        "the guard {guard} cannot be created: {cause}; ClientEnsemble::guard_in sets another \
+         directory"
     );
     ServerError::Refused(Refusal::Other(problem))
 }
 
 impl fmt::Debug for Fence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Fence({})", self.session)
+        write!(formatter, "Fence({})", self.gate.session)
     }
 }

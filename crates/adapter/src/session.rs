@@ -9,7 +9,7 @@ use futures_util::future::FutureExt;
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 use zookeeper_client::{Client, OneshotWatcher};
-use zookeeper_recipes_connection::check_length;
+use zookeeper_recipes_connection::{WatchedRead, check_length};
 use zookeeper_recipes_core::ensemble::{
     Answer, ConnectionState, EventType, Exchange, OpenedSession, Operation, Outcome, RawAnswer,
     RawReply, RawSession, RequestBody, RequestError, Scope, SessionEnd, SessionId, Watch,
@@ -21,53 +21,48 @@ use zookeeper_recipes_protocol::{
 
 use crate::fence::Fence;
 use crate::transaction::{read_each, transact};
-use crate::values::{Failure, classify, client_acl, client_mode, event_of, stat_of, understood};
-use crate::watched_paths::{Kind, Place, WatchedPaths};
+use crate::values::{Failure, client_acl, client_mode, event_of, stat_of, understood};
+use crate::watched_paths::{Place, WatchedPaths};
 
 /// A znode without a watch is read so often in a session timeout.
 const POLLS_IN_TIMEOUT: u32 = 6;
 
 /// A session of the crate `zookeeper-client`.
+#[derive(Clone)]
 pub(crate) struct ClientSession {
-    requests: Requests,
+    client: Client,
+    fence: Arc<Fence>,
+    watched: Arc<WatchedPaths>,
     /// The longest request that the servers accept.
     limit: usize,
     /// True once the recipes have closed the session. Locked while a request is sent.
     is_closed: Arc<Mutex<bool>>,
 }
 
-/// What the requests of a session need.
-#[derive(Clone)]
-struct Requests {
-    client: Client,
-    fence: Arc<Fence>,
-    watched: Arc<WatchedPaths>,
-}
-
 impl ClientSession {
     /// The session of this client, and what sends its last requests once that is closed.
     pub(crate) fn open(client: Client, fence: Arc<Fence>, scope: Scope) -> OpenedSession {
-        let requests = Requests {
+        let timeout = client.session_timeout();
+        let session = ClientSession {
             client,
-            fence,
+            fence: fence.clone(),
             watched: Arc::default(),
+            limit: scope.longest_request,
+            is_closed: Arc::default(),
         };
-        let session = || -> Arc<dyn RawSession> {
-            Arc::new(ClientSession {
-                requests: requests.clone(),
-                limit: scope.longest_request,
-                is_closed: Arc::default(),
-            })
+        let left_open = ClientSession {
+            is_closed: Arc::default(),
+            ..session.clone()
         };
         OpenedSession {
-            raw: session(),
-            id: requests.fence.session,
-            timeout: requests.client.session_timeout(),
+            raw: Arc::new(session),
+            id: fence.gate.session,
+            timeout,
             // The client does not say. The lease of its session begins on no proven connection.
-            opened_over: requests.fence.gate.connection(),
+            opened_over: fence.gate.connection(),
             // If the server refused an identity, it would end the user's session.
             own_identity: None,
-            left_open: Some(session()),
+            left_open: Some(Arc::new(left_open)),
             scope,
         }
     }
@@ -75,7 +70,7 @@ impl ClientSession {
 
 impl fmt::Debug for ClientSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ClientSession({})", self.requests.fence.session)
+        write!(formatter, "ClientSession({})", self.fence.gate.session)
     }
 }
 
@@ -85,35 +80,34 @@ impl RawSession for ClientSession {
         if let Err(too_long) = check_length(&request, self.limit) {
             return RawReply::new(ready(Err(too_long)));
         }
-        let (requests, is_closed) = (self.requests.clone(), self.is_closed.clone());
-        match requests.fence.gate.passes() {
-            Some(Ok(guard)) => requests.send(request, guard, &is_closed),
+        let session = self.clone();
+        match self.fence.gate.passes() {
+            Some(Ok(guard)) => session.send_now(request, guard),
             Some(Err(end)) => RawReply::new(ready(Err(RequestError::Ended(end)))),
             None => RawReply::new(async move {
-                let guard = requests.fence.gate.opens().await;
+                let guard = session.fence.gate.opens().await;
                 let guard = guard.map_err(RequestError::Ended)?;
-                requests.send(request, guard, &is_closed).await
+                session.send_now(request, guard).await
             }),
         }
     }
 
     fn states(&self) -> watch::Receiver<ConnectionState> {
-        self.requests.fence.gate.state.subscribe()
+        self.fence.gate.state.subscribe()
     }
 
     fn orders_events(&self) -> bool {
-        !self.requests.watched.was_full()
+        !self.watched.was_full()
     }
 
     /// Sends nothing, because the user's client closes its session when it is dropped.
     ///
     /// A request of another thread is sent before the call returns, or never.
     fn close(&self) {
-        let mut is_closed = self
+        *self
             .is_closed
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *is_closed = true;
+            .unwrap_or_else(PoisonError::into_inner) = true;
     }
 }
 
@@ -124,9 +118,10 @@ fn accepted(body: ReplyBody, watch: Option<Watch>) -> Replied {
     Ok((Reply::new(0, 0, body), watch))
 }
 
-impl Requests {
+impl ClientSession {
     /// Sends a request now, unless the session is closed.
-    fn send(self, request: RequestBody, guard: Arc<str>, is_closed: &Mutex<bool>) -> RawReply {
+    fn send_now(self, request: RequestBody, guard: Arc<str>) -> RawReply {
+        let is_closed = self.is_closed.clone();
         let is_closed = is_closed.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
             return RawReply::new(ready(Err(RequestError::Ended(SessionEnd::Closed))));
@@ -160,7 +155,7 @@ impl Requests {
     }
 
     async fn reply(&self, request: RequestBody, guard: &str) -> Replied {
-        let Requests { client, fence, .. } = self;
+        let ClientSession { client, fence, .. } = self;
         match request {
             RequestBody::Create2(create) | RequestBody::CreateContainer(create) => {
                 self.create(create).await
@@ -215,33 +210,27 @@ impl Requests {
 
     async fn list(&self, read: &ReadRequest) -> Replied {
         let (client, path) = (&self.client, &read.path);
-        let (children, watch) = match self.place(Kind::Children, read) {
-            Some(place) => {
-                let listed = understood(client.list_and_watch_children(path)).await;
-                let (children, watcher) = listed?;
-                (children, Some(self.watch(place, watcher)))
-            }
-            None => {
-                let children = understood(client.list_children(path)).await?;
-                (children, read.watch.then(|| self.pause()))
-            }
+        let (children, watch) = if let Some(place) = self.place(WatchedRead::Children, read) {
+            let listed = understood(client.list_and_watch_children(path)).await;
+            let (children, watcher) = listed?;
+            (children, Some(self.watch(place, watcher)))
+        } else {
+            let children = understood(client.list_children(path)).await?;
+            (children, read.watch.then(|| self.pause()))
         };
         accepted(ReplyBody::Children { children }, watch)
     }
 
     async fn read(&self, read: &ReadRequest) -> Replied {
         let (client, path) = (&self.client, &read.path);
-        let (data, stat, watch) = match self.place(Kind::Data, read) {
-            Some(place) => {
-                let found = understood(client.get_and_watch_data(path)).await;
-                let (data, stat, watcher) = found?;
-                (data, stat, Some(self.watch(place, watcher)))
-            }
-            None => {
-                let (data, stat) = understood(client.get_data(path)).await?;
-                let changed = || self.changed(path.clone(), stat.mzxid);
-                (data, stat, read.watch.then(changed))
-            }
+        let (data, stat, watch) = if let Some(place) = self.place(WatchedRead::Data, read) {
+            let found = understood(client.get_and_watch_data(path)).await;
+            let (data, stat, watcher) = found?;
+            (data, stat, Some(self.watch(place, watcher)))
+        } else {
+            let (data, stat) = understood(client.get_data(path)).await?;
+            let changed = || self.changed(path.clone(), stat.mzxid);
+            (data, stat, read.watch.then(changed))
         };
         let (data, stat) = (Some(data), stat_of(stat));
         accepted(ReplyBody::Data { data, stat }, watch)
@@ -249,16 +238,13 @@ impl Requests {
 
     async fn find(&self, read: &ReadRequest) -> Replied {
         let (client, path) = (&self.client, &read.path);
-        let (stat, watch) = match self.place(Kind::Existence, read) {
-            Some(place) => {
-                let found = understood(client.check_and_watch_stat(path)).await;
-                let (stat, watcher) = found?;
-                (stat, Some(self.watch(place, watcher)))
-            }
-            None => {
-                let stat = understood(client.check_stat(path)).await?;
-                (stat, read.watch.then(|| self.pause()))
-            }
+        let (stat, watch) = if let Some(place) = self.place(WatchedRead::Exists, read) {
+            let found = understood(client.check_and_watch_stat(path)).await;
+            let (stat, watcher) = found?;
+            (stat, Some(self.watch(place, watcher)))
+        } else {
+            let stat = understood(client.check_stat(path)).await?;
+            (stat, read.watch.then(|| self.pause()))
         };
         match stat {
             Some(stat) => accepted(ReplyBody::Stat(stat_of(stat)), watch),
@@ -267,7 +253,7 @@ impl Requests {
     }
 
     /// The place of a watch, if one is to be set and the client can set one more watch again.
-    fn place(&self, kind: Kind, read: &ReadRequest) -> Option<Place> {
+    fn place(&self, kind: WatchedRead, read: &ReadRequest) -> Option<Place> {
         let place = || self.watched.place(kind, read.path.clone());
         read.watch.then(place).flatten()
     }
@@ -306,7 +292,10 @@ impl Requests {
                 if gate.opens().await.is_err() {
                     return WatchEvent::Unwatched;
                 }
-                match understood(client.get_data(&path)).await.map_err(classify) {
+                match understood(client.get_data(&path))
+                    .await
+                    .map_err(Failure::from)
+                {
                     Ok((_, stat)) if stat.mzxid == mzxid => {}
                     Err(Failure::NoReply(RequestError::Ended(_))) => return WatchEvent::Unwatched,
                     Err(Failure::NoReply(_)) => {}

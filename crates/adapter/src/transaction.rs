@@ -1,11 +1,13 @@
 //! Transactions, each with a check of the guard, and reads of several znodes.
 
+use std::fmt;
+
 use zookeeper_client::{self as client, MultiReadResult, MultiWriteError, MultiWriteResult};
 use zookeeper_recipes_core::ensemble::{Operation, Outcome};
 use zookeeper_recipes_protocol::ErrorCode;
 
 use crate::fence::Fence;
-use crate::values::{Failure, classify, client_acl, client_mode, stat_of, understood, unknown};
+use crate::values::{Failure, client_acl, client_mode, stat_of, understood, unknown};
 
 /// Sends a transaction that is done only if the guard exists.
 pub(crate) async fn transact(
@@ -26,16 +28,16 @@ pub(crate) async fn transact(
     let mut results = match understood(writer.commit()).await {
         Ok(results) => results,
         Err(MultiWriteError::OperationFailed { index, source }) if index == count => {
-            if matches!(classify(source), Failure::Refused(ErrorCode::NoNode)) {
+            if matches!(Failure::from(source), Failure::Refused(ErrorCode::NoNode)) {
                 fence.guard_is_missing();
             }
             return Err(unknown("the guard of the session is missing"));
         }
-        Err(MultiWriteError::OperationFailed { index, source }) => match classify(source) {
+        Err(MultiWriteError::OperationFailed { index, source }) => match Failure::from(source) {
             Failure::Refused(code) => return Ok(refused(count, index, code)),
             failure => return Err(failure),
         },
-        Err(MultiWriteError::RequestFailed { source }) => return Err(classify(source)),
+        Err(MultiWriteError::RequestFailed { source }) => return Err(Failure::from(source)),
     };
     results.truncate(count);
     results.into_iter().map(outcome).collect()
@@ -78,20 +80,20 @@ fn outcome(result: MultiWriteResult) -> Result<Outcome, Failure> {
     Ok(match result {
         MultiWriteResult::Check => Outcome::Check,
         MultiWriteResult::Delete => Outcome::Delete,
-        MultiWriteResult::Create { path, stat } => {
-            let stat = stat_of(stat);
-            Outcome::Create2 { path, stat }
-        }
-        MultiWriteResult::SetData { stat } => {
-            let stat = stat_of(stat);
-            Outcome::SetData { stat }
-        }
-        other => {
-            return Err(unknown(format!(
-                "unexpected result in the reply: {other:?}"
-            )));
-        }
+        MultiWriteResult::Create { path, stat } => Outcome::Create2 {
+            path,
+            stat: stat_of(stat),
+        },
+        MultiWriteResult::SetData { stat } => Outcome::SetData {
+            stat: stat_of(stat),
+        },
+        other => return Err(unexpected(&other)),
     })
+}
+
+/// The failure of a request whose reply has a result of another kind.
+fn unexpected(found: &dyn fmt::Debug) -> Failure {
+    unknown(format!("unexpected result in the reply: {found:?}"))
 }
 
 /// Reads the data of several znodes in one request.
@@ -109,13 +111,11 @@ pub(crate) async fn read_each(
             let (data, stat) = (Some(data), stat_of(stat));
             Ok(Outcome::GetData { data, stat })
         }
-        MultiReadResult::Error { err } => match classify(err) {
+        MultiReadResult::Error { err } => match Failure::from(err) {
             Failure::Refused(code) => Ok(Outcome::Error(code)),
             failure => Err(failure),
         },
-        other => Err(unknown(format!(
-            "unexpected result in the reply: {other:?}"
-        ))),
+        other => Err(unexpected(&other)),
     });
     outcomes.collect()
 }

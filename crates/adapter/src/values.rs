@@ -15,23 +15,21 @@ use zookeeper_recipes_protocol::ErrorCode;
 
 /// An access control list for the client.
 pub(crate) fn client_acl(acl: &[Acl]) -> Vec<client::Acl> {
-    let entries = acl.iter().map(|entry| {
-        let id = client::AuthId::new(&entry.id.scheme, &entry.id.id);
-        client::Acl::new(client_permission(entry.permissions), id)
-    });
-    entries.collect()
-}
-
-fn client_permission(permission: Permission) -> client::Permission {
-    let each = [
+    let permissions = [
         (Permission::READ, client::Permission::READ),
         (Permission::WRITE, client::Permission::WRITE),
         (Permission::CREATE, client::Permission::CREATE),
         (Permission::DELETE, client::Permission::DELETE),
         (Permission::ADMIN, client::Permission::ADMIN),
     ];
-    let held = each.into_iter().filter(|(ours, _)| permission.has(*ours));
-    held.fold(client::Permission::NONE, |all, (_, one)| all | one)
+    let entries = acl.iter().map(|entry| {
+        let held = permissions
+            .iter()
+            .filter(|(ours, _)| entry.permissions.has(*ours));
+        let held = held.fold(client::Permission::NONE, |all, (_, one)| all | *one);
+        client::Acl::new(held, client::AuthId::new(&entry.id.scheme, &entry.id.id))
+    });
+    entries.collect()
 }
 
 /// A create mode for the client.
@@ -101,39 +99,30 @@ pub(crate) enum Failure {
 }
 
 impl From<client::Error> for Failure {
+    /// A code that is not known says nothing of the outcome: some servers answer a write so whose
+    /// outcome they do not know.
     fn from(error: client::Error) -> Failure {
-        classify(error)
+        use client::Error;
+        let over = |end| Failure::NoReply(RequestError::Ended(end));
+        Failure::Refused(match error {
+            Error::NoNode => ErrorCode::NoNode,
+            Error::NodeExists => ErrorCode::NodeExists,
+            Error::BadVersion => ErrorCode::BadVersion,
+            Error::NotEmpty => ErrorCode::NotEmpty,
+            Error::NoAuth => ErrorCode::NoAuth,
+            Error::InvalidAcl => ErrorCode::InvalidAcl,
+            Error::BadArguments(_) => ErrorCode::BadArguments,
+            Error::NoChildrenForEphemerals => ErrorCode::NoChildrenForEphemerals,
+            Error::QuotaExceeded => ErrorCode::QuotaExceeded,
+            Error::Throttled => ErrorCode::ThrottledOp,
+            Error::Unimplemented => ErrorCode::Unimplemented,
+            Error::NotReadOnly => ErrorCode::NotReadOnly,
+            Error::SessionExpired => return over(SessionEnd::Expired),
+            Error::AuthFailed => return over(SessionEnd::AuthenticationFailed),
+            Error::ClientClosed => return over(SessionEnd::Closed),
+            other => return unknown(other),
+        })
     }
-}
-
-/// Classifies an error of the client: refused, session over, or outcome unknown.
-///
-/// A code that is not known says nothing of the outcome: some servers answer a write so whose
-/// outcome they do not know.
-pub(crate) fn classify(error: client::Error) -> Failure {
-    use client::Error;
-    Failure::Refused(match error {
-        Error::NoNode => ErrorCode::NoNode,
-        Error::NodeExists => ErrorCode::NodeExists,
-        Error::BadVersion => ErrorCode::BadVersion,
-        Error::NotEmpty => ErrorCode::NotEmpty,
-        Error::NoAuth => ErrorCode::NoAuth,
-        Error::InvalidAcl => ErrorCode::InvalidAcl,
-        Error::BadArguments(_) => ErrorCode::BadArguments,
-        Error::NoChildrenForEphemerals => ErrorCode::NoChildrenForEphemerals,
-        Error::QuotaExceeded => ErrorCode::QuotaExceeded,
-        Error::Throttled => ErrorCode::ThrottledOp,
-        Error::Unimplemented => ErrorCode::Unimplemented,
-        Error::NotReadOnly => ErrorCode::NotReadOnly,
-        Error::SessionExpired => return over(SessionEnd::Expired),
-        Error::AuthFailed => return over(SessionEnd::AuthenticationFailed),
-        Error::ClientClosed => return over(SessionEnd::Closed),
-        other => return unknown(other),
-    })
-}
-
-fn over(end: SessionEnd) -> Failure {
-    Failure::NoReply(RequestError::Ended(end))
 }
 
 /// The failure of a request whose outcome is unknown, for this reason.

@@ -8,16 +8,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use zookeeper_recipes_connection::WatchedRead;
+
 /// The most bytes that the recipes watch. The rest is for the watches of the client's user.
 const MAX_BYTES: usize = 64 << 10;
-
-/// The kind of a watch. A server keeps one list of paths for each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    Data,
-    Existence,
-    Children,
-}
 
 /// Counts the watched paths of one session.
 #[derive(Default)]
@@ -28,20 +22,20 @@ pub(crate) struct WatchedPaths {
 
 #[derive(Default)]
 struct Counts {
-    /// The number of watches of each path. The client sends each path once.
-    watches: HashMap<(Kind, Arc<str>), usize>,
+    /// The number of watches of each path. The client sends each path once for each kind of read.
+    watches: HashMap<(WatchedRead, Arc<str>), usize>,
     bytes: usize,
 }
 
 /// The place of one watch. A drop gives it back.
 pub(crate) struct Place {
     paths: Arc<WatchedPaths>,
-    watched: (Kind, Arc<str>),
+    watched: (WatchedRead, Arc<str>),
 }
 
 impl WatchedPaths {
     /// The place of a watch of this path at the server. `None` if the paths would be too long.
-    pub(crate) fn place(self: &Arc<Self>, kind: Kind, path: String) -> Option<Place> {
+    pub(crate) fn place(self: &Arc<Self>, kind: WatchedRead, path: String) -> Option<Place> {
         let mut counts = self.lock();
         let watched = (kind, path.into());
         let bytes = bytes(&watched);
@@ -71,7 +65,7 @@ impl WatchedPaths {
 }
 
 /// The bytes that a path takes in a request: its length comes before it.
-fn bytes((_, path): &(Kind, Arc<str>)) -> usize {
+fn bytes((_, path): &(WatchedRead, Arc<str>)) -> usize {
     path.len() + size_of::<i32>()
 }
 

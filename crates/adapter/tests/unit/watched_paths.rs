@@ -6,14 +6,16 @@ use super::*;
 fn path_counts_once_for_each_kind_until_its_last_watch_is_dropped() {
     let paths = Arc::<WatchedPaths>::default();
     let half = || format!("/{}", "a".repeat(MAX_BYTES / 2 - 5));
-    let data: Vec<_> = (0..9).map(|_| paths.place(Kind::Data, half())).collect();
+    let data: Vec<_> = (0..9)
+        .map(|_| paths.place(WatchedRead::Data, half()))
+        .collect();
     assert!(data.iter().all(Option::is_some));
-    let children = paths.place(Kind::Children, half());
+    let children = paths.place(WatchedRead::Children, half());
     assert!(children.is_some() && !paths.was_full());
-    assert!(paths.place(Kind::Existence, "/b".to_owned()).is_none());
+    assert!(paths.place(WatchedRead::Exists, "/b".to_owned()).is_none());
     assert!(paths.was_full());
     drop(children);
-    assert!(paths.place(Kind::Existence, half()).is_some());
+    assert!(paths.place(WatchedRead::Exists, half()).is_some());
     drop(data);
     assert_eq!(paths.lock().bytes, 0);
 }

@@ -88,7 +88,7 @@ pub struct Answer {
 }
 
 /// The kind of a read that sets a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchedRead {
     /// `getData`, which sets no watch if the znode does not exist.
     Data,
