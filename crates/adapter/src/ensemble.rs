@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
-use zookeeper_recipes_core::ensemble::{Connector, EnsembleFacts, OpenedSession, Scope};
+use zookeeper_recipes_core::ensemble::{Connector, EnsembleFacts, Scope, ServerSession};
 use zookeeper_recipes_core::{
     ConnectOptions, Ensemble, InvalidInput, NodePath, ServerError, SessionEnd,
 };
@@ -128,7 +128,7 @@ struct ClientConnector {
 }
 
 impl Connector for ClientConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<ServerSession, ServerError>> {
         let client = &self.ensemble.client;
         let client = client.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {

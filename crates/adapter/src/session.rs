@@ -5,15 +5,13 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-use tokio::sync::watch;
+use futures_util::future::{Either, FutureExt};
 use tokio::task::unconstrained;
 use zookeeper_client::{Client, OneshotWatcher};
 use zookeeper_recipes_connection::{WatchedRead, check_length};
 use zookeeper_recipes_core::ensemble::{
-    Answer, ConnectionState, EventType, Exchange, OpenedSession, Operation, Outcome, RawAnswer,
-    RawReply, RawSession, RequestBody, RequestError, Scope, SessionEnd, SessionId, Watch,
-    WatchEvent, now,
+    Answer, EventType, Exchange, Operation, Outcome, RawAnswer, RawReply, RawSession, RequestBody,
+    RequestError, Scope, ServerSession, SessionEnd, SessionId, Watch, WatchEvent, boxed_reply, now,
 };
 use zookeeper_recipes_protocol::{
     CreateRequest, ErrorCode, PathRequest, ReadRequest, Reply, ReplyBody,
@@ -41,7 +39,7 @@ pub(crate) struct ClientSession {
 
 impl ClientSession {
     /// The session of this client, and what sends its last requests once that is closed.
-    pub(crate) fn open(client: Client, fence: Arc<Fence>, scope: Scope) -> OpenedSession {
+    pub(crate) fn open(client: Client, fence: Arc<Fence>, scope: Scope) -> ServerSession {
         let timeout = client.session_timeout();
         let session = ClientSession {
             client,
@@ -54,8 +52,9 @@ impl ClientSession {
             is_closed: Arc::default(),
             ..session.clone()
         };
-        OpenedSession {
+        ServerSession {
             raw: Arc::new(session),
+            connection_states: fence.gate.state.subscribe(),
             id: fence.gate.session,
             timeout,
             // The client does not say. The lease of its session begins on no proven connection.
@@ -78,22 +77,18 @@ impl RawSession for ClientSession {
     /// Sends a request, at once if requests are known to reach this session.
     fn send(&self, request: RequestBody) -> RawReply {
         if let Err(too_long) = check_length(&request, self.limit) {
-            return RawReply::new(ready(Err(too_long)));
+            return boxed_reply(ready(Err(too_long)));
         }
         let session = self.clone();
         match self.fence.gate.passes() {
             Some(Ok(guard)) => session.send_now(request, guard),
-            Some(Err(end)) => RawReply::new(ready(Err(RequestError::Ended(end)))),
-            None => RawReply::new(async move {
+            Some(Err(end)) => boxed_reply(ready(Err(RequestError::Ended(end)))),
+            None => boxed_reply(async move {
                 let guard = session.fence.gate.opens().await;
                 let guard = guard.map_err(RequestError::Ended)?;
                 session.send_now(request, guard).await
             }),
         }
-    }
-
-    fn states(&self) -> watch::Receiver<ConnectionState> {
-        self.fence.gate.state.subscribe()
     }
 
     fn orders_events(&self) -> bool {
@@ -124,13 +119,13 @@ impl ClientSession {
         let is_closed = self.is_closed.clone();
         let is_closed = is_closed.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
-            return RawReply::new(ready(Err(RequestError::Ended(SessionEnd::Closed))));
+            return boxed_reply(ready(Err(RequestError::Ended(SessionEnd::Closed))));
         }
         let mut answer = self.answer(request, guard).boxed();
         // The first poll sends the request.
         match unconstrained(&mut answer).now_or_never() {
-            Some(answer) => RawReply::new(ready(answer)),
-            None => RawReply::Boxed(answer),
+            Some(answer) => boxed_reply(ready(answer)),
+            None => Either::Right(answer),
         }
     }
 

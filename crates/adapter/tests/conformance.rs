@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{ConnectionOption, EnsembleFacts, OpenedSession};
+use zookeeper_recipes_core::ensemble::{ConnectionOption, EnsembleFacts, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
@@ -33,7 +33,7 @@ async fn session(address: String, options: ConnectOptions) -> Result<Session, Er
     Session::open(Arc::new(FakeEnsemble { facts, connector }), options).await
 }
 
-async fn connect(address: String, timeout: Duration) -> Result<OpenedSession, ServerError> {
+async fn connect(address: String, timeout: Duration) -> Result<ServerSession, ServerError> {
     let client = Client::connector().with_session_timeout(timeout);
     let client = client.connect(&address).await;
     let ensemble = ClientEnsemble::new(client.map_err(ServerError::outcome_unknown)?);

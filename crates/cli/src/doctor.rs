@@ -427,7 +427,7 @@ async fn containers(server: &ServerSession, directory: &str) -> Finding {
 }
 
 fn marks(server: &ServerSession) -> Finding {
-    match server.own_identity() {
+    match server.own_identity {
         Some(_) => Finding::good("releases are marked: the next holder need not list the queue"),
         None => Finding::note(
             "releases are not marked, so the next holder lists the queue; the servers refuse digest",

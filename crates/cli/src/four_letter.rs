@@ -53,7 +53,7 @@ impl fmt::Display for Server {
 
 impl Servers {
     pub(crate) async fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
-        let named = session.ensemble().servers();
+        let named = &session.ensemble().facts().servers;
         let hosts: Vec<Host> = named.iter().filter_map(|named| host(named)).collect();
         let network = Tcp::new();
         let network = match connection.tls()? {

@@ -75,8 +75,8 @@ struct Rank {
 impl Rank {
     fn of(recipe: &dyn Recipe) -> Rank {
         let ensemble = recipe.session().ensemble();
-        let chroot = ensemble.chroot().trim_end_matches('/');
-        let mut servers = ensemble.servers().to_vec();
+        let chroot = ensemble.facts().chroot.trim_end_matches('/');
+        let mut servers = ensemble.facts().servers.clone();
         servers.sort_unstable();
         Rank {
             whole_path: format!("{chroot}{}", recipe.path()),

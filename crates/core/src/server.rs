@@ -7,6 +7,7 @@ pub mod ensemble;
 pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod options;
+pub(crate) mod raw_session;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod zookeeper;

@@ -70,12 +70,13 @@ impl SimulatedProcess {
             process: self.id,
             clock: self.clock,
         };
-        let hosts = self
-            .shared
-            .with(|world| world.servers.network.names.of_connect_string());
+        let (hosts, timeout) = self.shared.with(|world| {
+            let hosts = world.servers.network.names.of_connect_string();
+            (hosts, world.servers.options.session_timeout)
+        });
         let chroot = self.chroot.trim_end_matches('/');
         let connect_string = format!("{}{chroot}", hosts.join(","));
-        let ensemble = ZookeeperEnsemble::within(Arc::new(environment), &connect_string);
+        let ensemble = ZookeeperEnsemble::within(Arc::new(environment), timeout, &connect_string);
         Arc::new(ensemble.expect("a good chroot"))
     }
 
@@ -90,8 +91,8 @@ impl SimulatedProcess {
     /// As [`ensemble`](Self::ensemble).
     pub async fn connect(&self) -> Result<Arc<ServerSession>, ServerError> {
         let connector = self.ensemble().connector(&ConnectOptions::new());
-        let opened = connector.expect("it needs no options").connect().await?;
-        Ok(Arc::new(ServerSession::new(opened)))
+        let connector = connector.expect("it needs no options");
+        connector.connect().await.map(Arc::new)
     }
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).

@@ -68,11 +68,10 @@ pub fn altered(
 
 /// A session that changes nothing.
 pub fn passing(raw: Arc<dyn RawSession>) -> FakeSession {
-    let [sends, states, leaves, closes] = [(); 4].map(|()| raw.clone());
+    let [sends, leaves, closes] = [(); 3].map(|()| raw.clone());
     FakeSession {
         orders_events: raw.orders_events(),
         send: Box::new(move |request| sends.send(request)),
-        states: Box::new(move || states.states()),
         leave_server: Box::new(move || leaves.leave_server()),
         close: Box::new(move || closes.close()),
     }

@@ -3,15 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    ConnectionState, Connector, Ensemble, EnsembleFacts, OpenedSession, RawReply, RawSession,
-    RequestBody,
+    Connector, Ensemble, EnsembleFacts, RawReply, RawSession, RequestBody, ServerSession,
 };
 use zookeeper_recipes_core::{BoxFuture, ConnectOptions, InvalidInput, ServerError};
 
 type Function<T> = Box<dyn Fn() -> T + Send + Sync>;
-pub type Open = Function<BoxFuture<'static, Result<OpenedSession, ServerError>>>;
+pub type Open = Function<BoxFuture<'static, Result<ServerSession, ServerError>>>;
 type Connect = dyn Fn(&ConnectOptions) -> Result<Open, InvalidInput> + Send + Sync;
 
 /// An ensemble whose sessions a function opens.
@@ -25,7 +23,6 @@ struct FakeConnector(Open);
 /// A session whose requests a function answers.
 pub struct FakeSession {
     pub send: Box<dyn Fn(RequestBody) -> RawReply + Send + Sync>,
-    pub states: Function<watch::Receiver<ConnectionState>>,
     pub orders_events: bool,
     pub leave_server: Function<()>,
     pub close: Function<()>,
@@ -52,7 +49,7 @@ impl Ensemble for FakeEnsemble {
 }
 
 impl Connector for FakeConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<ServerSession, ServerError>> {
         (self.0)()
     }
 }
@@ -60,10 +57,6 @@ impl Connector for FakeConnector {
 impl RawSession for FakeSession {
     fn send(&self, request: RequestBody) -> RawReply {
         (self.send)(request)
-    }
-
-    fn states(&self) -> watch::Receiver<ConnectionState> {
-        (self.states)()
     }
 
     fn orders_events(&self) -> bool {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Ensemble, Operation, RawReply, RequestBody, SessionId, Watch, WatchEvent,
+    Ensemble, Operation, RawReply, RequestBody, SessionId, Watch, WatchEvent, boxed_reply,
 };
 use zookeeper_recipes_protocol::ReplyBody;
 
@@ -109,7 +109,7 @@ impl Meter {
 
     /// This ensemble, with its sessions counted.
     pub fn around(&self, ensemble: Arc<dyn Ensemble>) -> Arc<dyn Ensemble> {
-        let (meter, root) = (self.clone(), ensemble.chroot().to_owned());
+        let (meter, root) = (self.clone(), ensemble.facts().chroot.clone());
         Arc::new(altered(ensemble, move |id, raw| {
             let (meter, root, below) = (meter.clone(), root.clone(), raw.clone());
             FakeSession {
@@ -139,7 +139,7 @@ impl Meter {
 
     /// The reply to a request of this session, with its watch counted.
     fn watched(&self, id: SessionId, asked: Asked, reply: RawReply) -> RawReply {
-        RawReply::new(async move {
+        boxed_reply(async move {
             let (answer, watch) = reply.await?;
             let on_own_node = match &answer.reply.body {
                 ReplyBody::Data { stat, .. } | ReplyBody::Stat(stat) => {

@@ -8,8 +8,8 @@ use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_connection::Network;
 use zookeeper_recipes_core::ensemble::{
-    Answer, ConnectionState, EnsembleFacts, OpenedSession, Operation, Outcome, RawReply,
-    RequestBody, RequestError, Scope, SessionEnd, SessionId, Watch, WatchEvent,
+    Answer, ConnectionState, EnsembleFacts, Operation, Outcome, RawReply, RequestBody,
+    RequestError, Scope, ServerSession, SessionEnd, SessionId, Watch, WatchEvent, boxed_reply,
 };
 use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
 use zookeeper_recipes_protocol::{ErrorCode, Reply, ReplyBody};
@@ -45,10 +45,6 @@ impl Environment for Counted {
 
     fn now(&self) -> Duration {
         NOW
-    }
-
-    fn session_timeout(&self) -> Duration {
-        TIMEOUT
     }
 
     fn random(&self) -> u128 {
@@ -95,7 +91,7 @@ impl Server {
         act(&mut self.shared.znodes.lock().expect("no thread panics with it"))
     }
 
-    fn open(&self) -> OpenedSession {
+    fn open(&self) -> ServerSession {
         let mut opened = self.shared.opened.lock().expect("no thread panics with it");
         *opened += 1;
         let (replies, mut sent) = mpsc::unbounded_channel::<Send>();
@@ -115,16 +111,16 @@ impl Server {
             replies,
             state: watch::Sender::new(connected),
         });
-        let (sends, states, closes) = (session.clone(), session.clone(), session);
+        let (sends, closes) = (session.clone(), session.clone());
         let raw = FakeSession {
             send: Box::new(move |request| sends.send(request)),
-            states: Box::new(move || states.state.subscribe()),
             orders_events: true,
             leave_server: Box::new(|| ()),
             close: Box::new(move || closes.close()),
         };
-        OpenedSession {
+        ServerSession {
             raw: Arc::new(raw),
+            connection_states: session.state.subscribe(),
             id: SessionId(*opened),
             timeout: TIMEOUT,
             opened_over: Some(1),
@@ -207,7 +203,7 @@ impl OneSession {
             };
             (answer, watch)
         });
-        RawReply::new(self.later(answer))
+        boxed_reply(self.later(answer))
     }
 
     fn close(&self) {

@@ -93,7 +93,7 @@ impl Doctor {
             created.map_err(|error| Error::at(&node, server.id(), error))?;
             Ok(())
         };
-        let chroot = session.ensemble().chroot().trim_end_matches('/');
+        let chroot = session.ensemble().facts().chroot.trim_end_matches('/');
         let servers = Servers::of(session, connection).await?;
         let below = format!("{chroot}{directory}");
         try_promises(&servers, connection, &below, runs, self.containers_within).await

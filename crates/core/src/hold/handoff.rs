@@ -238,7 +238,7 @@ impl SoleWriter {
         directory: &str,
         identity: &Identity,
     ) -> Option<AuthId> {
-        let owner = server.own_identity()?;
+        let owner = server.own_identity.clone()?;
         let enforced = match self.is_enforced.get() {
             Some(enforced) => *enforced,
             None => {

@@ -112,7 +112,7 @@ impl LiveSession {
         let mut lease = Lease::new(origin, config);
         let connection = server.connection();
         // The session may have reconnected before its first request.
-        if connection != server.opened.opened_over {
+        if connection != server.opened_over {
             lease.connected_anew();
         }
         let state = LiveState {
@@ -128,7 +128,7 @@ impl LiveSession {
         let first_identity = ensemble.identity();
         LiveSession {
             id: server.id(),
-            timeout: server.timeout(),
+            timeout: server.timeout,
             probe_interval: config.probe_interval(),
             probe_phase: first_identity.share_of(config.probe_interval()),
             tolerated_silence: config.tolerated_silence(),
@@ -142,7 +142,7 @@ impl LiveSession {
     }
 
     pub(crate) fn chroot(&self) -> &str {
-        self.ensemble.chroot()
+        &self.ensemble.facts().chroot
     }
 
     /// The error of an attempt that finds no chroot.
@@ -495,7 +495,7 @@ impl LiveSession {
             leaves
         });
         if leaves {
-            server.leave_server();
+            server.raw.leave_server();
         }
     }
 

@@ -23,13 +23,10 @@
 //! * **Never behind.** A session does not read a state that is older than a state it has seen.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
-use tokio::sync::watch;
+use futures_util::future::BoxFuture;
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
@@ -38,6 +35,9 @@ use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 pub use crate::server::options::ConnectionOption;
+pub use crate::server::raw_session::{
+    RawAnswer, RawReply, RawSession, SessionId, Watch, boxed_reply,
+};
 pub use crate::server::scope::Scope;
 pub use crate::server::session::{
     Created, Exchange, Node, Pending, ServerSession, TransactionError,
@@ -49,6 +49,9 @@ pub use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, EventType, MultiOperation as Operation, MultiResult as Outcome,
     Permission, RequestBody, Stat,
 };
+
+/// The session timeout to ask for if nobody says another.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One ZooKeeper ensemble, as this process reaches it.
 pub trait Ensemble: fmt::Debug + Send + Sync {
@@ -101,7 +104,7 @@ impl EnsembleFacts {
             servers: vec![address.clone()],
             address,
             chroot: "/".to_owned(),
-            session_timeout: Some(ThisMachine.session_timeout()),
+            session_timeout: Some(DEFAULT_TIMEOUT),
             environment: Arc::new(ThisMachine),
         }
     }
@@ -115,21 +118,6 @@ impl dyn Ensemble + '_ {
     /// right as this clock.
     pub fn now(&self) -> Duration {
         self.facts().environment.now()
-    }
-
-    /// [`EnsembleFacts::address`].
-    pub fn address(&self) -> &str {
-        &self.facts().address
-    }
-
-    /// [`EnsembleFacts::servers`].
-    pub fn servers(&self) -> &[String] {
-        &self.facts().servers
-    }
-
-    /// [`EnsembleFacts::chroot`].
-    pub fn chroot(&self) -> &str {
-        &self.facts().chroot
     }
 
     /// A new and unique identity, from which a session counts the identities of its contenders.
@@ -148,7 +136,7 @@ impl dyn Ensemble + '_ {
 }
 
 /// Opens the sessions of one [`Session`](crate::Session), one after the other.
-pub trait Connector: fmt::Debug + Send + Sync {
+pub trait Connector: Send + Sync {
     /// Opens a new session.
     ///
     /// The future resolves once a server has confirmed the session. If no server answers, it does
@@ -157,7 +145,7 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// If the future is dropped while the server opens a session, that session ends by its timeout.
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>>;
+    fn connect(&self) -> BoxFuture<'_, Result<ServerSession, ServerError>>;
 
     /// Replaces the hosts of the session that is open, and of later ones.
     ///
@@ -183,130 +171,3 @@ pub trait Connector: fmt::Debug + Send + Sync {
         None
     }
 }
-
-/// A session that a server has confirmed, and what is known of it.
-#[derive(Clone, Debug)]
-pub struct OpenedSession {
-    /// What sends its requests.
-    pub raw: Arc<dyn RawSession>,
-    /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
-    pub id: SessionId,
-    /// The session timeout that was negotiated with the server.
-    pub timeout: Duration,
-    /// The number of the connection over which the session was opened.
-    ///
-    /// If the current connection has another number, the session has reconnected since, perhaps
-    /// before its first request. The lease goes by this.
-    pub opened_over: Option<u64>,
-    /// An identity of this session that no other client can show to the server.
-    ///
-    /// `None` if the session has no such identity. Its releases are then not marked.
-    pub own_identity: Option<AuthId>,
-    /// The chroot of the session's paths, and what the servers accept.
-    pub scope: Scope,
-    /// What sends the last requests of a session that [`close`](RawSession::close) does not end.
-    ///
-    /// The recipes delete what is left by it, and drop it. `None` if `close` ends the session.
-    pub left_open: Option<Arc<dyn RawSession>>,
-}
-
-/// One ZooKeeper session, which sends the requests of the protocol as they are.
-///
-/// Dropping the last reference closes the session. The [`states`](Self::states) then end with
-/// [`ConnectionState::Ended`].
-pub trait RawSession: fmt::Debug + Send + Sync {
-    /// Sends a request when it is called, with its path at the server.
-    ///
-    /// A read with `watch` sets a watch: the answer has it, unless no watch was set.
-    fn send(&self, request: RequestBody) -> RawReply;
-
-    /// The state of the connection and its changes. The receiver does not keep the session open.
-    ///
-    /// The state changes before any event or reply that comes over a later connection is ready.
-    fn states(&self) -> watch::Receiver<ConnectionState>;
-
-    /// True if the events of one connection come in the order of their transactions.
-    ///
-    /// False for a session that reads some znodes from time to time, because it cannot watch them.
-    /// Each waiter of such a session lists its queue before it holds.
-    fn orders_events(&self) -> bool {
-        true
-    }
-
-    /// Leaves the present server for another one, because a lease cannot be kept there.
-    ///
-    /// By default this does nothing, for a client that cannot choose.
-    fn leave_server(&self) {}
-
-    /// Closes the session, after the requests that were sent before. Later requests are not sent.
-    ///
-    /// A session that is over stays as it is. A session whose user closes it stays open at the
-    /// server: see [`OpenedSession::left_open`].
-    fn close(&self);
-}
-
-/// An answer, and the watch that the request has set.
-pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;
-
-/// The answer to a request that has already been sent.
-pub enum RawReply {
-    /// A reply of the library's own connection.
-    OfConnection(zookeeper_recipes_connection::Pending),
-    /// Any other future.
-    Boxed(BoxFuture<'static, RawAnswer>),
-}
-
-impl RawReply {
-    /// The answer of this future.
-    pub fn new(answer: impl Future<Output = RawAnswer> + Send + 'static) -> RawReply {
-        RawReply::Boxed(answer.boxed())
-    }
-}
-
-impl Future for RawReply {
-    type Output = RawAnswer;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<RawAnswer> {
-        match &mut *self {
-            RawReply::OfConnection(reply) => {
-                let answer = reply.poll_unpin(context);
-                answer.map(|answer| answer.map(|answer| (answer, None)))
-            }
-            RawReply::Boxed(answer) => answer.poll_unpin(context),
-        }
-    }
-}
-
-impl fmt::Debug for RawReply {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("RawReply")
-    }
-}
-
-/// The id of a ZooKeeper session. It prints as in ZooKeeper's own tools.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(pub i64);
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:#x}", self.0)
-    }
-}
-
-impl fmt::Debug for SessionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
-    }
-}
-
-/// A watch on the server. It resolves once, with its event.
-///
-/// [`WatchEvent::Unwatched`] means that the watch is not set any more, and has seen no event: the
-/// session is over, or the znode must be read again. Some servers close the connection if a client
-/// sets its watches again after a reconnect.
-///
-/// # Cancel safety
-///
-/// If the watch is dropped before it resolves, the client removes it from the server. That is one
-/// request, and the drop does not wait for the answer.
-pub type Watch = BoxFuture<'static, WatchEvent>;

@@ -28,9 +28,6 @@ pub trait Environment: fmt::Debug + Send + Sync {
     /// The time since some fixed moment, by the clock of the ensemble.
     fn now(&self) -> Duration;
 
-    /// The session timeout that is asked for if the user sets none.
-    fn session_timeout(&self) -> Duration;
-
     /// A random number that nobody can guess.
     fn random(&self) -> u128;
 
@@ -56,10 +53,6 @@ impl Environment for ThisMachine {
 
     fn now(&self) -> Duration {
         now()
-    }
-
-    fn session_timeout(&self) -> Duration {
-        Duration::from_secs(10)
     }
 
     fn random(&self) -> u128 {

@@ -10,21 +10,47 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_protocol::{ErrorCode, PathRequest, ReadRequest, ReplyBody};
-
-use crate::server::ensemble::{
-    Acl, Answer, AuthId, ConnectionState, CreateMode, OpenedSession, Operation, Outcome, RawReply,
-    RequestBody, SessionEnd, SessionId, Stat, Watch,
+use zookeeper_recipes_connection::{Answer, State as ConnectionState};
+use zookeeper_recipes_protocol::{
+    Acl, AuthId, CreateMode, ErrorCode, MultiOperation as Operation, MultiResult as Outcome,
+    PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
 };
-use crate::server::error::{Refusal, ServerError};
 
-/// One ZooKeeper session, with a method for each request that the recipes send.
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
+use crate::server::scope::Scope;
+
+/// One ZooKeeper session that a server has confirmed, with a method for each request of the recipes.
 ///
 /// Each method sends its request when it is called: see [`Pending`]. Dropping the last reference
 /// closes the session. [`states`](Self::states) then ends with [`ConnectionState::Ended`].
+#[derive(Clone)]
 pub struct ServerSession {
-    pub(crate) opened: OpenedSession,
-    connection: watch::Receiver<ConnectionState>,
+    /// What sends its requests.
+    pub raw: Arc<dyn RawSession>,
+    /// The state of the connection and its changes. The receiver does not keep the session open.
+    ///
+    /// The state changes before any event or reply that comes over a later connection is ready.
+    pub connection_states: watch::Receiver<ConnectionState>,
+    /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
+    pub id: SessionId,
+    /// The session timeout that was negotiated with the server.
+    pub timeout: Duration,
+    /// The number of the connection over which the session was opened.
+    ///
+    /// If the current connection has another number, the session has reconnected since, perhaps
+    /// before its first request. The lease goes by this.
+    pub opened_over: Option<u64>,
+    /// An identity of this session that no other client can show to the server.
+    ///
+    /// `None` if the session has no such identity. Its releases are then not marked.
+    pub own_identity: Option<AuthId>,
+    /// The chroot of the session's paths, and what the servers accept.
+    pub scope: Scope,
+    /// What sends the last requests of a session that [`close`](RawSession::close) does not end.
+    ///
+    /// The recipes delete what is left by it, and drop it. `None` if `close` ends the session.
+    pub left_open: Option<Arc<dyn RawSession>>,
 }
 
 /// The answer to a request that has already been sent. It does not keep the session open.
@@ -109,20 +135,9 @@ impl From<ServerError> for TransactionError {
 }
 
 impl ServerSession {
-    /// The session that was opened.
-    pub fn new(opened: OpenedSession) -> ServerSession {
-        let connection = opened.raw.states();
-        ServerSession { opened, connection }
-    }
-
     /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
     pub fn id(&self) -> SessionId {
-        self.opened.id
-    }
-
-    /// The session timeout that was negotiated with the server.
-    pub fn timeout(&self) -> Duration {
-        self.opened.timeout
+        self.id
     }
 
     /// The last known state of the connection.
@@ -130,7 +145,7 @@ impl ServerSession {
     /// The session is over once a server has shortened its timeout: the lease counts with the longer
     /// one, and the server expires by the shorter.
     pub fn state(&self) -> ConnectionState {
-        seen_with(*self.connection.borrow(), self.timeout())
+        seen_with(*self.connection_states.borrow(), self.timeout)
     }
 
     /// A stream of the current state of the connection and each later state.
@@ -138,7 +153,7 @@ impl ServerSession {
     /// States that pass quickly may be skipped, but the last state is never skipped. The stream
     /// does not keep the session open. It ends after [`ConnectionState::Ended`].
     pub fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let (states, timeout) = (self.opened.raw.states(), self.timeout());
+        let (states, timeout) = (self.connection_states.clone(), self.timeout);
         stream::unfold((states, None), move |(mut states, seen)| async move {
             let state = next_state(&mut states, timeout, seen).await?;
             Some((state, (states, Some(state))))
@@ -150,25 +165,16 @@ impl ServerSession {
     ///
     /// This changes before any event or reply that comes over a later connection is ready.
     pub fn connection(&self) -> Option<u64> {
-        match *self.connection.borrow() {
+        match *self.connection_states.borrow() {
             ConnectionState::Connected { connection, .. } => Some(connection),
             ConnectionState::Disconnected { .. } | ConnectionState::Ended(_) => None,
         }
     }
 
-    /// [`OpenedSession::own_identity`].
-    pub fn own_identity(&self) -> Option<AuthId> {
-        self.opened.own_identity.clone()
-    }
-
     /// True if the events of one [`connection`](Self::connection) come in the order of their
     /// transactions.
     pub fn orders_events(&self) -> bool {
-        self.opened.raw.orders_events()
-    }
-
-    pub(crate) fn leave_server(&self) {
-        self.opened.raw.leave_server();
+        self.raw.orders_events()
     }
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
@@ -179,14 +185,14 @@ impl ServerSession {
     /// A session that its user closes stays open at the server. The result is that session then, so
     /// that the caller can delete the znodes that are left.
     pub fn close(&self) -> Option<Arc<ServerSession>> {
-        self.opened.raw.close();
-        let raw = self.opened.left_open.clone()?;
-        let opened = OpenedSession {
+        self.raw.close();
+        let raw = self.left_open.clone()?;
+        let left_open = None;
+        Some(Arc::new(ServerSession {
             raw,
-            left_open: None,
-            ..self.opened.clone()
-        };
-        Some(Arc::new(ServerSession::new(opened)))
+            left_open,
+            ..self.clone()
+        }))
     }
 
     /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
@@ -200,7 +206,7 @@ impl ServerSession {
         acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
         let create = Operation::create(path, data, mode, acl.into());
-        let create = self.opened.scope.operation(create);
+        let create = self.scope.operation(create);
         self.ask(create.map(alone), |chroot, answer, _| {
             match accepted(answer)? {
                 ReplyBody::Create2 { path, stat } => {
@@ -214,7 +220,7 @@ impl ServerSession {
 
     /// Deletes a znode with any version of its data.
     pub fn delete(&self, path: &str) -> Pending<()> {
-        let delete = self.opened.scope.operation(Operation::delete(path));
+        let delete = self.scope.operation(Operation::delete(path));
         self.ask(delete.map(alone), |_, answer, _| accepted(answer).map(drop))
     }
 
@@ -277,10 +283,7 @@ impl ServerSession {
                 operation: Some(index),
                 error,
             };
-            self.opened
-                .scope
-                .operation(operation.clone())
-                .map_err(refused)
+            self.scope.operation(operation.clone()).map_err(refused)
         });
         let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
         self.ask(request, |chroot, answer, _| match accepted(answer)? {
@@ -302,11 +305,11 @@ impl ServerSession {
         &self,
         paths: &[String],
     ) -> impl Future<Output = Result<Vec<Option<Node>>, ServerError>> + Send + use<> {
-        let requests = self.opened.scope.reads(paths).into_iter();
+        let requests = self.scope.reads(paths).into_iter();
         let replies: Vec<_> = requests
             .map(|paths| {
                 let reads = paths.iter().map(|path| {
-                    let path = self.opened.scope.path(path, false)?;
+                    let path = self.scope.path(path, false)?;
                     let watch = false;
                     Ok(Operation::GetData(ReadRequest { path, watch }))
                 });
@@ -330,7 +333,7 @@ impl ServerSession {
     ///
     /// The answer proves that the server had its leader after this call.
     pub fn sync(&self, path: &str) -> Pending<Exchange> {
-        let path = self.opened.scope.path(path, false);
+        let path = self.scope.path(path, false);
         let request = path.map(|path| RequestBody::Sync(PathRequest { path }));
         self.ask(request, |_, answer, _| {
             let exchange = Exchange::of(&answer);
@@ -348,7 +351,7 @@ impl ServerSession {
     ///
     /// The leader commits it even if the root does not exist, or if the session may not read it.
     pub fn commit_noop(&self) -> Pending<Exchange> {
-        let root = self.opened.scope.operation(Operation::check("/"));
+        let root = self.scope.operation(Operation::check("/"));
         let request = root.map(|root| RequestBody::Multi(vec![root]));
         self.ask(request, |_, answer, _| {
             let exchange = Exchange::of(&answer);
@@ -369,16 +372,16 @@ impl ServerSession {
         watch: bool,
         request: fn(ReadRequest) -> RequestBody,
     ) -> Result<RequestBody, ServerError> {
-        let path = self.opened.scope.path(path, false)?;
+        let path = self.scope.path(path, false)?;
         Ok(request(ReadRequest { path, watch }))
     }
 
     fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {
         match request {
             Ok(request) => Pending(Asked::Sent {
-                reply: self.opened.raw.send(request),
+                reply: self.raw.send(request),
                 read,
-                chroot: self.opened.scope.chroot_length(),
+                chroot: self.scope.chroot_length(),
             }),
             Err(error) => Pending::known(Err(error)),
         }
@@ -394,7 +397,7 @@ impl<T, E> Pending<T, E> {
 
 impl fmt::Debug for ServerSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ServerSession({})", self.id())
+        write!(formatter, "ServerSession({})", self.id)
     }
 }
 

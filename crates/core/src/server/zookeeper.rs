@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
-use tokio::sync::watch;
+use futures_util::future::{BoxFuture, Either, FutureExt};
 use zookeeper_recipes_connection::{
     Config, Connection, DisconnectReason, Network, Obstacle, State, UnsupportedRequests,
     WatchedRead, tokio_is_paused,
@@ -16,8 +15,8 @@ use zookeeper_recipes_protocol::RequestBody;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{
-    AuthId, Connector, Ensemble, EnsembleFacts, OpenedSession, RawReply, RawSession, Scope,
-    SessionId,
+    AuthId, Connector, DEFAULT_TIMEOUT, Ensemble, EnsembleFacts, RawReply, RawSession, Scope,
+    ServerSession, SessionId, boxed_reply,
 };
 use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
@@ -48,10 +47,10 @@ impl ZookeeperEnsemble {
                            tokio::time::resume() first, or use a simulated ensemble";
             return Err(InvalidInput::new("tokio clock", "paused", problem));
         }
-        ZookeeperEnsemble::within(Arc::new(ThisMachine), connect_string)
+        ZookeeperEnsemble::within(Arc::new(ThisMachine), DEFAULT_TIMEOUT, connect_string)
     }
 
-    /// The ensemble at these hosts, in a simulated world.
+    /// The ensemble at these hosts, in a simulated world, with this session timeout by default.
     ///
     /// # Errors
     ///
@@ -60,6 +59,7 @@ impl ZookeeperEnsemble {
     #[doc(hidden)]
     pub fn within(
         environment: Arc<dyn Environment>,
+        session_timeout: Duration,
         connect_string: &str,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
         let connect_string = ConnectString::new(connect_string)?;
@@ -68,7 +68,7 @@ impl ZookeeperEnsemble {
             address: connect_string.text.clone(),
             servers: hosts.map(|host| host.to_string().to_lowercase()).collect(),
             chroot: connect_string.chroot.clone(),
-            session_timeout: Some(environment.session_timeout()),
+            session_timeout: Some(session_timeout),
             environment,
         };
         Ok(ZookeeperEnsemble {
@@ -105,7 +105,7 @@ struct Listed {
 
 impl ZookeeperConnector {
     /// Opens a session, with the library's own identity if the servers accept that.
-    async fn open_identified(&self) -> Result<OpenedSession, ServerError> {
+    async fn open_identified(&self) -> Result<ServerSession, ServerError> {
         *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(identified).await {
@@ -120,7 +120,7 @@ impl ZookeeperConnector {
     }
 
     /// Opens a session, with or without the library's own identity.
-    async fn open(&self, identified: bool) -> Result<OpenedSession, ServerError> {
+    async fn open(&self, identified: bool) -> Result<ServerSession, ServerError> {
         let [user, password] = &self.own_credentials;
         let own = identified.then(|| format!("{user}:{password}").into_bytes());
         let auth = own.map(|own| ("digest".to_owned(), own));
@@ -130,8 +130,9 @@ impl ZookeeperConnector {
             connection: Some(connection),
         };
         let (connection, id, timeout) = opening.session().await?;
-        Ok(OpenedSession {
+        Ok(ServerSession {
             opened_over: connection.opened_over(),
+            connection_states: connection.states(),
             raw: connection,
             id: SessionId(id),
             timeout,
@@ -248,7 +249,7 @@ impl Ensemble for ZookeeperEnsemble {
         options: &ConnectOptions,
     ) -> Result<Arc<dyn Connector>, InvalidInput> {
         let environment = self.facts.environment.clone();
-        let asked = options.session_timeout;
+        let asked = options.session_timeout.or(self.facts.session_timeout);
         options.check_hosts(&self.connect_string)?;
         Ok(Arc::new(ZookeeperConnector {
             listed: Mutex::new(Listed {
@@ -258,7 +259,7 @@ impl Ensemble for ZookeeperEnsemble {
             network: environment.network(options)?,
             options: options.clone(),
             obstacle: Mutex::default(),
-            session_timeout: asked.unwrap_or_else(|| environment.session_timeout()),
+            session_timeout: asked.unwrap_or(DEFAULT_TIMEOUT),
             own_credentials: [environment.random(), environment.random()]
                 .map(|number| format!("{number:032x}")),
             environment,
@@ -274,17 +275,16 @@ impl RawSession for Connection {
             RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
             RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
             RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
-            _ => return RawReply::OfConnection(self.request(request)),
+            _ => {
+                let reply = self.request(request);
+                return Either::Left(reply.map(|answer| answer.map(|answer| (answer, None))));
+            }
         };
         let reply = self.watch(kind, read.path);
-        RawReply::new(async move {
+        boxed_reply(async move {
             let (answer, watch) = reply.await?;
             Ok((answer, watch.map(FutureExt::boxed)))
         })
-    }
-
-    fn states(&self) -> watch::Receiver<State> {
-        Connection::states(self)
     }
 
     fn leave_server(&self) {
@@ -296,17 +296,8 @@ impl RawSession for Connection {
     }
 }
 
-impl fmt::Debug for ZookeeperConnector {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ZookeeperConnector")
-            .field("connect_string", &lock(&self.listed).connect_string.text)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Connector for ZookeeperConnector {
-    fn connect(&self) -> BoxFuture<'_, Result<OpenedSession, ServerError>> {
+    fn connect(&self) -> BoxFuture<'_, Result<ServerSession, ServerError>> {
         self.open_identified().boxed()
     }
 

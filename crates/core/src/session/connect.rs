@@ -12,7 +12,7 @@ use crate::invalid_input::InvalidInput;
 use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
-use crate::server::ensemble::{Connector, Ensemble, OpenedSession, ServerSession};
+use crate::server::ensemble::{Connector, Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 
@@ -99,7 +99,7 @@ impl Opener {
             Ok(Err(Failure::Input(error))) => return Err(error.into()),
             Ok(Err(Failure::Server(ServerError::Refused(Refusal::BadArguments(problem))))) => {
                 let problem = format!("cannot be used: {problem}");
-                let error = InvalidInput::new("connect string", ensemble.address(), problem);
+                let error = InvalidInput::new("connect string", &ensemble.facts().address, problem);
                 return Err(error.into());
             }
             Ok(Err(Failure::Server(ServerError::SessionOver(end)))) => {
@@ -120,14 +120,14 @@ impl Opener {
     ) -> Result<(SessionOrigin, Arc<ServerSession>, LeaseConfig), Failure> {
         let (origin, opened) = self.ask(seen).await?;
         let config = config(self.asked_timeout(), self.options.tick, opened.timeout)?;
-        Ok((origin, Arc::new(ServerSession::new(opened)), config))
+        Ok((origin, Arc::new(opened), config))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
     async fn ask(
         &self,
         seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, OpenedSession), ServerError> {
+    ) -> Result<(SessionOrigin, ServerSession), ServerError> {
         let mut backoff = Backoff::default();
         loop {
             let origin = match self.asked_timeout() {
@@ -160,7 +160,7 @@ pub(crate) fn not_connected(
     seen: ServerError,
 ) -> Error {
     Error::Connect {
-        address: ensemble.address().to_owned(),
+        address: ensemble.facts().address.clone(),
         tried_for,
         cause: match seen {
             // A server has answered. The obstacle names the scheme of refused credentials.

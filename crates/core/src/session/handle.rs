@@ -182,7 +182,7 @@ impl Session {
     pub(crate) fn start(opener: Opener, opened: Option<Arc<OpenSession>>) -> Session {
         let opener = Arc::new(opener);
         let options = &opener.options;
-        let scope = options.scope(opener.ensemble.chroot());
+        let scope = options.scope(&opener.ensemble.facts().chroot);
         let owner = owner::of_this_process(options.owner.as_deref());
         let (sender, current) = watch::channel(Current::new(opened.clone()));
         let (session_use, asked_to_close) = watch::channel(false);

@@ -190,7 +190,7 @@ async fn ensemble_is_the_same_by_each_list_of_its_hosts() {
         let all = AllOf::new(hosts.map(|host| at(host, "/lock"))).expect("two ensembles");
         let addresses = all
             .recipes()
-            .map(|it| it.session().ensemble().address().to_owned());
+            .map(|it| it.session().ensemble().facts().address.clone());
         addresses.collect::<Vec<_>>()
     };
     let (one, other) = ("zk1.invalid", "zk2.invalid");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use zookeeper_recipes_connection::DisconnectReason;
 use zookeeper_recipes_core::ensemble::{
-    Answer, Ensemble, EnsembleFacts, Exchange, OpenedSession, RawReply, RawSession, RequestBody,
-    RequestError,
+    Answer, Ensemble, EnsembleFacts, Exchange, RawReply, RawSession, RequestBody, RequestError,
+    ServerSession, boxed_reply,
 };
 use zookeeper_recipes_core::{ConnectOptions, Session, SessionEnd};
 use zookeeper_recipes_protocol::{Reply, ReplyBody};
@@ -102,12 +102,12 @@ pub(crate) fn answered(reply: Reply) -> RawReply {
         answered_at: Duration::ZERO,
         connection: Exchange::UNKNOWN_CONNECTION,
     };
-    RawReply::new(ready(Ok((answer, None))))
+    boxed_reply(ready(Ok((answer, None))))
 }
 
 /// A request without a reply.
 pub(crate) fn fails(error: RequestError) -> RawReply {
-    RawReply::new(ready(Err(error)))
+    boxed_reply(ready(Err(error)))
 }
 
 /// The error of a request whose outcome is unknown.
@@ -116,7 +116,7 @@ pub(crate) fn unknown() -> RequestError {
 }
 
 /// The session of a client that its user has connected, and keeps open.
-pub(crate) async fn users_client(simulation: &Simulation, process: &str) -> OpenedSession {
+pub(crate) async fn users_client(simulation: &Simulation, process: &str) -> ServerSession {
     let connector = simulation
         .ensemble(process)
         .connector(&ConnectOptions::new());
@@ -125,7 +125,7 @@ pub(crate) async fn users_client(simulation: &Simulation, process: &str) -> Open
 }
 
 /// The ensemble of a user's client. A session of it sends no create once it is closed.
-pub(crate) fn users_ensemble(simulation: &Simulation, client: OpenedSession) -> FakeEnsemble {
+pub(crate) fn users_ensemble(simulation: &Simulation, client: ServerSession) -> FakeEnsemble {
     let open = move || {
         let is_closed = Arc::<AtomicBool>::default();
         let (raw, closed) = (client.raw.clone(), is_closed.clone());
@@ -139,7 +139,7 @@ pub(crate) fn users_ensemble(simulation: &Simulation, client: OpenedSession) -> 
             close: Box::new(move || is_closed.store(true, Ordering::Relaxed)),
             ..altered::passing(client.raw.clone())
         };
-        let opened = OpenedSession {
+        let opened = ServerSession {
             left_open: Some(client.raw.clone()),
             raw: Arc::new(session),
             ..client.clone()

@@ -25,10 +25,6 @@ impl Environment for StandingStill {
         self.environment.now()
     }
 
-    fn session_timeout(&self) -> Duration {
-        self.environment.session_timeout()
-    }
-
     fn random(&self) -> u128 {
         self.environment.random()
     }

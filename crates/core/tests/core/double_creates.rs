@@ -23,7 +23,7 @@ async fn doubled(ensemble: Arc<dyn Ensemble>, before: CreateMode) -> Queue {
             ..create.clone()
         };
         let (first, raw) = (raw.send(RequestBody::Create2(first)), raw.clone());
-        RawReply::new(async move {
+        boxed_reply(async move {
             let is_refused = |answer: &Answer| answer.reply.header.error != ErrorCode::Ok;
             let (answer, watch) = first.await?;
             if is_refused(&answer) {

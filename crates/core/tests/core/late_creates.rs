@@ -25,7 +25,7 @@ async fn applying_late(simulation: &Simulation) -> Session {
         let first = matches!(request, RequestBody::Create2(_)).then(|| writes.clone());
         let first = first.and_then(|writes| writes.try_lock_owned().ok());
         let Some(mut was_late) = first.filter(|was_late| !**was_late) else {
-            return RawReply::new(async move {
+            return boxed_reply(async move {
                 let _before = writes.lock().await;
                 raw.send(request).await
             });

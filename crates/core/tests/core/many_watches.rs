@@ -259,7 +259,7 @@ async fn without_order(simulation: &Simulation, process: &str) -> Session {
         let below = raw.clone();
         let send = move |request| {
             let reply = below.send(request);
-            RawReply::new(async move {
+            boxed_reply(async move {
                 let (answer, watch) = reply.await?;
                 let is_own = matches!(
                     &answer.reply.body,

@@ -8,7 +8,7 @@ use crate::support::*;
 const SOON: Duration = Duration::from_secs(5);
 
 /// The client of a user, and the ensemble of it.
-async fn users(simulation: &Simulation) -> (OpenedSession, Arc<dyn Ensemble>) {
+async fn users(simulation: &Simulation) -> (ServerSession, Arc<dyn Ensemble>) {
     make(simulation, "/lock");
     let client = users_client(simulation, "one").await;
     let ensemble = users_ensemble(simulation, client.clone());
@@ -71,7 +71,7 @@ async fn thread_that_stands_still_before_its_create_leaves_nothing_when_the_sess
     go_on.send(()).expect("the thread stands still");
     assert_over(acquired.recv_timeout(SOON).expect("in time"));
     // The client's requests are answered in the order in which they were sent.
-    let later = ServerSession::new(client).sync("/").await;
+    let later = client.sync("/").await;
     later.expect("its session is open");
     assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
 }
@@ -112,7 +112,7 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
     let ensemble = sending(users(&simulation).await.1, move |raw, request| {
         let is_delete = matches!(request, RequestBody::Delete(_));
         match is_delete && stalled.swap(false, Ordering::Relaxed) {
-            true => RawReply::new(pending()),
+            true => boxed_reply(pending()),
             false => raw.send(request),
         }
     });

@@ -24,8 +24,8 @@ use crate::live::lease::{LeaseConfig, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Answer, ConnectionState, EnsembleFacts, Exchange, OpenedSession, Outcome, RawReply,
-    RequestBody, ServerSession, SessionId, Stat,
+    Answer, ConnectionState, EnsembleFacts, Exchange, Outcome, RawReply, RequestBody,
+    ServerSession, SessionId, Stat, boxed_reply,
 };
 use crate::server::environment::Environment;
 use crate::server::options::ConnectOptions;
@@ -116,22 +116,22 @@ impl Scripted {
 
     /// Its session.
     pub(crate) fn server(self: &Arc<Self>) -> Arc<ServerSession> {
-        let (sends, states) = (self.clone(), self.clone());
-        Arc::new(ServerSession::new(OpenedSession {
+        let sends = self.clone();
+        Arc::new(ServerSession {
             raw: Arc::new(FakeSession {
                 send: Box::new(move |request| sends.send(request)),
-                states: Box::new(move || states.state.subscribe()),
                 orders_events: true,
                 leave_server: Box::new(|| ()),
                 close: Box::new(|| ()),
             }),
+            connection_states: self.state.subscribe(),
             id: SessionId(1),
             timeout: TIMEOUT,
             opened_over: Some(0),
             own_identity: None,
             scope: ConnectOptions::new().scope("/"),
             left_open: None,
-        }))
+        })
     }
 
     /// Puts the client on another connection.
@@ -247,11 +247,11 @@ impl Scripted {
             }
             RequestBody::Multi(operations) => ReplyBody::Multi(self.results(operations.len())),
             RequestBody::Sync(sync) => ReplyBody::Sync { path: sync.path },
-            _ => return RawReply::new(pending()),
+            _ => return boxed_reply(pending()),
         };
         // The time counts from the request, not from the first poll of the reply.
         let answered = sleep(self.answers_after);
-        RawReply::new(async move {
+        boxed_reply(async move {
             answered.await;
             let answer = Answer {
                 reply: Reply::new(1, 1, body),
@@ -274,10 +274,6 @@ impl Environment for Clock {
         let [before, next] = *pause;
         *pause = [before + next, Duration::ZERO];
         self.began.elapsed() + *lock(&self.asleep) + before
-    }
-
-    fn session_timeout(&self) -> Duration {
-        TIMEOUT
     }
 
     /// The share of each time that is drawn with it is the whole time.

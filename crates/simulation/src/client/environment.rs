@@ -87,11 +87,6 @@ impl Environment for SimulatedEnvironment {
         self.clock.at(self.shared.now())
     }
 
-    fn session_timeout(&self) -> Duration {
-        self.shared
-            .with(|world| world.servers.options.session_timeout)
-    }
-
     fn random(&self) -> u128 {
         self.shared.with(|world| world.kernel().rng.u128(..))
     }

@@ -47,7 +47,7 @@ async fn what_is_too_large_closes_the_connection() {
     // The session does not know the limit of the servers.
     let options = ConnectOptions::new().jute_maxbuffer(4_000_000);
     let connector = simulation.ensemble("a").connector(&options).unwrap();
-    let session = ServerSession::new(connector.connect().await.unwrap());
+    let session = connector.connect().await.unwrap();
     let (small, large) = (vec![0; 1_048_000], vec![0; 1_048_575]);
     let mode = CreateMode::Persistent;
     let created = session.create("/a", &small, mode, &everyone()).await;

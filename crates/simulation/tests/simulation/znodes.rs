@@ -115,7 +115,7 @@ async fn are_seen_relative_to_a_chroot() {
     let simulation = servers(7, 1);
     make(&simulation, "/app");
     let process = simulation.process("a").with_chroot("/app");
-    assert_eq!(process.ensemble().chroot(), "/app");
+    assert_eq!(process.ensemble().facts().chroot, "/app");
     let session = process.connect().await.unwrap();
     assert_eq!(create(&session, "/n", CreateMode::Persistent).await, "/n");
     assert_eq!(session.list("/").await.unwrap(), ["n"]);

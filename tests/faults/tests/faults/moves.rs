@@ -273,7 +273,7 @@ mod at_night {
             let ensemble = Arc::new(ZookeeperEnsemble::new(hosts).expect("it is valid"));
             let connector = ensemble.connector(&ConnectOptions::new());
             let connected = connector.expect("it needs no options").connect().await;
-            Arc::new(ServerSession::new(connected.expect("it is open")))
+            Arc::new(connected.expect("it is open"))
         };
         let session = connect(&hosts.join(",")).await;
         let writer = connect(&members.connect_string()).await;

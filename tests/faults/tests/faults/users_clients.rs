@@ -33,7 +33,7 @@ async fn server_session(client: Client) -> ServerSession {
     let ensemble = Arc::new(ClientEnsemble::new(client));
     let connector = ensemble.connector(&ConnectOptions::new());
     let opened = connector.expect("no option is set").connect().await;
-    ServerSession::new(opened.expect("it is open"))
+    opened.expect("it is open")
 }
 
 async fn session_over(client: Client) -> Session {

@@ -1,0 +1,78 @@
+//! One ZooKeeper session, which sends the requests of the protocol as they are.
+
+use std::fmt;
+
+use futures_util::future::{BoxFuture, Either, FutureExt, Map};
+use zookeeper_recipes_connection::{Answer, Pending, RequestError, WatchEvent};
+use zookeeper_recipes_protocol::RequestBody;
+
+/// One ZooKeeper session, which sends the requests of the protocol as they are.
+///
+/// Dropping the last reference closes the session.
+pub trait RawSession: fmt::Debug + Send + Sync {
+    /// Sends a request when it is called, with its path at the server.
+    ///
+    /// A read with `watch` sets a watch: the answer has it, unless no watch was set.
+    fn send(&self, request: RequestBody) -> RawReply;
+
+    /// True if the events of one connection come in the order of their transactions.
+    ///
+    /// False for a session that reads some znodes from time to time, because it cannot watch them.
+    /// Each waiter of such a session lists its queue before it holds.
+    fn orders_events(&self) -> bool {
+        true
+    }
+
+    /// Leaves the present server for another one, because a lease cannot be kept there.
+    ///
+    /// By default this does nothing, for a client that cannot choose.
+    fn leave_server(&self) {}
+
+    /// Closes the session, after the requests that were sent before. Later requests are not sent.
+    ///
+    /// A session that is over stays as it is. A session whose user closes it stays open at the
+    /// server: see [`ServerSession::left_open`](crate::ensemble::ServerSession::left_open).
+    fn close(&self);
+}
+
+/// An answer, and the watch that the request has set.
+pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;
+
+/// The answer to a request that has already been sent: of the library's own connection, or boxed.
+pub type RawReply = Either<Map<Pending, OfConnection>, BoxFuture<'static, RawAnswer>>;
+
+/// The answer to a request of the library's own connection that sets no watch.
+type OfConnection = fn(Result<Answer, RequestError>) -> RawAnswer;
+
+/// The answer of this future.
+pub fn boxed_reply(answer: impl Future<Output = RawAnswer> + Send + 'static) -> RawReply {
+    Either::Right(answer.boxed())
+}
+
+/// The id of a ZooKeeper session. It prints as in ZooKeeper's own tools.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub i64);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// A watch on the server. It resolves once, with its event.
+///
+/// [`WatchEvent::Unwatched`] means that the watch is not set any more, and has seen no event: the
+/// session is over, or the znode must be read again. Some servers close the connection if a client
+/// sets its watches again after a reconnect.
+///
+/// # Cancel safety
+///
+/// If the watch is dropped before it resolves, the client removes it from the server. That is one
+/// request, and the drop does not wait for the answer.
+pub type Watch = BoxFuture<'static, WatchEvent>;
