@@ -19,7 +19,9 @@ pub(crate) async fn transact(
     let mut writer = client.new_multi_writer();
     for (index, operation) in operations.iter().enumerate() {
         match add(&mut writer, operation) {
-            Err(Failure::Refused(code)) => return Ok(refused(operations.len(), index, code)),
+            Err(Failure::Refused(code)) => {
+                return Ok(Outcome::failed(operations.len(), index, code));
+            }
             added => added?,
         }
     }
@@ -34,25 +36,13 @@ pub(crate) async fn transact(
             return Err(unknown("the guard of the session is missing"));
         }
         Err(MultiWriteError::OperationFailed { index, source }) => match Failure::from(source) {
-            Failure::Refused(code) => return Ok(refused(count, index, code)),
+            Failure::Refused(code) => return Ok(Outcome::failed(count, index, code)),
             failure => return Err(failure),
         },
         Err(MultiWriteError::RequestFailed { source }) => return Err(Failure::from(source)),
     };
     results.truncate(count);
     results.into_iter().map(outcome).collect()
-}
-
-/// The results of a transaction that the server has refused at an operation.
-fn refused(count: usize, refused: usize, code: ErrorCode) -> Vec<Outcome> {
-    let code_of = |index| match index {
-        _ if index < refused => ErrorCode::Ok,
-        _ if index == refused => code,
-        _ => ErrorCode::RuntimeInconsistency,
-    };
-    (0..count)
-        .map(|index| Outcome::Error(code_of(index)))
-        .collect()
 }
 
 /// Adds one operation to a transaction.

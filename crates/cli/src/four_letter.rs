@@ -54,7 +54,10 @@ impl fmt::Display for Server {
 impl Servers {
     pub(crate) async fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
         let named = &session.ensemble().facts().servers;
-        let hosts: Vec<Host> = named.iter().filter_map(|named| host(named)).collect();
+        let hosts: Vec<Host> = named
+            .iter()
+            .filter_map(|named| Host::parse(named).ok())
+            .collect();
         let network = Tcp::new();
         let network = match connection.tls()? {
             None => network,
@@ -265,16 +268,6 @@ async fn servers(host: Host, network: &Tcp) -> Vec<Server> {
         is_one_of_many,
     };
     addresses.into_iter().map(server).collect()
-}
-
-/// The host of `name:port`, with brackets around an IPv6 address.
-fn host(named: &str) -> Option<Host> {
-    let (name, port) = named.rsplit_once(':')?;
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    Some(Host {
-        name: name.to_owned(),
-        port: port.parse().ok()?,
-    })
 }
 
 /// The sessions and addresses in an answer to `cons`.

@@ -1,5 +1,7 @@
 //! Transactions: several operations in one request, several results in one reply.
 
+use std::cmp::Ordering;
+
 use crate::code::{CreateMode, ErrorCode, OpCode};
 use crate::data::{Acl, Stat};
 use crate::error::DecodeError;
@@ -246,6 +248,17 @@ results! {
 }
 
 impl MultiResult {
+    /// The results of a `multi` of so many operations that fails at this one.
+    pub fn failed(operations: usize, at: usize, error: ErrorCode) -> Vec<MultiResult> {
+        let error_of = |index: usize| match index.cmp(&at) {
+            Ordering::Less => ErrorCode::Ok,
+            Ordering::Equal => error,
+            Ordering::Greater => ErrorCode::RuntimeInconsistency,
+        };
+        let errors = (0..operations).map(error_of);
+        errors.map(MultiResult::Error).collect()
+    }
+
     fn opcode(&self) -> OpCode {
         match self {
             MultiResult::Create { .. } => OpCode::Create,

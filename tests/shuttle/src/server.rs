@@ -260,14 +260,6 @@ fn transacted(znodes: &mut Znodes, operations: &[Operation]) -> Result<Vec<Outco
     let paths = paths.ok_or(ErrorCode::Unimplemented)?;
     Ok(match znodes.delete_all(&paths) {
         Ok(()) => vec![Outcome::Delete; paths.len()],
-        Err(missing) => {
-            let code = |place| match place == missing {
-                true => ErrorCode::NoNode,
-                false => ErrorCode::RuntimeInconsistency,
-            };
-            (0..paths.len())
-                .map(|place| Outcome::Error(code(place)))
-                .collect()
-        }
+        Err(missing) => Outcome::failed(paths.len(), missing, ErrorCode::NoNode),
     })
 }

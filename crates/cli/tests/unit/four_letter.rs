@@ -3,13 +3,6 @@
 use super::*;
 
 #[test]
-fn hosts_are_read_as_they_are_shown() {
-    for named in ["zk1:99", "10.0.0.7:2181", "[::1]:77"] {
-        assert_eq!(host(named).expect("a host").to_string(), named);
-    }
-}
-
-#[test]
 fn clients_are_read_from_the_list_of_connections() {
     let answer = " /10.0.0.7:53904[1](queued=0,recved=2,sent=2,sid=0x1000a3b4c5d0000,lop=PING)\n \
                   /127.0.0.1:1[0](queued=0,recved=1,sent=0)\n \

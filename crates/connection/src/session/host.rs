@@ -12,7 +12,52 @@ pub struct Host {
     pub port: u16,
 }
 
+/// The port of a host that is given without one.
+const PORT: u16 = 2181;
+
 impl Host {
+    /// The host of `name`, `name:port` or `[address]:port`. Without a port, its port is 2181.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a text that contains this host: `has "0" in it, which is not a port`.
+    pub fn parse(given: &str) -> Result<Host, String> {
+        let bracketed = given
+            .strip_prefix('[')
+            .and_then(|address| address.split_once(']'));
+        let (name, port) = match bracketed {
+            Some((address, "")) => (address, ""),
+            // Without the colon it is no address in brackets, which is refused below.
+            Some((address, after)) => match after.strip_prefix(':') {
+                Some(port) => (address, port),
+                None => (given, ""),
+            },
+            None => given.rsplit_once(':').unwrap_or((given, "")),
+        };
+        if name.is_empty() {
+            return Err("has an empty host in it".to_owned());
+        }
+        let is_odd = |character: char| {
+            character.is_whitespace()
+                || "/;[]".contains(character)
+                || (character == ':' && bracketed.is_none())
+        };
+        if name.contains(is_odd) {
+            let problem =
+                "is not a host: separate hosts by commas, put IPv6 addresses into brackets";
+            return Err(format!("has {name:?} in it, which {problem}"));
+        }
+        let port = match port {
+            "" => PORT,
+            port => match port.parse() {
+                Ok(port) if port > 0 => port,
+                _ => return Err(format!("has {port:?} in it, which is not a port")),
+            },
+        };
+        let name = name.to_owned();
+        Ok(Host { name, port })
+    }
+
     /// The address, if the name is one. It is never looked up.
     pub fn address(&self) -> Option<SocketAddr> {
         let address: IpAddr = self.name.parse().ok()?;

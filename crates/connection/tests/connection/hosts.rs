@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Config, DisconnectReason};
+use zookeeper_recipes_connection::{Config, DisconnectReason, Host};
 
 use crate::world::{T, Way, World, config};
 
@@ -83,4 +83,12 @@ fn session_without_hosts_waits() {
     world.ways = vec![Way::Refused];
     world.pass(T);
     assert!(world.connects.len() < 1000);
+}
+
+#[test]
+fn hosts_are_read_as_they_are_shown() {
+    for shown in ["zk1:99", "10.0.0.7:2181", "[::1]:77"] {
+        assert_eq!(Host::parse(shown).expect("a host").to_string(), shown);
+    }
+    assert_eq!(Host::parse("[::1]").expect("a host").port, 2181);
 }

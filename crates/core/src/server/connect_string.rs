@@ -5,9 +5,6 @@ use zookeeper_recipes_connection::Host;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 
-/// The port of a host that is given without one.
-const PORT: u16 = 2181;
-
 /// A connect string that is well formed.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectString {
@@ -47,7 +44,7 @@ impl ConnectString {
                 }
                 (host, chroot) = host.split_at(slash);
             }
-            hosts.push(host_of(host).map_err(refuse)?);
+            hosts.push(Host::parse(host).map_err(refuse)?);
         }
         if chroot != "/" {
             NodePath::new(chroot).map_err(|error| refuse(format!("has a bad chroot: {error}")))?;
@@ -103,42 +100,6 @@ fn may_have_credentials(given: &str) -> bool {
     let before = before.replace("://", "");
     let mut hosts = before.split(',').map(str::trim);
     !before.contains('/') || hosts.any(|host| host.contains(':') && !host.starts_with('['))
-}
-
-fn host_of(given: &str) -> Result<Host, String> {
-    let bracketed = given
-        .strip_prefix('[')
-        .and_then(|address| address.split_once(']'));
-    let (name, port) = match bracketed {
-        Some((address, "")) => (address, ""),
-        // Without the colon it is no address in brackets, which is refused below.
-        Some((address, after)) => match after.strip_prefix(':') {
-            Some(port) => (address, port),
-            None => (given, ""),
-        },
-        None => given.rsplit_once(':').unwrap_or((given, "")),
-    };
-    if name.is_empty() {
-        return Err("has an empty host in it".to_owned());
-    }
-    let is_odd = |character: char| {
-        character.is_whitespace()
-            || "/;[]".contains(character)
-            || (character == ':' && bracketed.is_none())
-    };
-    if name.contains(is_odd) {
-        let problem = "is not a host: separate hosts by commas, put IPv6 addresses into brackets";
-        return Err(format!("has {name:?} in it, which {problem}"));
-    }
-    let port = match port {
-        "" => PORT,
-        port => match port.parse() {
-            Ok(port) if port > 0 => port,
-            _ => return Err(format!("has {port:?} in it, which is not a port")),
-        },
-    };
-    let name = name.to_owned();
-    Ok(Host { name, port })
 }
 
 #[cfg(test)]

@@ -151,8 +151,8 @@ impl ConnectOptions {
     /// and before all requests, as servers with `sessionRequireClientSASLAuth` demand. The password is
     /// not sent, and the server has to know it, too. This does not encrypt the connection: use TLS.
     ///
-    /// The method may be called several times, for `sasl` once. Credentials of these two schemes
-    /// without a colon are refused when the session is opened.
+    /// The method may be called several times. When the session is opened, a second user of `sasl`
+    /// is refused, and so are credentials of these two schemes without a colon.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         let credentials = credentials.as_ref().to_owned();
         self.auth.push((scheme.to_owned(), credentials));

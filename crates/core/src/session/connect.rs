@@ -87,30 +87,25 @@ impl Opener {
             ensemble, options, ..
         } = self;
         let began = Instant::now();
-        let failed = |seen: ServerError, final_end| NotOpened {
+        let mut seen = ServerError::outcome_unknown("no server answered");
+        let connected = timeout(within, self.connect(&mut seen)).await;
+        let (seen, final_end) = match connected {
+            Ok(Ok((origin, server, config))) => {
+                let (ensemble, runtime) = (ensemble.clone(), Handle::current());
+                let live = LiveSession::new(ensemble, server, config, origin, runtime);
+                return Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer));
+            }
+            Ok(Err(Failure::Input(error))) => return Err(error.into()),
+            Ok(Err(Failure::Server(over @ ServerError::SessionOver(end)))) => {
+                (over, (end != SessionEnd::Expired).then_some(end))
+            }
+            Ok(Err(Failure::Server(error))) => (error, None),
+            Err(_) => (seen, None),
+        };
+        Err(NotOpened {
             error: not_connected(&**ensemble, &*self.connector, began.elapsed(), seen),
             final_end,
-        };
-        let mut seen = ServerError::outcome_unknown("no server answered");
-        let connecting = self.connect(&mut seen);
-        let connected = timeout(within, connecting).await;
-        let (origin, server, config) = match connected {
-            Ok(Ok(connected)) => connected,
-            Ok(Err(Failure::Input(error))) => return Err(error.into()),
-            Ok(Err(Failure::Server(ServerError::Refused(Refusal::BadArguments(problem))))) => {
-                let problem = format!("cannot be used: {problem}");
-                let error = InvalidInput::new("connect string", &ensemble.facts().address, problem);
-                return Err(error.into());
-            }
-            Ok(Err(Failure::Server(ServerError::SessionOver(end)))) => {
-                let final_end = (end != SessionEnd::Expired).then_some(end);
-                return Err(failed(ServerError::SessionOver(end), final_end));
-            }
-            Ok(Err(Failure::Server(error))) => return Err(failed(error, None)),
-            Err(_) => return Err(failed(seen, None)),
-        };
-        let live = LiveSession::new(ensemble.clone(), server, config, origin, Handle::current());
-        Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer))
+        })
     }
 
     /// Opens a session, and returns the configuration of its lease.

@@ -208,17 +208,10 @@ impl Scripted {
 
     /// The results of a transaction of so many operations.
     fn results(&self, operations: usize) -> Vec<Outcome> {
-        let Some((refused, code)) = *lock(&self.refused) else {
-            return vec![Outcome::Check; operations];
-        };
-        let result = |index| match index {
-            _ if index < refused => ErrorCode::Ok,
-            _ if index == refused => code,
-            _ => ErrorCode::RuntimeInconsistency,
-        };
-        (0..operations)
-            .map(|index| Outcome::Error(result(index)))
-            .collect()
+        match *lock(&self.refused) {
+            Some((refused, code)) => Outcome::failed(operations, refused, code),
+            None => vec![Outcome::Check; operations],
+        }
     }
 
     /// Answers a request.

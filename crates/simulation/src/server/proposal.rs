@@ -1,6 +1,5 @@
 //! The judgement of writes: the leader turns each into an edit, or refuses it.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,7 +103,10 @@ impl<'a> Proposal<'a> {
             match self.operate(operation, writer) {
                 Ok(edit) => edits.push(edit),
                 Err(ErrorCode::MarshallingError) => return Err(Err(ErrorCode::MarshallingError)),
-                Err(error) => return Err(Ok(failed(operations.len(), edits.len(), error))),
+                Err(error) => {
+                    let results = MultiResult::failed(operations.len(), edits.len(), error);
+                    return Err(Ok(ReplyBody::Multi(results)));
+                }
             }
         }
         Ok(edits)
@@ -329,16 +331,6 @@ fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
     let is_met = expected == -1 || expected == current;
     let next = current.wrapping_add(1);
     is_met.then_some(next).ok_or(ErrorCode::BadVersion)
-}
-
-/// One operation has failed; those before it were fine, those after it were not tried.
-fn failed(count: usize, failed: usize, error: ErrorCode) -> ReplyBody {
-    let code = |index: usize| match index.cmp(&failed) {
-        Ordering::Less => ErrorCode::Ok,
-        Ordering::Equal => error,
-        Ordering::Greater => ErrorCode::RuntimeInconsistency,
-    };
-    ReplyBody::Multi((0..count).map(|it| MultiResult::Error(code(it))).collect())
 }
 
 /// True for a create whose mode is unknown, or needs a time to live that the request has not.
