@@ -20,7 +20,7 @@ use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory};
 use crate::retry::{Backoff, retry};
-use crate::server::checks::{check_acl, check_time_limit};
+use crate::server::checks::check_time_limit;
 use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::handle::Session;
@@ -344,7 +344,6 @@ impl Session {
         acl: &[Acl],
         max_hold: Option<Duration>,
     ) -> Result<(), InvalidInput> {
-        check_acl(acl)?;
         check_time_limit(max_hold)?;
         let scope = self.scope();
         scope.check_contender(path.as_str(), "", data, acl)

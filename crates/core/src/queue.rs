@@ -29,7 +29,7 @@ use crate::owner;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
-use crate::server::checks::{check_acl, check_time_limit};
+use crate::server::checks::check_time_limit;
 use crate::session::handle::Session;
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
@@ -86,7 +86,6 @@ impl Queue {
     ) -> Result<Queue, InvalidInput> {
         let directory = NodePath::new(path.as_ref())?;
         let owner = || session.owner().as_bytes().into();
-        check_acl(&options.acl)?;
         check_time_limit(options.max_hold)?;
         let data = options.data.get_or_insert_with(owner);
         let label = rule.label().into_owned();

@@ -10,16 +10,6 @@ pub(crate) fn open_acl() -> Vec<Acl> {
     vec![Acl::new(Permission::ALL, AuthId::anyone())]
 }
 
-pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
-    match acl {
-        [] => {
-            let problem = "is empty, so nobody could use the znode";
-            Err(InvalidInput::new("access control list", "[]", problem))
-        }
-        _ => Ok(()),
-    }
-}
-
 pub(crate) fn check_time_limit(max_hold: Option<Duration>) -> Result<(), InvalidInput> {
     match max_hold {
         Some(Duration::ZERO) => {

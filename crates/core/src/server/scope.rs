@@ -129,7 +129,8 @@ impl Scope {
         paths.chunk_by(fits).collect()
     }
 
-    /// Refuses a contender if no request could create its znode, or could replace it by another.
+    /// Refuses a contender that nobody could use, or whose znode no request could create, or could
+    /// replace by another.
     ///
     /// `name` is as long as the name of the znode in the directory `path`. The session may add an
     /// entry of its own to the access control list.
@@ -140,6 +141,10 @@ impl Scope {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<(), InvalidInput> {
+        if acl.is_empty() {
+            let problem = "is empty, so nobody could use the znode";
+            return Err(InvalidInput::new("access control list", "[]", problem));
+        }
         let path = format!("{}{path}/{name}", self.chroot);
         let own = Acl::new(Permission::ALL, AuthId::authed());
         let acl: Vec<Acl> = acl.iter().cloned().chain([own]).collect();

@@ -39,7 +39,8 @@ fn paths_are_below_the_chroot() {
 
 #[test]
 fn contender_is_measured_at_its_path_below_the_chroot() {
-    let check = |chroot: &str| scope(chroot, 1_000).check_contender("/lock", "a", &[7; 400], &[]);
+    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let check = |chroot: &str| scope(chroot, 1_000).check_contender("/lock", "a", &[7; 400], &acl);
     assert!(check("/").is_ok());
     let error = check(&format!("/{}", "c".repeat(300))).expect_err("it is too long");
     let text = error.to_string();
