@@ -74,7 +74,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
 
 #[test]
 fn each_request_has_its_own_reply() {
-    check(1_000, || {
+    check(300, || {
         let (_wire, connection, driver) = open();
         let driver = spawn(driver);
         join(readers(&connection, |outcome| outcome.expect("an answer")));
@@ -85,7 +85,7 @@ fn each_request_has_its_own_reply() {
 
 #[test]
 fn each_request_has_one_outcome_when_the_connection_breaks() {
-    check(1_000, || {
+    check(300, || {
         let (wire, connection, driver) = open();
         let driver = spawn(driver);
         let threads = readers(&connection, |outcome| match outcome {
@@ -111,7 +111,7 @@ fn each_request_has_one_outcome_when_the_connection_breaks() {
 
 #[test]
 fn requests_of_other_threads_end_with_the_close() {
-    check(1_000, || {
+    check(300, || {
         let (_wire, connection, driver) = open();
         let driver = spawn(driver);
         let threads = readers(&connection, |outcome| match outcome {
@@ -127,7 +127,7 @@ fn requests_of_other_threads_end_with_the_close() {
 /// A runtime that shuts down drops the driver, wherever the driver is.
 #[test]
 fn requests_and_the_state_end_with_the_runtime() {
-    check(1_000, || {
+    check(300, || {
         let (_wire, connection, driver) = open();
         let polls = thread_rng().gen_range(0..8);
         let driver = spawn(polled(driver, polls));
@@ -160,7 +160,7 @@ async fn polled(future: impl Future + Send, times: usize) {
 
 #[test]
 fn each_watch_fires_whatever_other_threads_drop() {
-    check(1_000, || {
+    check(300, || {
         let (wire, connection, driver) = open();
         let driver = spawn(driver);
         let watching = |_| {
