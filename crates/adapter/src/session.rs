@@ -174,6 +174,11 @@ impl ClientSession {
                 accepted(ReplyBody::Sync { path }, None)
             }
             RequestBody::GetChildren(read) => self.list(&read).await,
+            RequestBody::GetChildren2(read) if !read.watch => {
+                let (children, stat) = understood(client.get_children(&read.path)).await?;
+                let stat = stat_of(stat);
+                accepted(ReplyBody::Children2 { children, stat }, None)
+            }
             RequestBody::GetData(read) => self.read(&read).await,
             RequestBody::Exists(read) => self.find(&read).await,
             _ => Err(Failure::Refused(ErrorCode::Unimplemented)),

@@ -7,6 +7,8 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   the command's own, or 128+N if signal N ended it
   0    done
+  1    deadlocks: sessions wait for each other; locks --fail-if-older: a
+       contender waits for longer
   64   the arguments, the connect string, the chroot or the path are wrong
   69   no server could be reached, or none answered
   70   an error of zkr itself or of the machine
@@ -28,6 +30,8 @@ Exit codes:
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
+    /// What the user has asked for was found: a deadlock, or a wait that is too long.
+    Found,
     /// The arguments, the connect string, the chroot or the path are wrong.
     Usage,
     /// No server could be reached, or none answered.
@@ -59,6 +63,7 @@ impl Exit {
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
+            Exit::Found => 1,
             Exit::Usage => 64,
             Exit::Unavailable => 69,
             Exit::Internal => 70,

@@ -1,14 +1,12 @@
 //! Looking at a queue: who holds, and who waits for whom.
 
-mod kind;
 mod picture;
 mod row;
 mod slot;
-mod snapshot;
+mod table;
 
-pub(crate) use kind::{RecipeKind, is_contender};
-pub(crate) use picture::{Picture, age, age_of, now};
-pub(crate) use row::{Row, State, milliseconds};
+pub(crate) use picture::Picture;
+pub(crate) use row::{Row, json_of, recipe};
 #[cfg(unix)]
 pub(crate) use slot::slot_text;
-pub(crate) use snapshot::Snapshot;
+pub(crate) use table::{age, age_of, aligned, milliseconds, now, or_dash};

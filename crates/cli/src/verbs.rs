@@ -2,6 +2,7 @@
 
 pub(crate) mod assignment;
 pub(crate) mod completions;
+pub(crate) mod deadlocks;
 #[cfg(feature = "dev-server")]
 pub(crate) mod dev_server;
 pub(crate) mod doctor;
@@ -9,6 +10,7 @@ pub(crate) mod evict;
 pub(crate) mod leader;
 #[cfg(unix)]
 pub(crate) mod lock;
+pub(crate) mod locks;
 #[cfg(unix)]
 pub(crate) mod once;
 pub(crate) mod resize;
@@ -35,6 +37,8 @@ pub(crate) enum Verb {
     #[cfg(unix)]
     Lead(crate::run::Lead),
     Who(who::Who),
+    Locks(locks::Locks),
+    Deadlocks(deadlocks::Deadlocks),
     Watch(watch::Watch),
     Leader(leader::Leader),
     Evict(evict::Evict),
@@ -71,6 +75,8 @@ impl Verb {
             #[cfg(unix)]
             Verb::Lead(lead) => in_runtime(lead.run(connection)),
             Verb::Who(who) => in_runtime(who.run(connection)),
+            Verb::Locks(locks) => in_runtime(locks.run(connection)),
+            Verb::Deadlocks(deadlocks) => in_runtime(deadlocks.run(connection)),
             Verb::Watch(watch) => in_runtime(watch.run(connection)),
             Verb::Leader(leader) => in_runtime(leader.run(connection)),
             Verb::Evict(evict) => in_runtime(evict.run(connection)),

@@ -36,6 +36,7 @@
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
 //! | each process know which processes are there | [`Group`] | [`group`] | `zookeeper-recipes-group` |
 //! | each of many partitions have one worker of a fleet | [`Assignment`] | [`assignment`] | `zookeeper-recipes-assignment` |
+//! | an operator see which queues there are, who holds, and who waits for whom | [`Overview`] | [`overview`] | `zookeeper-recipes-overview` |
 //! | one process hold several recipes together | [`AllOf`] | always | `zookeeper-recipes-core` |
 //! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
 //! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
@@ -79,7 +80,8 @@
 //! | feature | adds |
 //! |---|---|
 //! | `lock`, `rwlock`, `semaphore`, `election`, `group`, `assignment` | one recipe each |
-//! | `full` (default) | all recipes |
+//! | `overview` | the [`Overview`] of all queues |
+//! | `full` (default) | all of these |
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `zookeeper-client` | recipes over a `zookeeper_client::Client` that your program has connected: module `adapter` |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
@@ -136,6 +138,15 @@ pub use zookeeper_recipes_lock::{
     Again, ExclusiveLock, JobRecord, LockOptions, Locks, OncePerSlot, OncePerSlotOptions,
     SingleNodeLock, SingleNodeOptions, Slot, SlotClaim, SlotOutcome, SlotRecord, SlotRun,
     SlotState, TaskGuard, TaskMutex,
+};
+#[cfg(feature = "overview")]
+#[doc(inline)]
+pub use zookeeper_recipes_overview as overview;
+#[cfg(feature = "overview")]
+#[doc(inline)]
+pub use zookeeper_recipes_overview::{
+    Circle, CircleWait, ContenderState, ContenderStatus, LiveOverview, Mark, Overview, QueueKind,
+    QueueStatus, SessionStatus,
 };
 #[cfg(feature = "rwlock")]
 #[doc(inline)]

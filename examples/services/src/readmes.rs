@@ -14,6 +14,8 @@ mod election {}
 mod group {}
 #[doc = include_str!("../../../crates/lock/README.md")]
 mod lock {}
+#[doc = include_str!("../../../crates/overview/README.md")]
+mod overview {}
 #[doc = include_str!("../../../crates/protocol/README.md")]
 mod protocol {}
 #[doc = include_str!("../../../crates/recipes/README.md")]

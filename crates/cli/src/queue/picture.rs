@@ -1,11 +1,10 @@
 //! A queue as a table for people.
 
-use std::time::{Duration, SystemTime};
+use zookeeper_recipes_overview::{ContenderState, QueueKind, QueueStatus, printable};
 
-use super::kind::RecipeKind;
-use super::row::{Row, State, milliseconds, printable};
+use super::row::{Row, recipe};
 use super::slot;
-use super::snapshot::Snapshot;
+use super::table::{age, aligned, now, or_dash};
 
 /// What a table shows: a headline, the rows, and how many there are besides.
 #[derive(Clone, Debug)]
@@ -20,15 +19,17 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    pub(crate) fn new(path: &str, snapshot: &Snapshot, rows: Vec<Row>) -> Picture {
-        let holder = rows.iter().find(|row| row.state == State::Holds);
-        let holder = holder.map(|row| row.token);
-        let job = snapshot.job.as_ref();
+    pub(crate) fn new(path: &str, queue: &QueueStatus, rows: Vec<Row>) -> Picture {
+        let holder = rows
+            .iter()
+            .find(|row| row.contender.state == ContenderState::Holds);
+        let holder = holder.map(Row::token);
+        let job = queue.job();
         Picture {
-            headline: headline(path, snapshot, &rows),
+            headline: headline(path, queue, &rows),
             job: job.map_or(Vec::new(), |job| slot::lines(job, holder)),
-            more: snapshot.len().saturating_sub(rows.len()),
-            warnings: warnings(path, snapshot, &rows),
+            more: queue.len().saturating_sub(rows.len()),
+            warnings: warnings(path, queue, &rows),
             rows,
         }
     }
@@ -52,7 +53,7 @@ impl Picture {
                 .iter()
                 .map(|row| self::cells(row, now, has_address)),
         );
-        aligned(&cells)
+        aligned(&cells, &[0])
     }
 
     /// The table as text, with a last line for what is not shown.
@@ -65,43 +66,74 @@ impl Picture {
     }
 }
 
-fn warnings(path: &str, snapshot: &Snapshot, rows: &[Row]) -> Vec<String> {
-    let persistent = rows.iter().filter(|row| row.session.0 == 0).map(|row| {
-        let name = printable(&row.name);
+fn warnings(path: &str, queue: &QueueStatus, rows: &[Row]) -> Vec<String> {
+    let persistent = rows.iter().filter(|row| row.contender.is_persistent());
+    let persistent = persistent.map(|row| {
+        let name = printable(&row.contender.name);
         format!(
             "{name} is persistent, so it holds or waits until somebody deletes it: if no program \
              needs it, `zkr evict {path} {name}`"
         )
     });
-    let is_numbered = snapshot.recipe == RecipeKind::Semaphore && snapshot.permits.is_some();
-    let unknown = is_numbered && rows.iter().any(|row| row.state == State::Unknown);
+    let is_numbered = queue.kind() == QueueKind::Semaphore && queue.permits().is_some();
+    let unknown = is_numbered
+        && rows
+            .iter()
+            .any(|row| row.contender.state == ContenderState::Unknown);
     let unknown = unknown.then(|| {
         let text = "the number of permits was changed after contenders had queued: those that held \
                     still hold, and no znode records which do";
         text.to_owned()
     });
-    let warnings = snapshot.warnings().into_iter();
-    warnings.chain(persistent).chain(unknown).collect()
+    of_directory(queue)
+        .into_iter()
+        .chain(persistent)
+        .chain(unknown)
+        .collect()
 }
 
-fn headline(path: &str, snapshot: &Snapshot, rows: &[Row]) -> String {
-    if !snapshot.exists {
+/// What is unusual about the directory.
+fn of_directory(queue: &QueueStatus) -> Vec<String> {
+    let mut warnings = Vec::new();
+    match queue.foreign() {
+        [] => {}
+        [one] => warnings.push(format!("{} is not a contender", printable(one))),
+        [first, ..] => warnings.push(format!(
+            "{} znodes are not contenders, the first is {}",
+            queue.foreign().len(),
+            printable(first)
+        )),
+    }
+    if queue.is_mixed() {
+        let text = "contenders of several recipes are here, and do not see each other: \
+                    use a path for one recipe";
+        warnings.push(text.to_owned());
+    }
+    warnings
+}
+
+fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
+    if !queue.exists() {
         return format!("{path}: does not exist, so nobody holds and nobody waits");
     }
-    let permits = match (snapshot.recipe, snapshot.permits) {
-        (RecipeKind::Semaphore, Some(1)) => " of 1 permit".to_owned(),
-        (RecipeKind::Semaphore, Some(permits)) => format!(" of {permits} permits"),
+    let permits = match (queue.kind(), queue.permits()) {
+        (QueueKind::Semaphore, Some(1)) => " of 1 permit".to_owned(),
+        (QueueKind::Semaphore, Some(permits)) => format!(" of {permits} permits"),
         _ => String::new(),
     };
-    let counts = match (snapshot.len(), snapshot.holders()) {
+    let counts = match (queue.len(), queue.holders()) {
         (0, _) => "nobody holds and nobody waits".to_owned(),
         (all, Some(holders)) => {
-            let rows_in = |state| rows.iter().filter(|row| row.state == state).count();
-            let holders = holders.max(rows_in(State::Holds));
+            let rows_in = |state| {
+                rows.iter()
+                    .filter(|row| row.contender.state == state)
+                    .count()
+            };
+            let holders = holders.max(rows_in(ContenderState::Holds));
             let unknown = match rows.last() {
                 // Nobody has read the contenders behind it.
-                Some(last) if last.state == State::Unknown => all - holders,
-                _ => rows_in(State::Unknown),
+                Some(last) if last.contender.state == ContenderState::Unknown => all - holders,
+                _ => rows_in(ContenderState::Unknown),
             };
             let waiters = all - holders - unknown;
             let unknown = match unknown {
@@ -117,9 +149,9 @@ fn headline(path: &str, snapshot: &Snapshot, rows: &[Row]) -> String {
         }
         (all, None) => format!("{all} hold or wait"),
     };
-    match snapshot.recipe {
-        RecipeKind::Unknown => format!("{path}: {counts}"),
-        recipe => format!("{path}: {recipe}{permits}, {counts}"),
+    match recipe(queue) {
+        None => format!("{path}: {counts}"),
+        Some(recipe) => format!("{path}: {recipe}{permits}, {counts}"),
     }
 }
 
@@ -141,67 +173,18 @@ fn header(has_address: bool) -> Vec<String> {
 }
 
 fn cells(row: &Row, now: i64, has_address: bool) -> Vec<String> {
-    let or_dash = |text: &str| {
-        if text.is_empty() {
-            "-".to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
+    let contender = &row.contender;
     let mut cells = vec![
-        (row.place + 1).to_string(),
+        (contender.position + 1).to_string(),
         row.state_text(),
-        row.kind.clone(),
-        or_dash(&row.owner),
-        age(row.created, now),
-        row.token.to_string(),
-        row.session.to_string(),
+        contender.wants.clone(),
+        or_dash(&contender.owner),
+        age(row.created(), now),
+        row.token().to_string(),
+        contender.session_id.to_string(),
     ];
     if has_address {
         cells.push(or_dash(row.address.as_deref().unwrap_or_default()));
     }
     cells
 }
-
-/// Pads the columns. Numbers are at the right of theirs.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| width(column).unwrap_or(0))
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let padded = cells.map(|(column, (cell, width))| match column {
-            0 => format!("{cell:>width$}"),
-            _ => format!("{cell:<width$}"),
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
-/// How long ago this was, both in milliseconds since 1970.
-pub(crate) fn age(then: i64, now: i64) -> String {
-    age_of(Duration::from_millis((now - then).max(0).unsigned_abs()))
-}
-
-/// A time in at most two units.
-pub(crate) fn age_of(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
-    }
-}
-
-/// The time now, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    milliseconds(SystemTime::now())
-}
-
-#[cfg(test)]
-#[path = "../../tests/unit/picture.rs"]
-mod tests;

@@ -5,8 +5,9 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use zookeeper_recipes_lock::{JobRecord, SlotRecord, SlotState};
+use zookeeper_recipes_overview::printable;
 
-use super::row::{milliseconds, printable};
+use super::table::milliseconds;
 
 /// Who claimed a slot, when, and how it ended. `holds` is true if its process holds the lock now.
 pub(crate) fn slot_text(slot: &SlotRecord, holds: bool) -> String {

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr, stdin};
 
 use clap::Args;
 use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
+use zookeeper_recipes_overview::{ContenderState, ContenderStatus, is_contender};
 
 use super::who::look;
 use crate::connecting::{Connection, close};
@@ -11,7 +12,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::plain_text::plain;
-use crate::queue::{Row, State, is_contender};
 
 /// Remove a holder or a waiter from the queue.
 ///
@@ -48,12 +48,12 @@ impl Evict {
     }
 
     async fn in_session(&self, session: &Session, path: &NodePath) -> Result<(), Failure> {
-        let row = self.find(session, path).await?;
+        let contender = self.find(session, path).await?;
         if !self.yes {
-            self.ask(&row)?;
+            self.ask(&contender)?;
         }
         let server = session.server(path).await?;
-        let node = format!("{path}/{}", row.name);
+        let node = format!("{path}/{}", contender.name);
         match server.delete(&node).await {
             Ok(()) => {}
             Err(error) if error.is(Refusal::NoNode) => {
@@ -62,22 +62,30 @@ impl Evict {
             }
             Err(error) => return Err(Error::at(node, server.id(), error).into()),
         }
-        print(&format!("{} was removed from the queue\n", describe(&row)))?;
+        print(&format!(
+            "{} was removed from the queue\n",
+            describe(&contender)
+        ))?;
         Ok(())
     }
 
-    async fn find(&self, session: &Session, path: &NodePath) -> Result<Row, Failure> {
-        let (_, rows) = look(session, path, usize::MAX).await?;
-        let mut found: Vec<Row> = rows.into_iter().filter(|row| self.means(row)).collect();
+    async fn find(&self, session: &Session, path: &NodePath) -> Result<ContenderStatus, Failure> {
+        let queue = look(session, path, usize::MAX).await?;
+        let found = queue.contenders().filter(|it| self.means(it));
+        let mut found: Vec<ContenderStatus> = found.collect();
         if let Some(token) = self.if_holder {
-            found.retain(|row| row.token == token && row.state == State::Holds);
+            let holds = |it: &ContenderStatus| it.state == ContenderState::Holds;
+            found.retain(|it| it.fencing_token.get() == token && holds(it));
             return found.pop().ok_or_else(|| {
                 let problem = format!("no holder has the TOKEN {token}; nothing was done");
                 Failure::new(Exit::Conflict, format!("{path}: {problem}"))
             });
         }
         if found.len() > 1 {
-            let tokens: Vec<String> = found.iter().map(|row| row.token.to_string()).collect();
+            let tokens: Vec<String> = found
+                .iter()
+                .map(|it| it.fencing_token.to_string())
+                .collect();
             let tokens = tokens.join(", ");
             let problem = format!("several contenders; give the TOKEN of one: {tokens}");
             return Err(Failure::usage(format!("{path}: {problem}")));
@@ -95,27 +103,27 @@ impl Evict {
         })
     }
 
-    fn means(&self, row: &Row) -> bool {
+    fn means(&self, row: &ContenderStatus) -> bool {
         let Some(node) = &self.node else { return true };
         let service = row.owner.rsplit_once('@').map(|(service, _)| service);
         row.name == *node
-            || node.parse() == Ok(row.token)
-            || row.owner == *node
+            || node.parse() == Ok(row.fencing_token.get())
+            || *row.owner == **node
             || service == Some(node)
     }
 
-    fn ask(&self, row: &Row) -> Result<(), Failure> {
+    fn ask(&self, row: &ContenderStatus) -> Result<(), Failure> {
         if !stdin().is_terminal() {
             return Err(Failure::usage(
                 "the standard input is not a terminal, so nobody can confirm: pass --yes",
             ));
         }
         let meaning = match row.state {
-            State::Holds | State::Unknown => {
+            ContenderState::Holds | ContenderState::Unknown => {
                 "The next contender may hold at once. The evicted one learns of its loss within a \
                  sixth of its session timeout. If it does not look at its hold, it continues to work."
             }
-            State::WaitsFor(_) => "It loses its place in the queue.",
+            ContenderState::WaitsFor(_) => "It loses its place in the queue.",
         };
         let question = format!("{}\n{meaning}\nRemove it? [y/N] ", describe(row));
         let asked = stderr().write_all(plain(&question).as_bytes());
@@ -129,16 +137,19 @@ impl Evict {
     }
 }
 
-fn describe(row: &Row) -> String {
+fn describe(row: &ContenderStatus) -> String {
     let does = match row.state {
-        State::Holds => "holds",
-        State::WaitsFor(_) => "waits",
-        State::Unknown => "holds or waits",
+        ContenderState::Holds => "holds",
+        ContenderState::WaitsFor(_) => "waits",
+        ContenderState::Unknown => "holds or waits",
     };
     let owner = if row.owner.is_empty() {
         "unknown"
     } else {
         &row.owner
     };
-    format!("{} ({owner}, token {}, {does})", row.name, row.token)
+    format!(
+        "{} ({owner}, token {}, {does})",
+        row.name, row.fencing_token
+    )
 }

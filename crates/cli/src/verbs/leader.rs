@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use zookeeper_recipes_core::{Error, NodePath, Session};
 use zookeeper_recipes_election::{Leader as Found, LeaderElection, LeaderState};
+use zookeeper_recipes_overview::QueueKind;
 
 use super::who::look;
 use crate::connecting::{Connection, close};
@@ -15,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
-use crate::queue::{RecipeKind, age, milliseconds, now};
+use crate::queue::{age, milliseconds, now, recipe};
 
 /// Show who leads, or transfer the leadership to another candidate.
 #[derive(Debug, Args)]
@@ -86,10 +87,10 @@ impl Leader {
 
     /// True if the path exists. A directory of another recipe is refused.
     async fn check(&self, session: &Session, path: &NodePath) -> Result<bool, Failure> {
-        let (snapshot, _) = look(session, path, 0).await?;
-        match snapshot.recipe {
-            RecipeKind::Election | RecipeKind::Unknown => Ok(snapshot.exists),
-            other => {
+        let queue = look(session, path, 0).await?;
+        match (queue.kind(), recipe(&queue)) {
+            (QueueKind::Election, _) | (_, None) => Ok(queue.exists()),
+            (_, Some(other)) => {
                 let problem = "not an election; `zkr who` shows who holds";
                 Err(Failure::usage(format!("{path}: {other}, {problem}")))
             }

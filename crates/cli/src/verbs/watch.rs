@@ -10,15 +10,16 @@ use tokio::sync::watch;
 use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentStatus};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch, WatchEvent};
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_overview::QueueStatus;
 
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
-use crate::queue::{Picture, Row, Snapshot, now};
+use crate::queue::{Picture, Row, json_of, now};
 use crate::screen::{AGES, Screen, ended_by_signal, ends_it};
-use crate::verbs::assignment::{json_of, overview};
+use crate::verbs::assignment::{self, overview};
 
 /// The pause after a look that no server answered.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -97,9 +98,10 @@ impl Watched {
     ) -> Result<Shown<'_>, Error> {
         match self {
             Watched::Queue => {
-                let (snapshot, rows, changed) = look(session, path, rows).await?;
-                let json = snapshot.json(&rows).to_string();
-                let picture = Picture::new(path.as_str(), &snapshot, rows);
+                let (queue, changed) = look(session, path, rows).await?;
+                let rows = Row::of(&queue);
+                let json = json_of(&queue, &rows).to_string();
+                let picture = Picture::new(path.as_str(), &queue, rows);
                 let lines = move || {
                     let more = (picture.more > 0).then(|| format!("and {} more", picture.more));
                     picture.lines(now()).into_iter().chain(more).collect()
@@ -114,7 +116,7 @@ impl Watched {
                 let (json, mut lines) = {
                     let status = status.borrow_and_update();
                     (
-                        json_of(&status).to_string(),
+                        assignment::json_of(&status).to_string(),
                         overview(path.as_str(), &status),
                     )
                 };
@@ -219,20 +221,20 @@ async fn look(
     session: &Session,
     path: &NodePath,
     rows: usize,
-) -> Result<(Snapshot, Vec<Row>, BoxFuture<'static, ()>), Error> {
+) -> Result<(QueueStatus, BoxFuture<'static, ()>), Error> {
     let server = session.server(path).await?;
     let at = |error| Error::at(path.as_str(), server.id(), error);
-    let (snapshot, rows, watches) = read(&server, path, rows).await.map_err(at)?;
+    let (queue, watches) = read(&server, path, rows).await.map_err(at)?;
     let changed = select_all(watches).map(|_| ()).boxed();
-    Ok((snapshot, rows, changed))
+    Ok((queue, changed))
 }
 
-/// Takes a snapshot with watches on the contenders and on the number of permits.
+/// Reads the queue with watches on the contenders and on the number of permits.
 async fn read(
     server: &ServerSession,
     path: &NodePath,
     most: usize,
-) -> Result<(Snapshot, Vec<Row>, Vec<ServerWatch>), ServerError> {
+) -> Result<(QueueStatus, Vec<ServerWatch>), ServerError> {
     let (names, data) = (
         server.list_and_watch(path.as_str()),
         server.get_and_watch(path.as_str()),
@@ -252,9 +254,8 @@ async fn read(
         let (stat, watch) = server.exists_and_watch(path.as_str()).await?;
         watches.push(if stat.is_some() { created() } else { watch });
     }
-    let snapshot = Snapshot::of(server, path, names, data).await?;
-    let rows = snapshot.rows(server, most).await?;
-    Ok((snapshot, rows, watches))
+    let queue = QueueStatus::of(server, path, names, data, most).await?;
+    Ok((queue, watches))
 }
 
 /// A watch that has seen the creation already.

@@ -2,14 +2,16 @@
 
 use clap::Args;
 use zookeeper_recipes_core::{Error, NodePath, Session};
+use zookeeper_recipes_overview::QueueStatus;
 
+use super::locks::{self, Look};
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::queue::{Picture, Row, Snapshot};
+use crate::queue::{Picture, Row, json_of, now};
 
 /// How many contenders fit on a screen.
 const SCREEN: usize = 20;
@@ -23,9 +25,11 @@ const SCREEN: usize = 20;
 /// AGE is the age of a contender's znode, which is the time since it queued. No znode records when a
 /// hold began, so a holder's AGE includes its wait. Nor does a znode record which of the older
 /// contenders hold after a semaphore was resized: zkr then shows "holds or waits".
+///
+/// If no contender is at the path, and queues are below it, zkr lists them as `zkr locks` does.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
-    /// The directory of a lock, a semaphore or an election.
+    /// The directory of a lock, a semaphore or an election, or a directory above several.
     path: String,
 
     /// Show all contenders, not only the first ones.
@@ -41,40 +45,65 @@ impl Who {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let path = NodePath::new(&self.path)?;
         let session = connection.open().await?;
+        let shown = self.show(&session, connection, &path).await;
+        close(session).await;
+        print(&shown?)?;
+        Ok(Exit::Done)
+    }
+
+    async fn show(
+        &self,
+        session: &Session,
+        connection: &Connection,
+        path: &NodePath,
+    ) -> Result<String, Failure> {
         let most = if self.all || self.json {
             usize::MAX
         } else {
             SCREEN
         };
-        let looked = look(&session, &path, most).await;
-        let servers = Servers::of(&session, connection).await;
-        close(session).await;
-        let ((snapshot, mut rows), servers) = (looked?, servers?);
-        if !rows.is_empty() {
-            let addresses = servers.addresses().await;
-            for row in &mut rows {
-                row.address = addresses.get(&row.session.0).cloned();
+        let queue = look(session, path, most).await?;
+        // The znodes that are no contenders may have queues below them.
+        if queue.is_empty() && !queue.foreign().is_empty() {
+            let below = locks::look(session, connection, &self.path).await?;
+            if !below.overview.queues().is_empty() {
+                return Ok(self.above(&queue, &below));
             }
         }
-        let text = if self.json {
-            json_text(&format!("{:#}\n", snapshot.json(&rows)))
-        } else {
-            Picture::new(&self.path, &snapshot, rows).text("; --all shows them")
-        };
-        print(&text)?;
-        Ok(Exit::Done)
+        let mut rows = Row::of(&queue);
+        if !rows.is_empty() {
+            let servers = Servers::of(session, connection).await?;
+            let addresses = servers.addresses().await;
+            for row in &mut rows {
+                row.address = addresses.get(&row.contender.session_id.0).cloned();
+            }
+        }
+        Ok(match self.json {
+            true => json_text(&format!("{:#}\n", json_of(&queue, &rows))),
+            false => Picture::new(&self.path, &queue, rows).text("; --all shows them"),
+        })
+    }
+
+    /// The queues below a path without a contender.
+    fn above(&self, queue: &QueueStatus, below: &Look) -> String {
+        let lines = below.lines(now());
+        if !self.json {
+            let headline = format!("{}: no contender is here, and below are\n", self.path);
+            return headline + &below.text(&lines);
+        }
+        let mut object = json_of(queue, &[]);
+        object["queues"] = below.json(&lines)["queues"].take();
+        json_text(&format!("{object:#}\n"))
     }
 }
 
-/// Takes a snapshot, and reads the first contenders.
+/// Reads a queue, and its first contenders.
 pub(super) async fn look(
     session: &Session,
     path: &NodePath,
     most: usize,
-) -> Result<(Snapshot, Vec<Row>), Error> {
+) -> Result<QueueStatus, Error> {
     let server = session.server(path).await?;
-    let at = |error| Error::at(path.as_str(), server.id(), error);
-    let snapshot = Snapshot::take(&server, path).await.map_err(at)?;
-    let rows = snapshot.rows(&server, most).await.map_err(at)?;
-    Ok((snapshot, rows))
+    let read = QueueStatus::read(&server, path, most).await;
+    read.map_err(|error| Error::at(path.as_str(), server.id(), error))
 }

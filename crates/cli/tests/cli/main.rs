@@ -16,6 +16,7 @@ mod leading;
 mod looking;
 mod losing;
 mod once;
+mod overview;
 mod readme;
 mod secrets;
 mod signals;

@@ -16,7 +16,7 @@ use zookeeper_recipes_protocol::{
     PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
 };
 
-use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
 use crate::server::scope::Scope;
 
@@ -298,6 +298,15 @@ impl ServerSession {
         })
     }
 
+    /// Reads the names of a znode's children, in no order, and the metadata of the znode itself.
+    pub fn list_with_stat(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
+        let read = self.read(path, false, RequestBody::GetChildren2);
+        self.ask(read, |_, answer, _| match accepted(answer)? {
+            ReplyBody::Children2 { children, stat } => Ok((children, stat)),
+            other => Err(unexpected(&other)),
+        })
+    }
+
     /// Reads several znodes in one request, or in several if one would be too long.
     ///
     /// `None` means that the znode does not exist.
@@ -305,6 +314,16 @@ impl ServerSession {
         &self,
         paths: &[String],
     ) -> impl Future<Output = Result<Vec<Option<Node>>, ServerError>> + Send + use<> {
+        let read = self.try_get_each(paths);
+        async move { read.await?.into_iter().map(if_there).collect() }
+    }
+
+    /// As [`get_each`](Self::get_each), with a result for each znode: some may not be readable.
+    pub fn try_get_each(
+        &self,
+        paths: &[String],
+    ) -> impl Future<Output = Result<Vec<Result<Node, ServerError>>, ServerError>> + Send + use<>
+    {
         let requests = self.scope.reads(paths).into_iter();
         let replies: Vec<_> = requests
             .map(|paths| {
@@ -315,13 +334,13 @@ impl ServerSession {
                 });
                 let request = reads.collect::<Result<_, _>>().map(RequestBody::MultiRead);
                 self.ask(request, |_, answer, _| match accepted(answer)? {
-                    ReplyBody::Multi(results) => results.into_iter().map(read_result).collect(),
+                    ReplyBody::Multi(results) => Ok(results.into_iter().map(read_result).collect()),
                     other => Err(unexpected(&other)),
                 })
             })
             .collect();
         async move {
-            let mut nodes: Vec<Option<Node>> = Vec::new();
+            let mut nodes: Vec<Result<Node, ServerError>> = Vec::new();
             for reply in replies {
                 nodes.append(&mut reply.await?);
             }
@@ -523,11 +542,10 @@ async fn next_state(
     }
 }
 
-/// A znode of a read of several. `None` if it does not exist.
-fn read_result(result: Outcome) -> Result<Option<Node>, ServerError> {
+/// A znode of a read of several.
+fn read_result(result: Outcome) -> Result<Node, ServerError> {
     match result {
-        Outcome::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
-        Outcome::Error(ErrorCode::NoNode) => Ok(None),
+        Outcome::GetData { data, stat } => Ok((data.unwrap_or_default(), stat)),
         Outcome::Error(code) => Err(code.into()),
         other => Err(unexpected(&other)),
     }

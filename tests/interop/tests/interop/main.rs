@@ -3,6 +3,7 @@
 mod groups;
 mod kazoo_suite;
 mod killed;
+mod overviews;
 mod owners;
 mod peers;
 mod process;

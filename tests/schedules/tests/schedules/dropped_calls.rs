@@ -77,6 +77,7 @@ fn calls_of_jobs() -> Vec<(String, Call)> {
 fn requests() -> Vec<(String, Call)> {
     calls! {
         "list", it => server(it).await.list("/");
+        "list_with_stat", it => server(it).await.list_with_stat("/");
         "get", it => server(it).await.get("/");
         "get_each", it => server(it).await.get_each(&["/".into()]);
         "sync", it => server(it).await.sync("/");

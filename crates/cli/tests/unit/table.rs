@@ -1,4 +1,4 @@
-//! Tests of `src/queue/picture.rs`.
+//! Tests of `src/queue/table.rs`.
 
 use super::*;
 
@@ -16,6 +16,9 @@ fn ages_have_two_units() {
 #[test]
 fn columns_are_aligned() {
     let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-    let lines = aligned(&[row(["#", "STATE", "X"]), row(["10", "holds it", "y"])]);
+    let lines = aligned(
+        &[row(["#", "STATE", "X"]), row(["10", "holds it", "y"])],
+        &[0],
+    );
     assert_eq!(lines, [" #  STATE     X", "10  holds it  y"]);
 }

@@ -1,0 +1,167 @@
+//! `locks`, `deadlocks`, and `who` above queues.
+
+use serde_json::{Value, json};
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_suite::create;
+
+use crate::support::{Ended, Stage};
+
+const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+
+/// Adds a contender as Curator does.
+async fn queue(client: &Client, directory: &str, owner: &str) {
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let path = format!("{directory}/{CURATOR}");
+    let created = client.create(&path, owner.as_bytes(), &options).await;
+    created.expect("a contender queues");
+}
+
+/// Two clients, and these directories.
+async fn clients(stage: &Stage, directories: &[&str]) -> [Client; 2] {
+    let connect = async || Client::connect(&stage.connect).await.expect("it connects");
+    let clients = [connect().await, connect().await];
+    for directory in directories {
+        create(&clients[0], directory).await;
+    }
+    clients
+}
+
+fn paths(locks: &Ended) -> Vec<String> {
+    let object = locks.json();
+    let queues = object["queues"].as_array().expect("a list");
+    let path = |queue: &Value| queue["path"].as_str().expect("a path").to_owned();
+    queues.iter().map(path).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locks_are_listed_filtered_and_sorted() {
+    let stage = Stage::new();
+    let [one, other] = clients(&stage, &["/locks", "/locks/a", "/locks/b", "/locks/c"]).await;
+    queue(&one, "/locks/a", "billing@host-1:7").await;
+    queue(&other, "/locks/b", "report@host-2:8").await;
+    queue(&one, "/locks/b", "billing@host-1:7").await;
+    queue(&other, "/locks/b", "report@host-2:8").await;
+    queue(&one, "/locks/c", "last@host-1:7").await;
+    let table = stage.run("locks /locks").await;
+    table.coded(0);
+    let lines: Vec<&str> = table.stdout.lines().collect();
+    let words: Vec<Vec<&str>> = lines
+        .iter()
+        .map(|it| it.split_whitespace().collect())
+        .collect();
+    assert_eq!(words[0][..4], ["PATH", "KIND", "HOLDER", "HELD"]);
+    let row = |line: usize| (words[line][0], words[line][3], words[line][5]);
+    assert_eq!(row(1), ("/locks/a", "billing@host-1:7", "0"));
+    assert_eq!(row(2), ("/locks/b", "report@host-2:8", "2"));
+    table.shows([&format!("2 places of {:#x}", other.session_id().0)]);
+    assert_eq!(lines.len(), 4);
+
+    let all = ["/locks/a", "/locks/b", "/locks/c"];
+    let session = format!("--session {:#x}", other.session_id().0);
+    for (options, expected) in [
+        ("", &all[..]),
+        ("--waiting", &all[1..2]),
+        ("--owner last", &all[2..]),
+        (&session, &all[1..2]),
+        ("--host host-2", &all[1..2]),
+        ("--host 127.0.0.1", &all[..]),
+        ("--host elsewhere", &[]),
+        ("--held-longer 1h", &[]),
+        ("--sort waiting", &["/locks/b", "/locks/a", "/locks/c"]),
+    ] {
+        let locks = stage.run(format!("locks /locks --json {options}")).await;
+        locks.coded(0);
+        assert_eq!(paths(&locks), expected, "{options}");
+    }
+    let nothing = stage.run("locks /locks --owner nobody").await;
+    nothing.printed("/locks: no queue is here or below\n");
+    let missing = stage.run("locks /missing").await;
+    missing.printed("/missing: does not exist\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wait_that_is_too_long_is_a_code_for_checks_but_not_that_of_a_candidate() {
+    let stage = Stage::new();
+    let [one, other] = clients(&stage, &["/lock", "/leader"]).await;
+    let candidate = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    for client in [&one, &other] {
+        queue(client, "/lock", "owner").await;
+        let path = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-latch-";
+        let created = client.create(path, b"candidate", &candidate).await;
+        created.expect("a candidate");
+    }
+    for (arguments, code) in [
+        ("locks --fail-if-older 10m", 0),
+        ("locks --fail-if-older 0s", 1),
+        ("locks /leader --fail-if-older 0s", 0),
+        ("locks --fail-if-older 0s --owner nobody", 0),
+    ] {
+        stage.run(arguments).await.coded(code);
+    }
+    let [waits, holds] = ["oldest_wait_ms", "held_ms"];
+    let object = stage.run("locks /lock --json").await.json();
+    let lock = &object["queues"][0];
+    assert!(lock[waits].is_u64() && lock[holds].is_u64(), "{object}");
+    assert_eq!(lock["rows"][1]["waits_for"], json!([1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlock_is_shown_with_the_command_that_breaks_it() {
+    let stage = Stage::new();
+    let [one, other] = clients(&stage, &["/a", "/b b"]).await;
+    let none = stage.run("deadlocks").await;
+    none.printed("/: no sessions wait for each other, in 0 queues\n");
+    queue(&one, "/a", "billing@host-1:7").await;
+    queue(&other, "/b b", "report@host-2:8").await;
+    queue(&one, "/b b", "billing@host-1:7").await;
+    let none = stage.run("deadlocks").await;
+    none.printed("/: no sessions wait for each other, in 2 queues\n");
+    queue(&other, "/a", "report@host-2:8").await;
+    let found = stage.run("deadlocks").await;
+    found.quiet(1);
+    let [billing, report] =
+        [(&one, "billing@host-1:7"), (&other, "report@host-2:8")].map(|(client, owner)| {
+            format!("{owner} (session {:#x}, 127.0.0.1:", client.session_id().0)
+        });
+    found.begins("2 sessions wait for each other, for ");
+    found.shows([&*billing, &report, "to lock at /a, behind billing@"]);
+    let warning = "warning: sessions wait for each other: `zkr deadlocks /` shows them";
+    stage.run(&["locks"]).await.shows([warning]);
+    let object = stage.run("deadlocks --json").await;
+    object.coded(1);
+    let object = object.json();
+    let waits = object["circles"][0]["waits"].as_array().expect("a list");
+    assert_eq!(waits.len(), 2);
+
+    let command = object["circles"][0]["way_out"].as_str().expect("a command");
+    found.shows([command]);
+    // The session that waits for the shortest time gives up what it holds.
+    let token = command.strip_prefix("zkr evict '/b b' --if-holder ");
+    let token = token.unwrap_or_else(|| panic!("{command}"));
+    let evict = stage
+        .run(&["evict", "/b b", "--yes", "--if-holder", token])
+        .await;
+    evict.coded(0);
+    stage.run("deadlocks").await.coded(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_above_queues_lists_them() {
+    let stage = Stage::new();
+    let [one, _] = clients(
+        &stage,
+        &["/locks", "/locks/a", "/locks/b", "/empty", "/empty/a"],
+    )
+    .await;
+    queue(&one, "/locks/a", "billing@host-1:7").await;
+    let who = stage.run("who /locks").await;
+    who.begins("/locks: no contender is here, and below are\n");
+    who.shows(["/locks/a  exclusive lock  billing@host-1:7"]);
+    let object = stage.run("who /locks --json").await.json();
+    assert_eq!(object["contenders"], json!([]));
+    assert_eq!(object["queues"][0]["path"], "/locks/a");
+    let empty = stage.run("who /empty").await;
+    empty.shows(["nobody holds and nobody waits", "a is not a contender"]);
+    let beside = stage.run("who /locks/a").await;
+    beside.begins("/locks/a: exclusive lock, 1 holds, nobody waits\n");
+}

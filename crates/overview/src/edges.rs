@@ -1,0 +1,193 @@
+//! Who blocks whom: the edges between the contenders that cannot go on.
+//!
+//! A contender that holds is *stuck* if its session waits in another queue. A contender that waits is
+//! stuck if its rule does not let it hold once all contenders that are not stuck have left. So a
+//! waiter for a semaphore is not stuck if one of the holders before it is not.
+//!
+//! Several contenders of one session in one queue do not wait for each other: they are tasks of one
+//! process, which queue up behind each other all the time.
+
+use std::collections::{HashMap, HashSet};
+
+use zookeeper_recipes_core::{Contender, Verdict};
+
+use crate::contender::ContenderState;
+use crate::kind::among;
+use crate::queue::QueueStatus;
+
+/// A stuck contender waits for a contender of another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// The index of the queue.
+    pub(crate) queue: usize,
+    /// The places of the two.
+    pub(crate) waiter: usize,
+    pub(crate) blocker: usize,
+    /// Their sessions.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// The transaction that created the waiter.
+    pub(crate) czxid: i64,
+}
+
+impl Edge {
+    /// What is the same in two looks, if the waiter has waited for the blocker in between.
+    pub(crate) fn key(&self, queues: &[QueueStatus]) -> (String, i64, Option<i64>, i64) {
+        let queue = &queues[self.queue];
+        let blocker = queue.czxid(self.blocker);
+        (
+            queue.path().to_owned(),
+            self.czxid,
+            blocker,
+            queue.numbered_at(),
+        )
+    }
+}
+
+/// The edges between the stuck contenders of these queues.
+pub(crate) fn edges(queues: &[QueueStatus]) -> Vec<Edge> {
+    let mut stuck = Stuck::new(queues);
+    loop {
+        let (mut edges, mut progress) = (Vec::new(), false);
+        let mut contended = std::mem::take(&mut stuck.contended);
+        contended.retain(|index| {
+            let (waits, frees) = stuck.settle(*index, &mut edges);
+            progress |= frees;
+            waits
+        });
+        stuck.contended = contended;
+        if !progress {
+            return edges;
+        }
+    }
+}
+
+/// The contenders that were not found able to go on.
+struct Stuck<'q> {
+    queues: &'q [QueueStatus],
+    /// The queues in which contenders wait, by their indices.
+    contended: Vec<usize>,
+    /// The stuck waiters, each by its queue and its place.
+    waiters: HashSet<(usize, usize)>,
+    /// How many of them each session has in each queue.
+    waits: HashMap<i64, HashMap<usize, usize>>,
+}
+
+impl<'q> Stuck<'q> {
+    /// At first each waiter is stuck.
+    fn new(queues: &'q [QueueStatus]) -> Stuck<'q> {
+        let mut stuck = Stuck {
+            queues,
+            contended: Vec::new(),
+            waiters: HashSet::new(),
+            waits: HashMap::new(),
+        };
+        for (index, queue) in queues.iter().enumerate() {
+            let before = stuck.waiters.len();
+            // A contender that is alone does not wait.
+            let places = if queue.ordered().len() > 1 {
+                queue.len()
+            } else {
+                0
+            };
+            for place in 0..places {
+                let session = queue.session(place).filter(|session| *session != 0);
+                let Some(session) = session else { continue };
+                if matches!(queue.state(place), ContenderState::WaitsFor(_)) {
+                    stuck.waiters.insert((index, place));
+                    let waits = stuck.waits.entry(session).or_default();
+                    *waits.entry(index).or_default() += 1;
+                }
+            }
+            if stuck.waiters.len() > before {
+                stuck.contended.push(index);
+            }
+        }
+        stuck
+    }
+
+    /// Lets each waiter of a queue hold that can, and returns if others wait, and if one can hold.
+    ///
+    /// Adds what the others wait for. In a pass without progress these are the edges.
+    fn settle(&mut self, index: usize, edges: &mut Vec<Edge>) -> (bool, bool) {
+        let queue = &self.queues[index];
+        let (mut waits, mut progress) = (false, false);
+        // The contenders that stay, and their places.
+        let mut before: Vec<Contender> = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
+        for place in 0..queue.len() {
+            // A contender that may not be read may leave.
+            let Some(session) = queue.session(place) else {
+                continue;
+            };
+            let is_waiter = self.waiters.contains(&(index, place));
+            if is_waiter {
+                match self.verdict(index, place, session, &before, &places) {
+                    Some(Verdict::Wait { on }) => {
+                        waits = true;
+                        let others = on.into_iter().map(|on| (on, queue.session(on)));
+                        edges.extend(others.filter_map(|(blocker, to)| {
+                            Some(Edge {
+                                queue: index,
+                                waiter: place,
+                                blocker,
+                                from: session,
+                                to: to.filter(|session| *session != 0)?,
+                                czxid: queue.czxid(place)?,
+                            })
+                        }));
+                    }
+                    _ => {
+                        progress = true;
+                        self.goes_on(index, place, session);
+                        continue;
+                    }
+                }
+            } else if session != 0 && !self.waits_elsewhere(index, session) {
+                // It leaves. A persistent contender stays.
+                continue;
+            }
+            before.push(queue.ordered()[place].clone());
+            places.push(place);
+        }
+        (waits, progress)
+    }
+
+    /// Notes that a waiter is not stuck.
+    fn goes_on(&mut self, index: usize, place: usize, session: i64) {
+        self.waiters.remove(&(index, place));
+        let queues = self.waits.entry(session).or_default();
+        let left = queues.remove(&index).unwrap_or_default().saturating_sub(1);
+        if left > 0 {
+            queues.insert(index, left);
+        }
+    }
+
+    /// True if a contender of this session is stuck in a queue other than this one.
+    fn waits_elsewhere(&self, index: usize, session: i64) -> bool {
+        let queues = self.waits.get(&session);
+        queues.is_some_and(|queues| queues.keys().any(|other| *other != index))
+    }
+
+    /// The verdict about a contender behind those that stay, but for those of its own session.
+    fn verdict(
+        &self,
+        index: usize,
+        place: usize,
+        session: i64,
+        before: &[Contender],
+        places: &[usize],
+    ) -> Option<Verdict> {
+        let queue = &self.queues[index];
+        let (rule, me) = (queue.rule_input(), &queue.ordered()[place]);
+        let is_other = |place: &usize| queue.session(*place) != Some(session);
+        if places.iter().all(is_other) {
+            return Some(among(places, rule.verdict(before, me)?));
+        }
+        let others = places.iter().copied().zip(before);
+        let others = others.filter(|(place, _)| is_other(place));
+        let (places, before): (Vec<usize>, Vec<Contender>) =
+            others.map(|(place, it)| (place, it.clone())).unzip();
+        Some(among(&places, rule.verdict(&before, me)?))
+    }
+}

@@ -1,0 +1,97 @@
+//! Which queues there are on a ZooKeeper ensemble, who holds, and who waits for whom.
+//!
+//! An [`Overview`] is one look at all queues below a path: of these recipes, of Apache Curator, of
+//! kazoo and of go-zookeeper. The rule of each recipe says who holds. Sessions that wait for each
+//! other over several queues are [circles](Overview::circles): possible deadlocks.
+//!
+//! # Example
+//!
+//! ```
+//! use zookeeper_recipes_overview::{Overview, Session};
+//! # use zookeeper_recipes_lock::ExclusiveLock;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let connect_string = "zk1:2181,zk2:2181";
+//! # let simulated = zookeeper_recipes_simulation::Simulation::default().session("docs").await?;
+//! # let hold = ExclusiveLock::new(&simulated, "/locks/report")?.acquire().await?;
+//! # let session = if true { simulated } else {
+//! let session = Session::connect(connect_string).await?;
+//! # session };
+//! let overview = Overview::below(&session, "/locks").await?;
+//! for queue in overview.queues() {
+//!     println!("{}: {}", queue.path(), queue.kind());
+//!     for contender in queue.contenders() {
+//!         println!("  {:?}: {}", contender.state, contender.owner);
+//!     }
+//! }
+//! for circle in overview.circles() {
+//!     println!("{} sessions wait for each other", circle.waits.len());
+//! }
+//! # assert_eq!(overview.queues().len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a queue is
+//!
+//! | [kind](QueueKind) | recognised by | who holds |
+//! |---|---|---|
+//! | lock, read/write lock, election | the names of the contenders, of any of these clients | by the rule |
+//! | semaphore | the names of our contenders | by the rule, if the directory records the number of permits. Otherwise nobody can say |
+//! | job per time slot | a lock, and the record in the data of its directory | by the rule |
+//! | lock of a partition | a lock below an assignment, which has the directories `plan`, `owned`, `locks`, `partitions` and `orders` | by the rule |
+//! | leases of Curator's semaphore | `lease-` in the names | nobody can say: no znode records the number |
+//! | leases of kazoo's semaphore | names of 32 hex digits, and a number in the data of the directory | each lease is held |
+//! | group | any other ephemeral znodes | each holds its name. They may be members, or locks of one znode |
+//!
+//! # Costs
+//!
+//! | | requests | under way together |
+//! |---|---|---|
+//! | a look | 1 (`sync`) | 1 |
+//! | each znode that is no contender | 1 (`getChildren2`) | 64 |
+//! | each 128 contenders or fewer, of one queue or of several | 1 (a read of several) | 8 |
+//! | a possible circle: each queue in which its sessions wait | 1 list, and the read of its contenders | 1, 8 |
+//!
+//! A look writes nothing and sets no watch. A contender costs less than 128 bytes of memory beside its
+//! name, and a queue less than 256 beside its path. Each owner's text is stored once.
+//!
+//! # Limits
+//!
+//! * A look is not one moment: it reads one queue after the other. What it shows of one queue is
+//!   right for the moment when it had read the last contender of that queue.
+//! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
+//! * A holder may be dead: its znode exists until its session expires.
+//! * A [`Circle`] is a *possible* deadlock. Waits that no znode shows are not in it: kazoo's waiters
+//!   for a semaphore, waiters for a lock of one znode, and waiters for Curator's leases.
+//! * What the session may not read is [counted](Overview::unread), and is no error.
+
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-overview/latest")]
+
+mod circle;
+mod contender;
+mod edges;
+mod kind;
+mod live;
+mod mark;
+mod overview;
+mod queue;
+mod reader;
+mod walk;
+
+pub use circle::{Circle, CircleWait};
+pub use contender::{ContenderState, ContenderStatus, printable};
+pub use kind::{QueueKind, is_contender};
+pub use live::LiveOverview;
+pub use mark::Mark;
+pub use overview::{LARGEST_SESSION, Overview, SessionStatus};
+pub use queue::QueueStatus;
+pub use walk::Unread;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_recipes_core::TlsOptions;
+pub use zookeeper_recipes_core::{
+    self as common, AuthId, ConnectOptions, Error, ErrorKind, FencingToken, InvalidInput, NodePath,
+    Refusal, Session, SessionId,
+};

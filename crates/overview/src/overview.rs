@@ -1,0 +1,249 @@
+//! The overview: one look at all queues below a path.
+
+use std::collections::{HashMap, HashSet};
+
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session, SessionId};
+
+use crate::circle::{Circle, circles, has_circle};
+use crate::contender::ContenderState;
+use crate::edges::edges;
+use crate::queue::QueueStatus;
+use crate::reader::Reader;
+use crate::walk::{Unread, Walk, read_contenders};
+
+use std::sync::Arc;
+
+/// All queues below a path, as one look has shown them.
+///
+/// See the [crate](crate) for an example, the costs and the limits.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    path: String,
+    exists: bool,
+    queues: Vec<QueueStatus>,
+    unread: Vec<Unread>,
+    circles: Vec<Circle>,
+}
+
+/// A session, and what it has below the path of an overview.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionStatus {
+    /// The session.
+    pub session_id: SessionId,
+    /// How many of its contenders hold.
+    pub holds: usize,
+    /// How many of its contenders wait.
+    pub waits: usize,
+    /// How many ephemeral znodes of it were found: contenders and members.
+    pub znodes: usize,
+    /// The bytes of their paths in the transaction that ends the session, without the chroot.
+    ///
+    /// The servers can end a session with fewer than [`LARGEST_SESSION`] bytes.
+    pub bytes: usize,
+}
+
+/// The most bytes that the paths of a session's ephemeral znodes may have.
+///
+/// It is 1,024 bytes less than the servers' `jute.maxbuffer` is by default.
+pub const LARGEST_SESSION: usize = 0xf_ffff - 1024;
+
+impl SessionStatus {
+    /// True if its znodes fill half of what the servers can end, or more.
+    pub fn is_near_its_limit(&self) -> bool {
+        self.bytes >= LARGEST_SESSION / 2
+    }
+}
+
+impl Overview {
+    /// Looks at all queues at a path and below it. `/` is the root of the session's paths.
+    ///
+    /// The look repeats a request until a server has answered it. If its session ends, the look
+    /// begins again in the next one. It writes nothing and sets no watch.
+    ///
+    /// If sessions seem to wait for each other, it reads their queues again: see
+    /// [`circles`](Self::circles).
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] if the path is neither `/` nor a valid [`NodePath`].
+    /// * [`Error::NoSession`] if no further ZooKeeper session will be opened.
+    /// * [`Error::Refused`] if the server refuses a `sync`. What the session may not read is no
+    ///   error: see [`unread`](Self::unread).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, nothing remains.
+    pub async fn below(session: &Session, path: impl AsRef<str>) -> Result<Overview, Error> {
+        let path = Root::new(path.as_ref())?;
+        loop {
+            let server = path.server(session).await?;
+            match Overview::look(server.clone(), path.as_str()).await {
+                Err(ServerError::SessionOver(_)) => {}
+                looked => {
+                    return looked.map_err(|error| Error::at(path.as_str(), server.id(), error));
+                }
+            }
+        }
+    }
+
+    async fn look(server: Arc<ServerSession>, path: &str) -> Result<Overview, ServerError> {
+        let reader = Reader::new(server);
+        reader.sync(path).await?;
+        let Walk {
+            exists,
+            queues,
+            unread,
+            ..
+        } = Walk::below(&reader, path).await?;
+        let circles = confirmed_circles(&reader, &queues).await?;
+        Ok(Overview {
+            path: path.to_owned(),
+            exists,
+            queues,
+            unread,
+            circles,
+        })
+    }
+
+    /// The path of the look.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// False if there was no znode at the path.
+    pub fn exists(&self) -> bool {
+        self.exists
+    }
+
+    /// The queues that have contenders, in the order of their paths.
+    pub fn queues(&self) -> &[QueueStatus] {
+        &self.queues
+    }
+
+    /// The queue at this path.
+    pub fn queue(&self, path: &str) -> Option<&QueueStatus> {
+        let place = self.queues.binary_search_by(|queue| queue.path().cmp(path));
+        Some(&self.queues[place.ok()?])
+    }
+
+    /// The znodes that the session may not list, in the order of their paths.
+    ///
+    /// A contender that may not be read is a [mark](crate::Mark::Unread) of its queue.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
+    /// Sessions that wait for each other, oldest circle first. No session is in two of them.
+    ///
+    /// If sessions wait for each other in several circles, those that share a session are shown one
+    /// after the other, as each is broken.
+    ///
+    /// # Why a circle is no accident of the look
+    ///
+    /// A look reads one queue after the other, so its edges are of different moments. The look
+    /// reads all queues of a circle a second time, after the first time. It reports a circle only if
+    /// each of its edges is there again, between the znodes of the same transactions (`czxid`). A
+    /// deleted znode does not come back with its `czxid`, and a contender that waits has waited since
+    /// it queued. So each of these edges existed at the moment between the two.
+    pub fn circles(&self) -> &[Circle] {
+        &self.circles
+    }
+
+    /// The sessions of all contenders and members, in the order of their ids.
+    pub fn sessions(&self) -> Vec<SessionStatus> {
+        /// A path is written with its length.
+        const LENGTH: usize = 4;
+        let mut sessions: HashMap<i64, SessionStatus> = HashMap::new();
+        for queue in &self.queues {
+            for place in 0..queue.len() {
+                let id = queue.session(place).filter(|session| *session != 0);
+                let Some(id) = id else { continue };
+                let session = sessions.entry(id).or_insert(SessionStatus {
+                    session_id: SessionId(id),
+                    holds: 0,
+                    waits: 0,
+                    znodes: 0,
+                    bytes: 0,
+                });
+                session.znodes += 1;
+                session.bytes += LENGTH + queue.path().len() + "/".len() + queue.name(place).len();
+                match queue.state(place) {
+                    ContenderState::Holds => session.holds += 1,
+                    ContenderState::WaitsFor(_) => session.waits += 1,
+                    ContenderState::Unknown => {}
+                }
+            }
+        }
+        let mut sessions: Vec<SessionStatus> = sessions.into_values().collect();
+        sessions.sort_unstable_by_key(|session| session.session_id);
+        sessions
+    }
+}
+
+/// The circles among these queues that a second look finds unchanged.
+async fn confirmed_circles(
+    reader: &Reader,
+    queues: &[QueueStatus],
+) -> Result<Vec<Circle>, ServerError> {
+    let first = edges(queues);
+    if !has_circle(&first) {
+        return Ok(Vec::new());
+    }
+    // All queues in which stuck sessions wait, so that a session is stuck in both looks.
+    let contended: HashSet<usize> = first.iter().map(|edge| edge.queue).collect();
+    let (mut again, mut with_data) = (Vec::new(), HashSet::new());
+    for index in contended {
+        let path = queues[index].path();
+        if let Ok((names, stat)) = reader.list(path).await? {
+            with_data.extend((stat.data_length > 0).then(|| path.to_owned()));
+            again.push(QueueStatus::of_names(path.to_owned(), names));
+        }
+    }
+    let again = read_contenders(reader, again, &with_data).await?;
+    let second = edges(&again).into_iter().map(|edge| edge.key(&again));
+    let second: HashSet<_> = second.collect();
+    Ok(circles(&first, queues, |edge| {
+        second.contains(&edge.key(queues))
+    }))
+}
+
+/// The path of a look, which may be the root.
+#[derive(Clone, Debug)]
+pub(crate) enum Root {
+    Root,
+    Below(NodePath),
+}
+
+impl Root {
+    pub(crate) fn new(path: &str) -> Result<Root, InvalidInput> {
+        Ok(match path {
+            "/" => Root::Root,
+            path => Root::Below(NodePath::new(path)?),
+        })
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Root::Root => "/",
+            Root::Below(path) => path.as_str(),
+        }
+    }
+
+    async fn server(&self, session: &Session) -> Result<Arc<ServerSession>, Error> {
+        match self {
+            Root::Below(path) => session.server(path).await,
+            Root::Root => {
+                let any = NodePath::new("/any")?;
+                session.server(&any).await.map_err(|error| match error {
+                    Error::NoSession { reason, .. } => Error::NoSession {
+                        path: "/".to_owned(),
+                        reason,
+                    },
+                    error => error,
+                })
+            }
+        }
+    }
+}

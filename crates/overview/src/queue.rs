@@ -1,0 +1,428 @@
+//! A queue at one moment, as the server shows it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use zookeeper_recipes_core::ensemble::{Node, ServerSession};
+use zookeeper_recipes_core::{
+    Contender, FencingToken, NodePath, Refusal, ServerError, SessionId, Stat, Verdict, order,
+    ordered_by_czxid,
+};
+use zookeeper_recipes_lock::JobRecord;
+
+use crate::contender::{ContenderState, ContenderStatus, printable};
+use crate::kind::{QueueKind, RuleInput, contender, is_mixed, kind, wanted};
+
+/// A queue at one moment: its kind and its contenders, in order.
+///
+/// Who holds is said by the rule of the recipe.
+#[derive(Clone, Debug)]
+pub struct QueueStatus {
+    path: String,
+    exists: bool,
+    kind: QueueKind,
+    is_mixed: bool,
+    permits: Option<u32>,
+    /// The zxid of the last change of the number of permits. Zero if the recipe has no number.
+    numbered_at: i64,
+    job: Option<Box<JobRecord>>,
+    /// In the order of the queue. Empty if the queue has members.
+    contenders: Vec<Contender>,
+    /// The znodes of a kind without an order.
+    members: Vec<String>,
+    /// What was read of the first contenders. `None` for a znode that may not be read.
+    facts: Vec<Option<Facts>>,
+    foreign: Vec<String>,
+}
+
+/// What the znode of a contender says.
+#[derive(Clone, Debug)]
+struct Facts {
+    stat: ShortStat,
+    owner: Arc<str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ShortStat {
+    czxid: i64,
+    /// In milliseconds since 1970.
+    ctime: i64,
+    session: i64,
+}
+
+/// The owners that were read, each once: a process has many contenders.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(HashSet<Arc<str>>);
+
+impl Owners {
+    fn of(&mut self, data: &[u8]) -> Arc<str> {
+        let owner = printable(data);
+        if let Some(known) = self.0.get(owner.as_str()) {
+            return known.clone();
+        }
+        let owner: Arc<str> = owner.into();
+        self.0.insert(owner.clone());
+        owner
+    }
+}
+
+impl QueueStatus {
+    /// The queue of the znode at this path, which has children of these names.
+    pub(crate) fn of_names(path: String, names: Vec<String>) -> QueueStatus {
+        let (mut contenders, mut foreign) = (Vec::new(), Vec::new());
+        for name in names {
+            match contender(&name) {
+                Some(contender) => contenders.push(contender),
+                None => foreign.push(name),
+            }
+        }
+        foreign.sort_unstable();
+        order(&mut contenders);
+        contenders.shrink_to_fit();
+        let kind = kind(&contenders);
+        QueueStatus {
+            path,
+            exists: true,
+            kind,
+            is_mixed: is_mixed(kind, &contenders),
+            permits: None,
+            numbered_at: 0,
+            job: None,
+            contenders,
+            members: Vec::new(),
+            facts: Vec::new(),
+            foreign,
+        }
+    }
+
+    /// The ephemeral znodes of these names, which are no contenders.
+    pub(crate) fn of_members(path: String, mut members: Vec<String>) -> QueueStatus {
+        members.sort_unstable();
+        QueueStatus {
+            kind: QueueKind::Group,
+            members,
+            ..QueueStatus::of_names(path, Vec::new())
+        }
+    }
+
+    /// Reads the queue at a path, and its first contenders, at most so many.
+    ///
+    /// One list and one read of the directory, sent together, and one read of the contenders. If
+    /// several contenders have one number, one more read gives their order. A contender that leaves
+    /// between the list and the read is left out.
+    ///
+    /// # Errors
+    ///
+    /// The error of a request. A directory that does not exist is no error.
+    pub async fn read(
+        server: &ServerSession,
+        path: &NodePath,
+        most: usize,
+    ) -> Result<QueueStatus, ServerError> {
+        let (names, data) = (server.list(path.as_str()), server.get(path.as_str()));
+        let names = names.await;
+        let data = data.await;
+        QueueStatus::of(server, path, names, data, most).await
+    }
+
+    /// As [`read`](Self::read), with the names and the data of the directory from the caller.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
+    pub async fn of(
+        server: &ServerSession,
+        path: &NodePath,
+        names: Result<Vec<String>, ServerError>,
+        data: Result<Node, ServerError>,
+        most: usize,
+    ) -> Result<QueueStatus, ServerError> {
+        let exists = !matches!(&names, Err(error) if error.is(Refusal::NoNode));
+        let mut queue = QueueStatus::of_names(path.to_string(), or_none(names)?);
+        queue.exists = exists;
+        let (data, stat) = or_none(data)?;
+        queue.note_directory(&data, &stat);
+        let tied = ordered_by_czxid(&queue.contenders);
+        if !tied.is_empty() {
+            let paths: Vec<String> = tied.iter().map(|place| queue.node(*place)).collect();
+            for (place, node) in tied.into_iter().zip(server.get_each(&paths).await?) {
+                if let Some((_, stat)) = node {
+                    queue.contenders[place].set_czxid(stat.czxid);
+                }
+            }
+            order(&mut queue.contenders);
+        }
+        let first = 0..most.min(queue.len());
+        let paths: Vec<String> = first.map(|place| queue.node(place)).collect();
+        if !paths.is_empty() {
+            let nodes = server.get_each(&paths).await?.into_iter();
+            let nodes = nodes.map(|node| node.ok_or(Refusal::NoNode));
+            queue.note_contenders(nodes.collect(), &mut Owners::default());
+        }
+        Ok(queue)
+    }
+
+    /// Notes the data of the directory, and its metadata.
+    pub(crate) fn note_directory(&mut self, data: &[u8], stat: &Stat) {
+        self.permits = std::str::from_utf8(data)
+            .ok()
+            .and_then(|it| it.parse().ok());
+        self.job = JobRecord::read(data).map(Box::new);
+        match self.kind {
+            QueueKind::Semaphore => self.numbered_at = stat.mzxid,
+            QueueKind::Lock if self.job.is_some() => self.kind = QueueKind::OncePerSlot,
+            QueueKind::Group if self.permits.is_some() && self.has_names_of_kazoo() => {
+                self.kind = QueueKind::KazooSemaphore;
+            }
+            _ => {}
+        }
+    }
+
+    /// True if each member has a name as kazoo gives it to the lease of a semaphore.
+    pub(crate) fn has_names_of_kazoo(&self) -> bool {
+        let is_of_kazoo =
+            |name: &String| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.members.iter().all(is_of_kazoo)
+    }
+
+    /// Notes that this lock guards a partition of an assignment.
+    pub(crate) fn note_partition(&mut self) {
+        if self.kind == QueueKind::Lock {
+            self.kind = QueueKind::Partition;
+        }
+    }
+
+    /// Notes what was read of the first contenders. Those that have gone are left out.
+    pub(crate) fn note_contenders(
+        &mut self,
+        nodes: Vec<Result<Node, Refusal>>,
+        owners: &mut Owners,
+    ) {
+        let nodes = self.in_order(nodes);
+        let mut gone = HashSet::new();
+        self.facts = Vec::with_capacity(nodes.len());
+        for (place, node) in nodes.into_iter().enumerate() {
+            match node {
+                Ok((data, stat)) => self.facts.push(Some(Facts {
+                    owner: owners.of(&data),
+                    stat: ShortStat {
+                        czxid: stat.czxid,
+                        ctime: stat.ctime,
+                        session: stat.ephemeral_owner,
+                    },
+                })),
+                Err(Refusal::NoNode) => drop(gone.insert(place)),
+                Err(_) => self.facts.push(None),
+            }
+        }
+        if !gone.is_empty() {
+            let mut place = 0..;
+            let mut stays = || place.next().is_none_or(|place| !gone.contains(&place));
+            if self.members.is_empty() {
+                self.contenders.retain(|_| stays());
+            } else {
+                self.members.retain(|_| stays());
+            }
+        }
+    }
+
+    /// Orders the contenders by what was read of all of them, if their numbers do not.
+    fn in_order(&mut self, nodes: Vec<Result<Node, Refusal>>) -> Vec<Result<Node, Refusal>> {
+        let is_tied = !ordered_by_czxid(&self.contenders).is_empty();
+        if nodes.len() < self.contenders.len() || !is_tied {
+            return nodes;
+        }
+        for (contender, node) in self.contenders.iter_mut().zip(&nodes) {
+            if let Ok((_, stat)) = node {
+                contender.set_czxid(stat.czxid);
+            }
+        }
+        let names = self.contenders.iter().map(|it| it.name().to_owned());
+        let mut named: HashMap<String, _> = names.zip(nodes).collect();
+        order(&mut self.contenders);
+        let ordered = self.contenders.iter();
+        let ordered = ordered.map(|it| named.remove(it.name()).unwrap_or(Err(Refusal::NoNode)));
+        ordered.collect()
+    }
+
+    /// The path of the znode whose children the contenders are.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// False if the znode does not exist.
+    pub fn exists(&self) -> bool {
+        self.exists
+    }
+
+    /// The recipe.
+    pub fn kind(&self) -> QueueKind {
+        self.kind
+    }
+
+    /// True if contenders of several recipes are here. They do not see each other.
+    pub fn is_mixed(&self) -> bool {
+        self.is_mixed
+    }
+
+    /// The number of permits, if the directory records a number.
+    pub fn permits(&self) -> Option<u32> {
+        self.permits
+    }
+
+    /// What is recorded of a job of each time slot, if the directory is one.
+    pub fn job(&self) -> Option<&JobRecord> {
+        self.job.as_deref()
+    }
+
+    /// How many contenders there are.
+    pub fn len(&self) -> usize {
+        self.contenders.len().max(self.members.len())
+    }
+
+    /// True if there is no contender.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names of the znodes that are no contenders, in order.
+    pub fn foreign(&self) -> &[String] {
+        &self.foreign
+    }
+
+    /// The contenders that were read, in the order of the queue.
+    ///
+    /// An overview reads all of them, except those that its session may not read.
+    pub fn contenders(&self) -> impl Iterator<Item = ContenderStatus> + '_ {
+        (0..self.facts.len()).filter_map(|place| self.contender(place))
+    }
+
+    pub(crate) fn contender(&self, place: usize) -> Option<ContenderStatus> {
+        let Facts { stat, owner } = self.facts.get(place)?.as_ref()?;
+        Some(ContenderStatus {
+            position: place,
+            name: self.name(place).to_owned(),
+            wants: match self.contenders.get(place) {
+                Some(contender) => wanted(self.kind, contender),
+                None if self.kind == QueueKind::KazooSemaphore => "lease".to_owned(),
+                None => "name".to_owned(),
+            },
+            state: self.state(place),
+            owner: owner.clone(),
+            created: Stat {
+                ctime: stat.ctime,
+                ..Stat::default()
+            }
+            .created(),
+            session_id: SessionId(stat.session),
+            fencing_token: FencingToken::from(stat.czxid),
+        })
+    }
+
+    /// How many contenders hold by the present number of permits. `None` if it cannot be known.
+    pub fn holders(&self) -> Option<usize> {
+        if !self.members.is_empty() {
+            return Some(self.len());
+        }
+        let mut holders = 0;
+        for place in 0..self.len() {
+            match self.verdict(place) {
+                Some(Verdict::Hold) => holders += 1,
+                // Nobody holds behind a contender that waits, but readers behind readers.
+                Some(Verdict::Wait { .. } | Verdict::StepBack) if !self.is_mixed => break,
+                Some(Verdict::Wait { .. } | Verdict::StepBack) => {}
+                None => return None,
+            }
+        }
+        Some(holders)
+    }
+
+    /// The state of the contender at this place.
+    pub(crate) fn state(&self, place: usize) -> ContenderState {
+        let czxid = self.stat(place).map_or(i64::MAX, |stat| stat.czxid);
+        let is_older_than_the_number = czxid < self.numbered_at;
+        match self.verdict(place) {
+            Some(Verdict::Hold) => ContenderState::Holds,
+            // A waiter that wants more permits than there are is refused. So this contender holds.
+            Some(Verdict::Wait { on }) if is_older_than_the_number && on.is_empty() => {
+                ContenderState::Holds
+            }
+            // It may have held before the number was lowered.
+            Some(Verdict::Wait { .. }) if is_older_than_the_number => ContenderState::Unknown,
+            Some(Verdict::Wait { on }) => ContenderState::WaitsFor(on),
+            Some(Verdict::StepBack) | None => ContenderState::Unknown,
+        }
+    }
+
+    /// The path of the znode of the contender at this place.
+    pub(crate) fn node(&self, place: usize) -> String {
+        child(&self.path, self.name(place))
+    }
+
+    pub(crate) fn name(&self, place: usize) -> &str {
+        match self.contenders.get(place) {
+            Some(contender) => contender.name(),
+            None => &self.members[place],
+        }
+    }
+
+    /// The contenders that have an order.
+    pub(crate) fn ordered(&self) -> &[Contender] {
+        &self.contenders
+    }
+
+    pub(crate) fn rule_input(&self) -> RuleInput<'_> {
+        RuleInput {
+            path: &self.path,
+            kind: self.kind,
+            is_mixed: self.is_mixed,
+            permits: self.permits,
+        }
+    }
+
+    pub(crate) fn numbered_at(&self) -> i64 {
+        self.numbered_at
+    }
+
+    /// How many of the contenders may not be read.
+    pub(crate) fn unread(&self) -> usize {
+        self.facts.iter().filter(|facts| facts.is_none()).count()
+    }
+
+    /// The session of the contender at this place, 0 if it is persistent. `None` if it was not read.
+    pub(crate) fn session(&self, place: usize) -> Option<i64> {
+        Some(self.stat(place)?.session)
+    }
+
+    /// The transaction that created the contender at this place.
+    pub(crate) fn czxid(&self, place: usize) -> Option<i64> {
+        Some(self.stat(place)?.czxid)
+    }
+
+    fn stat(&self, place: usize) -> Option<ShortStat> {
+        Some(self.facts.get(place)?.as_ref()?.stat)
+    }
+
+    fn verdict(&self, place: usize) -> Option<Verdict> {
+        match self.contenders.get(place) {
+            Some(me) => self.rule_input().verdict(&self.contenders[..place], me),
+            None => Some(Verdict::Hold),
+        }
+    }
+}
+
+/// The path of a child.
+pub(crate) fn child(path: &str, name: &str) -> String {
+    match path {
+        "/" => format!("/{name}"),
+        _ => format!("{path}/{name}"),
+    }
+}
+
+/// What was read, or nothing if the directory does not exist.
+fn or_none<T: Default>(read: Result<T, ServerError>) -> Result<T, ServerError> {
+    match read {
+        Err(error) if error.is(Refusal::NoNode) => Ok(T::default()),
+        read => read,
+    }
+}

@@ -1,0 +1,197 @@
+//! The walk through a tree of znodes, which finds the queues.
+
+use std::collections::{BTreeMap, HashSet};
+
+use futures_util::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
+use zookeeper_recipes_core::{Refusal, ServerError, Stat};
+
+use crate::kind::QueueKind;
+use crate::queue::{Owners, QueueStatus, child};
+use crate::reader::Reader;
+
+/// How many lists are under way at a time.
+const LISTS: usize = 64;
+
+/// How many reads of contenders are under way at a time.
+const READS: usize = 8;
+
+/// How many znodes are read for several queues together.
+const BATCH: usize = 128;
+
+/// The directories of an assignment of partitions, which no other program names so.
+const ASSIGNMENT: [&str; 5] = ["plan", "owned", "locks", "partitions", "orders"];
+
+/// A znode that the session of an overview may not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unread {
+    /// Its path. Nothing below it was read.
+    pub path: String,
+    /// Why the server refused the read.
+    pub refusal: Refusal,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// False if there is no znode at the path of the walk.
+    pub(crate) exists: bool,
+    /// In the order of their paths.
+    pub(crate) queues: Vec<QueueStatus>,
+    /// In the order of their paths.
+    pub(crate) unread: Vec<Unread>,
+    /// The queues whose directories have data.
+    with_data: HashSet<String>,
+    /// The ephemeral znodes that are no contenders, by the directory that they are in.
+    members: BTreeMap<String, Vec<String>>,
+    assignments: HashSet<String>,
+}
+
+impl Walk {
+    /// Lists all znodes below a path but the contenders, and reads the contenders.
+    pub(crate) async fn below(reader: &Reader, path: &str) -> Result<Walk, ServerError> {
+        let mut walk = Walk::default();
+        let mut left = vec![path.to_owned()];
+        let mut lists = FuturesUnordered::new();
+        loop {
+            while lists.len() < LISTS {
+                let Some(path) = left.pop() else { break };
+                lists.push(async move {
+                    let listed = reader.list(&path).await;
+                    (path, listed)
+                });
+            }
+            let Some((path, listed)) = lists.next().await else {
+                break;
+            };
+            match listed? {
+                Ok((names, stat)) => walk.note(path, names, &stat, &mut left),
+                Err(Refusal::NoNode) => {}
+                Err(refusal) => walk.unread.push(Unread { path, refusal }),
+            }
+        }
+        // A path that may not be read exists.
+        walk.exists |= !walk.unread.is_empty();
+        walk.unread
+            .sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        walk.add_members();
+        let (queues, with_data) = (walk.queues, walk.with_data);
+        walk.queues = read_contenders(reader, queues, &with_data).await?;
+        walk.with_data = HashSet::new();
+        walk.note_partitions();
+        Ok(walk)
+    }
+
+    /// Notes a znode and the names of its children.
+    fn note(&mut self, path: String, names: Vec<String>, stat: &Stat, left: &mut Vec<String>) {
+        self.exists = true;
+        // It has no children.
+        if stat.ephemeral_owner != 0 {
+            if let Some((directory, name)) = path.rsplit_once('/') {
+                let directory = if directory.is_empty() { "/" } else { directory };
+                let members = self.members.entry(directory.to_owned()).or_default();
+                members.push(name.to_owned());
+            }
+            return;
+        }
+        let is_named = |name: &str| names.iter().any(|it| it == name);
+        if ASSIGNMENT.iter().all(|name| is_named(name)) {
+            self.assignments.insert(path.clone());
+        }
+        let queue = QueueStatus::of_names(path, names);
+        let children = queue.foreign().iter().map(|name| child(queue.path(), name));
+        // It belongs to the servers.
+        left.extend(children.filter(|path| path != "/zookeeper"));
+        if stat.data_length > 0 {
+            // A group has no contenders, and its data may say that it is a semaphore.
+            self.with_data.insert(queue.path().to_owned());
+        }
+        if !queue.is_empty() {
+            self.queues.push(queue);
+        }
+    }
+
+    /// Makes a queue of the ephemeral znodes of each directory that has no contenders.
+    fn add_members(&mut self) {
+        let queues: HashSet<&str> = self.queues.iter().map(QueueStatus::path).collect();
+        let mut members = std::mem::take(&mut self.members);
+        members.retain(|path, _| !queues.contains(path.as_str()));
+        let groups = members.into_iter();
+        let groups = groups.map(|(path, names)| QueueStatus::of_members(path, names));
+        self.queues.extend(groups);
+        self.queues
+            .sort_unstable_by(|one, other| one.path().cmp(other.path()));
+    }
+
+    fn note_partitions(&mut self) {
+        for queue in &mut self.queues {
+            let directory = queue
+                .path()
+                .rsplit_once('/')
+                .map(|(directory, _)| directory);
+            let base = directory.and_then(|directory| directory.strip_suffix("/locks"));
+            let base = base.map(|base| if base.is_empty() { "/" } else { base });
+            if base.is_some_and(|base| self.assignments.contains(base)) {
+                queue.note_partition();
+            }
+        }
+    }
+}
+
+/// Reads the contenders of these queues, and the data of their directories if there is any.
+pub(crate) async fn read_contenders(
+    reader: &Reader,
+    queues: Vec<QueueStatus>,
+    with_data: &HashSet<String>,
+) -> Result<Vec<QueueStatus>, ServerError> {
+    let mut owners = Owners::default();
+    let mut read = Vec::with_capacity(queues.len());
+    let batches = stream::iter(batches(queues)).map(|batch| async move {
+        let mut paths = Vec::new();
+        for queue in &batch {
+            paths.extend(reads_directory(queue, with_data).then(|| queue.path().to_owned()));
+            paths.extend((0..queue.len()).map(|place| queue.node(place)));
+        }
+        Ok::<_, ServerError>((batch, reader.get(&paths).await?))
+    });
+    let mut batches = batches.buffered(READS);
+    while let Some((batch, nodes)) = batches.try_next().await? {
+        let mut nodes = nodes.into_iter();
+        for mut queue in batch {
+            if reads_directory(&queue, with_data) {
+                if let Some(Ok((data, stat))) = nodes.next() {
+                    queue.note_directory(&data, &stat);
+                }
+            }
+            let own = nodes.by_ref().take(queue.len()).collect();
+            queue.note_contenders(own, &mut owners);
+            if !queue.is_empty() {
+                read.push(queue);
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// True if the data of the directory says more of the queue.
+fn reads_directory(queue: &QueueStatus, with_data: &HashSet<String>) -> bool {
+    let matters = match queue.kind() {
+        QueueKind::Lock | QueueKind::Semaphore => true,
+        QueueKind::Group => queue.has_names_of_kazoo(),
+        _ => false,
+    };
+    matters && with_data.contains(queue.path())
+}
+
+/// Queues that are read together.
+fn batches(queues: Vec<QueueStatus>) -> impl Iterator<Item = Vec<QueueStatus>> {
+    let mut queues = queues.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let (mut batch, mut znodes) = (Vec::new(), 0);
+        while let Some(queue) = queues.next_if(|it| znodes == 0 || znodes + it.len() < BATCH) {
+            znodes += queue.len() + 1;
+            batch.push(queue);
+        }
+        (!batch.is_empty()).then_some(batch)
+    })
+}

@@ -1,0 +1,8 @@
+//! Overviews on simulated ensembles, and on a server that counts.
+
+mod circles;
+mod kinds;
+mod live;
+mod looks;
+mod scale;
+mod support;

@@ -1,0 +1,83 @@
+//! What a look costs.
+
+use futures_util::future::join_all;
+use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_core::NodePath;
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_simulation::{RequestKind, Simulation};
+use zookeeper_recipes_suite::{QUIET, TestServer, proxy, session};
+
+use crate::support::{CURATOR, VIEWER, client, everyone, look, viewer};
+
+/// Creates so many locks, each with a holder and a waiter.
+async fn many_queues(client: &ServerSession, number: usize) {
+    let create = |path: &str, mode| client.create(path, b"", mode, &everyone());
+    for thousand in 0..number.div_ceil(1000) {
+        let directory = format!("/{thousand}");
+        let mut creates = vec![create(&directory, CreateMode::Persistent)];
+        for lock in 0..number.min(1000) {
+            let path = format!("{directory}/{lock}");
+            creates.push(create(&path, CreateMode::Persistent));
+            let contender = format!("{path}/{CURATOR}lock-");
+            let queue = || create(&contender, CreateMode::EphemeralSequential);
+            creates.extend([queue(), queue()]);
+        }
+        let created = join_all(creates).await;
+        assert!(created.iter().all(Result::is_ok));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn look_costs_a_list_for_each_queue_and_a_read_for_many_contenders() {
+    for number in [1_000, 10_000] {
+        let simulation = Simulation::with(|it| it.trace_limit = 0);
+        let one = client(&simulation, "one").await;
+        many_queues(&one, number).await;
+        let viewer = viewer(&simulation).await;
+        let sent = |kind| simulation.counters().requests(kind);
+        let kinds = [RequestKind::List, RequestKind::GetEach];
+        let before = kinds.map(sent);
+        let all = simulation.counters().requests_of(VIEWER);
+        let overview = look(&viewer).await;
+        assert_eq!(overview.queues().len(), number);
+        assert!(
+            overview
+                .queues()
+                .iter()
+                .all(|it| it.contenders().count() == 2)
+        );
+        let [lists, reads] = [0, 1].map(|it| sent(kinds[it]) - before[it]);
+        let directories = 1 + number.div_ceil(1000);
+        assert_eq!(lists as usize, directories + number);
+        // Each batch has fewer than 128 znodes, of three for each queue: also room for the data.
+        assert_eq!(reads as usize, number.div_ceil(42));
+        let all = simulation.counters().requests_of(VIEWER) - all;
+        println!("{number} queues: {all} requests");
+        // The probes of the session, and the sync of the look.
+        assert!(all - lists - reads < 20, "{all}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_a_look_are_few_for_each_queue() {
+    const NUMBER: usize = 1_000;
+    let server = TestServer::embedded().await;
+    let one = session(&server, QUIET).await;
+    let path = NodePath::new("/any").expect("a good path");
+    let one = one.server(&path).await.expect("it is open");
+    many_queues(&one, NUMBER).await;
+    let proxy = proxy(&server).await;
+    let viewer = session(&proxy, QUIET).await;
+    let before = proxy.counters();
+    let overview = look(&viewer).await;
+    let sent = proxy.counters().since(&before);
+    assert_eq!(overview.queues().len(), NUMBER);
+    let (up, down) = (sent.bytes_to_server(), sent.bytes_to_client());
+    println!(
+        "{NUMBER} queues: {} requests, {up} bytes up, {down} down",
+        sent.requests()
+    );
+    // A list and the reads of two contenders, whose names have 55 bytes.
+    assert!(up < 300 * NUMBER as u64, "{up}");
+    assert!(down < 600 * NUMBER as u64, "{down}");
+}
