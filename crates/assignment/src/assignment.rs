@@ -83,8 +83,8 @@ impl Assignment {
         }
         partitions.check()?;
         options.check()?;
-        session.check_znode(&member, &[], &options.acl, None)?;
         let group = GroupOptions::new().acl(options.acl.clone());
+        group.check_znode(session, &member, &[])?;
         Ok(Assignment {
             group: Group::with_options(session, layout.workers.as_str(), group)?,
             session: session.clone(),

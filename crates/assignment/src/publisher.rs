@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
-    Backoff, Directories, Error, InvalidInput, NamedZnode, NodePath, Refusal, SessionEnd,
-    SessionId, SessionState, Stat,
+    Backoff, Directories, Error, InvalidInput, NamedZnode, NodePath, QueueOptions, Refusal,
+    SessionEnd, SessionId, SessionState, Stat,
 };
 
 use crate::assignment::Assignment;
@@ -157,18 +157,19 @@ impl Assignment {
             let problem = "is a persistent znode, where the worker publishes what it owns";
             return Err(InvalidInput::new("path", path.as_str(), problem).into());
         }
+        let options = QueueOptions::new().acl(self.options.acl.clone());
+        let options = options.directories(Directories::Persistent);
         let created = Arc::new(AtomicI64::new(0));
         let own = created.clone();
         let is_own = move |_: &[u8], stat: &Stat| match own.load(Ordering::Relaxed) {
             0 => true,
             created => stat.czxid == created,
         };
-        let znode = NamedZnode::begin(&self.session, &path, is_own).await?;
+        let znode = NamedZnode::begin(&self.session, &path, &options, is_own).await?;
         let mut backoff = Backoff::default();
         let stat = loop {
             // An earlier session of this worker may not have expired yet.
-            let create = znode.create_or_wait(&data, &self.options.acl, Directories::Persistent);
-            match create.await {
+            match znode.create_or_wait(&data).await {
                 // If the znode were begun anew, the deletion of this one would meet its create.
                 Err(error) if refusal(&error) == Some(&Refusal::Throttled) => backoff.wait().await,
                 created => break created?,

@@ -22,6 +22,11 @@ pub(crate) struct RecipeInfo {
     pub(crate) path: NodePath,
     /// The text in the contender's znode that says whose it is.
     pub(crate) owner: Arc<str>,
+}
+
+impl RecipeInfo {
     /// True for a leader election.
-    pub(crate) leads: bool,
+    pub(crate) fn leads(&self) -> bool {
+        self.recipe == "election"
+    }
 }

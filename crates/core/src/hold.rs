@@ -17,8 +17,6 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use self::deletion::DeleteOutcome;
 use self::grant::Grant;
 pub use self::grant::HoldView;
@@ -109,15 +107,6 @@ impl Hold {
         Hold {
             view: HoldView { grant },
             held: Some(Held { owner, open }),
-        }
-    }
-
-    /// Keeps a turn among the clones of the queue until the deletion of the znode is sent, or the
-    /// session has noticed that the hold is lost.
-    pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
-        self.view.grant.znode.keep_turn(turn);
-        if !self.is_held() {
-            self.view.grant.znode.pass_turn();
         }
     }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::Span;
@@ -16,12 +15,11 @@ use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::{Named, ZnodeOwner};
 use crate::hold_state::FencingToken;
-use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::directory::{Directories, MissingDirectory};
+use crate::queue::directory::Directory;
+use crate::queue::options::QueueOptions;
 use crate::retry::{Backoff, retry};
-use crate::server::checks::check_time_limit;
-use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat};
+use crate::server::ensemble::{CreateMode, Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::handle::Session;
 
@@ -42,6 +40,7 @@ pub struct NamedZnode {
     named: Arc<Named>,
     znode_owner: ZnodeOwner,
     path: NodePath,
+    options: QueueOptions,
     owner: Arc<str>,
     began: Instant,
 }
@@ -49,12 +48,14 @@ pub struct NamedZnode {
 impl NamedZnode {
     /// Waits for a ZooKeeper session, and begins a znode in it. The call sends nothing.
     ///
-    /// `is_own` is true for the data and the metadata of this znode. It is asked only about a znode
-    /// of the same session.
+    /// Of the options, the access control list and the directories are those of the znode, and the
+    /// name and [`max_hold`](QueueOptions::max_hold) those of its hold. `is_own` is true for the data
+    /// and the metadata of this znode. It is asked only about a znode of the same session.
     ///
     /// # Errors
     ///
     /// [`Error::NoSession`] if no further ZooKeeper session will be opened.
+    /// [`Error::InvalidInput`] as [`QueueOptions::check_znode`].
     ///
     /// # Cancel safety
     ///
@@ -62,8 +63,10 @@ impl NamedZnode {
     pub async fn begin(
         session: &Session,
         path: &NodePath,
+        options: &QueueOptions,
         is_own: impl Fn(&[u8], &Stat) -> bool + Send + Sync + 'static,
     ) -> Result<NamedZnode, Error> {
+        options.check_znode(session, path, &[])?;
         let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
@@ -74,6 +77,7 @@ impl NamedZnode {
             server,
             named,
             path: path.clone(),
+            options: options.clone(),
             owner: session.owner().into(),
             began: Instant::now(),
         })
@@ -125,14 +129,8 @@ impl NamedZnode {
     ///
     /// If the future is dropped, the znode may exist: the next call finds it, and a drop of the
     /// `NamedZnode` deletes it. The same is true after an error.
-    pub async fn create(
-        &self,
-        data: &[u8],
-        acl: &[Acl],
-        directories: Directories,
-    ) -> Result<Option<Stat>, Error> {
-        let create = pin!(self.create_or_find(data, acl, directories));
-        self.during(create).await
+    pub async fn create(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
+        self.during(pin!(self.create_or_find(data))).await
     }
 
     /// Creates the znode as soon as no other contender's znode is there.
@@ -146,18 +144,13 @@ impl NamedZnode {
     /// # Cancel safety
     ///
     /// That of [`create`](Self::create).
-    pub async fn create_or_wait(
-        &self,
-        data: &[u8],
-        acl: &[Acl],
-        directories: Directories,
-    ) -> Result<Stat, Error> {
+    pub async fn create_or_wait(&self, data: &[u8]) -> Result<Stat, Error> {
         // Other holders may come and go between the create and the read, a few times in a row.
         let pauses = || (Backoff::default().skip_first(4), Backoff::default());
         let (mut gone, mut unanswered) = pauses();
         let create = pin!(async {
             loop {
-                if let Some(stat) = self.create_or_find(data, acl, directories).await? {
+                if let Some(stat) = self.create_or_find(data).await? {
                     return Ok(stat);
                 }
                 match self.server.get_and_watch(self.path.as_str()).await {
@@ -181,27 +174,21 @@ impl NamedZnode {
 
     /// Holds by the znode with this metadata, which [`create`](Self::create) has returned.
     ///
-    /// `recipe` and `name` are for events and metrics. The hold is lost after `max_hold`, if that is
-    /// set: see [`QueueOptions::max_hold`](crate::QueueOptions::max_hold). `None` if the lease has
-    /// lapsed meanwhile, or if the servers have lost the znode with their data: the znode is then
-    /// deleted in the background.
+    /// `recipe` is for events and metrics. `None` if the lease has lapsed meanwhile, or if the
+    /// servers have lost the znode with their data: the znode is then deleted in the background.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if `max_hold` is zero. [`Error::NoLease`], [`Error::Refused`] and
-    /// [`Error::SessionOver`].
-    pub async fn hold(
-        self,
-        recipe: &'static str,
-        name: &Arc<str>,
-        stat: &Stat,
-        max_hold: Option<Duration>,
-    ) -> Result<Option<Hold>, Error> {
-        check_time_limit(max_hold)?;
+    /// [`Error::NoLease`], [`Error::Refused`] and [`Error::SessionOver`].
+    pub async fn hold(self, recipe: &'static str, stat: &Stat) -> Result<Option<Hold>, Error> {
         // The connection may have broken since the create, and is not proven then.
         self.during(pin!(self.until_may_hold())).await?;
-        if !self.named.seen_over.is_present(&self.server) && !self.is_there().await? {
-            return Ok(None);
+        if !self.named.seen_over.is_present(&self.server) {
+            // Servers that have lost their data may have lost the znode.
+            let found = self.during(pin!(self.find())).await?;
+            if !matches!(found, Some((_, true))) {
+                return Ok(None);
+            }
         }
         let Some(epoch) = self.open.live.begin_grant() else {
             return Ok(None);
@@ -211,101 +198,77 @@ impl NamedZnode {
         let token = FencingToken::from(stat.czxid);
         let info = RecipeInfo {
             recipe,
-            name: name.clone(),
+            name: self.options.name,
             path: self.path,
             owner: self.owner,
-            leads: false,
         };
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(info), &caller, token, waited);
         let mut grant = Grant::new(owner.znode.clone(), token, epoch, record);
-        grant.limit(max_hold);
+        grant.limit(self.options.max_hold);
         Ok(Some(Hold::begin(grant, owner, &self.open, None)))
     }
 
-    async fn create_or_find(
-        &self,
-        data: &[u8],
-        acl: &[Acl],
-        kind: Directories,
-    ) -> Result<Option<Stat>, Error> {
-        let live = &self.open.live;
+    async fn create_or_find(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
+        let (open, server, path) = (&self.open, &self.server, self.path.as_str());
+        let znode = &self.znode_owner.znode;
+        let parent = self.path.parent();
+        let mut directory = parent.as_ref().map(|parent| {
+            let known = open.handoff.enter(parent);
+            Directory::new(parent, None, &self.options, known.may_be_missing)
+        });
         let mut pause_if_unknown = Backoff::default();
-        let mut pause_if_missing = Backoff::default().skip_first(1);
         loop {
             // A call that is dropped before there is a connection leaves no create behind.
-            live.until_connected().await;
+            open.live.until_connected().await;
             self.until_may_hold().await?;
             // No answer came to an earlier create, whose future may be dropped.
             let may_exist = self.named.may_exist();
-            let counted = self
-                .znode_owner
-                .znode
-                .count(self.path.as_str(), CreateMode::Ephemeral);
-            counted.map_err(|error| self.failed(error))?;
-            let created = self.create_once(data, acl).await;
+            let counted = znode.count(path, CreateMode::Ephemeral);
+            // Unless the session is being left.
+            let begun = counted.and_then(|()| open.znodes.before_create(&self.named));
+            begun.map_err(|error| self.failed(error))?;
+            let sent = directory.as_ref().and_then(|it| it.send_create(server));
+            self.named.seen_over.note(server);
+            let (mode, acl) = (CreateMode::Ephemeral, &self.options.acl);
+            let created = server.create(path, data, mode, acl).await;
             let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
             if is_refused && !may_exist {
-                self.znode_owner.znode.note_gone();
+                znode.note_gone();
+            }
+            let was_missing = match &mut directory {
+                Some(it) => it.was_missing(open, server, sent, &created).await?,
+                None => false,
+            };
+            if was_missing {
+                continue;
             }
             match created {
                 Ok(created) => return Ok(Some(created.stat)),
                 Err(error) if error.is_unknown() || may_exist && error.is(Refusal::NodeExists) => {
                     // Another create would be refused by the znode of this one.
-                    let find = || self.named.find(&self.server);
-                    let found = retry(ServerError::may_pass, find).await;
-                    match found.map_err(|error| self.failed(error))? {
+                    match self.find().await? {
                         Some((stat, true)) => return Ok(Some(stat)),
                         None if error.is_unknown() => pause_if_unknown.wait().await,
                         _ => {
-                            self.znode_owner.znode.note_gone();
+                            znode.note_gone();
                             return Ok(None);
                         }
                     }
                 }
                 Err(error) if error.is(Refusal::NodeExists) => return Ok(None),
-                Err(error) if error.is(Refusal::NoNode) => {
-                    self.create_parent(acl, kind).await?;
-                    pause_if_missing.wait().await;
-                }
-                Err(error) => {
-                    let session = self.open.live.id;
-                    return Err(Error::at_create(self.path.as_str(), session, error));
-                }
+                // It has no directory below the chroot.
+                Err(error) if error.is(Refusal::NoNode) => return Err(open.live.missing_chroot()),
+                Err(error) => return Err(Error::at_create(path, open.live.id, error)),
             }
         }
     }
 
-    /// Looks for the znode again. Servers that have lost their data may have lost it.
-    async fn is_there(&self) -> Result<bool, Error> {
+    /// Looks for the znode until an answer comes.
+    async fn find(&self) -> Result<Option<(Stat, bool)>, Error> {
         let find = || self.named.find(&self.server);
-        let found = pin!(async {
-            let found = retry(ServerError::may_pass, find).await;
-            found.map_err(|error| self.failed(error))
-        });
-        Ok(matches!(self.during(found).await?, Some((_, true))))
-    }
-
-    /// Sends one create, unless the session is being left.
-    async fn create_once(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
-        self.open.znodes.before_create(&self.named)?;
-        let (path, mode) = (self.path.as_str(), CreateMode::Ephemeral);
-        self.named.seen_over.note(&self.server);
-        self.server.create(path, data, mode, acl).await
-    }
-
-    async fn create_parent(&self, acl: &[Acl], kind: Directories) -> Result<(), Error> {
-        let live = &self.open.live;
-        let Some(path) = &self.path.parent() else {
-            return Err(live.missing_chroot());
-        };
-        let missing = MissingDirectory {
-            path,
-            data: &[],
-            kind,
-            acl,
-        };
-        missing.create(live, &self.server, None).await
+        let found = retry(ServerError::may_pass, find).await;
+        found.map_err(|error| self.failed(error))
     }
 
     async fn during<T>(
@@ -328,24 +291,5 @@ impl fmt::Debug for NamedZnode {
             .field("path", &self.path)
             .field("session_id", &self.open.live.id)
             .finish_non_exhaustive()
-    }
-}
-
-impl Session {
-    /// Refuses a znode that no request could create, and a time limit of zero.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`].
-    pub fn check_znode(
-        &self,
-        path: &NodePath,
-        data: &[u8],
-        acl: &[Acl],
-        max_hold: Option<Duration>,
-    ) -> Result<(), InvalidInput> {
-        check_time_limit(max_hold)?;
-        let scope = self.scope();
-        scope.check_contender(path.as_str(), "", data, acl)
     }
 }

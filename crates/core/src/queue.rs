@@ -15,11 +15,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use tokio::sync::OwnedSemaphorePermit;
-
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::session_queue::{SessionQueue, SharedQueue, Turns, check_label, entries};
+use self::session_queue::{SessionQueue, SharedQueue, Turn, Turns, check_label, entries};
 use crate::error::Error;
 use crate::events::RecipeInfo;
 use crate::events::attempt::AttemptRecord;
@@ -28,9 +25,9 @@ use crate::invalid_input::InvalidInput;
 use crate::owner;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
-use crate::rule::{Rule, WaitStrategy};
-use crate::server::checks::check_time_limit;
+use crate::rule::Rule;
 use crate::session::handle::Session;
+use futures_util::future::BoxFuture;
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
 ///
@@ -73,68 +70,52 @@ impl Queue {
     /// [`InvalidInput`] in each of these cases:
     ///
     /// * The path is not a [`NodePath`].
-    /// * The access control list is empty.
-    /// * A request with the path, the data and the access control list is longer than the servers
-    ///   accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     /// * No znode's name can contain the rule's label, or the rule does not count its own label.
-    /// * The interval of [`WaitStrategy::Poll`] or the [time limit](QueueOptions::max_hold) is zero.
+    /// * An option has a value that cannot work: see [`QueueOptions::check_znode`].
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
         rule: impl Rule + 'static,
-        mut options: QueueOptions,
+        options: QueueOptions,
     ) -> Result<Queue, InvalidInput> {
         let directory = NodePath::new(path.as_ref())?;
-        let owner = || session.owner().as_bytes().into();
-        check_time_limit(options.max_hold)?;
-        let data = options.data.get_or_insert_with(owner);
+        let options = options.with_owner(session);
         let label = rule.label().into_owned();
         let name = check_label(&rule, &label)?;
-        let scope = session.scope();
-        scope.check_contender(directory.as_str(), &name, data, &options.acl)?;
-        if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
-            return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
-        }
-        Ok(Queue::of(session, &directory, rule, label, &options))
-    }
-
-    fn of(
-        session: &Session,
-        directory: &NodePath,
-        rule: impl Rule + 'static,
-        label: String,
-        options: &QueueOptions,
-    ) -> Queue {
-        let owner = options.data.as_deref().and_then(owner::in_data);
+        options.check_contender(session, &directory, &name, options.get_data())?;
+        let owner = owner::in_data(options.get_data());
         let info = RecipeInfo {
             recipe: rule.recipe(&label),
             name: options.name.clone(),
             path: directory.clone(),
             owner: owner.map_or_else(|| session.owner().into(), Into::into),
-            leads: options.leads,
         };
         let shared = SharedQueue {
             session: session.clone(),
-            directory: directory.clone(),
-            label: check_label(&rule, &label).map(|_| label),
+            directory,
+            label,
             rule: Arc::new(rule),
             turns: options.is_one_contender.then(Turns::default),
-            options: options.clone(),
+            options,
             info: Arc::new(info),
         };
-        Queue {
+        Ok(Queue {
             shared: Arc::new(shared),
-        }
+        })
     }
 
     /// The same queue, for contenders of another kind. The call sends nothing.
     ///
     /// The two queues do not share the queue within the process
     /// ([`QueueOptions::one_contender`]): each kind has its own.
-    pub fn by(&self, rule: impl Rule + 'static) -> Queue {
-        let (shared, label) = (&self.shared, rule.label().into_owned());
-        let (session, directory) = (&shared.session, &shared.directory);
-        Queue::of(session, directory, rule, label, &shared.options)
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_options`](Self::with_options).
+    pub fn by(&self, rule: impl Rule + 'static) -> Result<Queue, InvalidInput> {
+        let shared = &self.shared;
+        let options = shared.options.clone();
+        Queue::with_options(&shared.session, shared.directory.as_str(), rule, options)
     }
 
     /// The session of the queue.
@@ -184,12 +165,14 @@ impl Queue {
     }
 
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
-        let turn = match &self.shared.turns {
-            None => None,
-            Some(turns) => Some(turns.wait().await),
+        let turns = self.shared.turns.as_ref();
+        let turn = match turns {
+            None => Turn::default(),
+            Some(turns) => turns.wait().await,
         };
-        let hold = self.shared.hold(attempt).await?;
-        Ok(self.with_turn(hold, turn))
+        let hold = self.shared.hold(attempt, &turn).await?;
+        turns.inspect(|turns| turns.note(&hold));
+        Ok(hold)
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -218,15 +201,17 @@ impl Queue {
     }
 
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let turn = match &self.shared.turns {
-            None => None,
-            Some(turns) => match turns.take_now() {
-                Some(turn) => Some(turn),
-                None => return Ok(None),
-            },
+        let turns = self.shared.turns.as_ref();
+        let turn = match turns.map(Turns::take_now) {
+            None => Turn::default(),
+            Some(Some(turn)) => turn,
+            Some(None) => return Ok(None),
         };
-        let hold = self.shared.try_hold(attempt).await?;
-        Ok(hold.map(|hold| self.with_turn(hold, turn)))
+        let hold = self.shared.try_hold(attempt, &turn).await?;
+        if let (Some(turns), Some(hold)) = (turns, &hold) {
+            turns.note(hold);
+        }
+        Ok(hold)
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -240,21 +225,14 @@ impl Queue {
         let queue = &*self.shared;
         let path = queue.directory.as_str();
         let open = queue.session.until_open(path).await?;
-        let look = async { entries(&SessionQueue::new(queue, &open)?).await };
+        let turn = Turn::default();
+        let look = async { entries(&SessionQueue::new(queue, &open, &turn)?).await };
         open.live.during(path, pin!(look)).await
     }
 
     /// The directory of the contenders' znodes.
     pub fn path(&self) -> &NodePath {
         &self.shared.directory
-    }
-
-    /// Lets the hold keep the turn of its attempt.
-    fn with_turn(&self, hold: Hold, turn: Option<OwnedSemaphorePermit>) -> Hold {
-        if let (Some(turns), Some(turn)) = (&self.shared.turns, turn) {
-            turns.keep(turn, &hold);
-        }
-        hold
     }
 }
 
@@ -297,13 +275,13 @@ impl Recipe for Queue {
 
 impl SharedQueue {
     /// Waits for a hold, in one ZooKeeper session after another if the options say so.
-    async fn hold(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
+    async fn hold(&self, attempt: &AttemptRecord, turn: &Turn) -> Result<Hold, Error> {
         let path = self.directory.as_str();
         let anew = self.options.after_session_loss == AfterSessionLoss::Requeue;
         loop {
             let open = self.session.until_open(path).await?;
             let work = async {
-                let queue = SessionQueue::new(self, &open)?;
+                let queue = SessionQueue::new(self, &open, turn)?;
                 attempt::until_granted(&queue, attempt).await
             };
             match open.live.during(path, pin!(work)).await {
@@ -313,11 +291,11 @@ impl SharedQueue {
         }
     }
 
-    async fn try_hold(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
+    async fn try_hold(&self, attempt: &AttemptRecord, turn: &Turn) -> Result<Option<Hold>, Error> {
         let path = self.directory.as_str();
         let open = self.session.until_open(path).await?;
         let work = async {
-            let queue = SessionQueue::new(self, &open)?;
+            let queue = SessionQueue::new(self, &open, turn)?;
             attempt::try_grant(&queue, attempt).await
         };
         open.live.during(path, pin!(work)).await

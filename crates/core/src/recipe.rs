@@ -24,6 +24,14 @@ pub type RecipeFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// A type that wraps another recipe implements this trait with
 /// [`delegate_recipe!`](crate::delegate_recipe).
 ///
+/// # Costs
+///
+/// Each method of a recipe has a table of its requests, its round trips, and the watches that it
+/// sets. Requests that are sent together count as one round trip.
+///
+/// A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
+/// hold that did not wait sets a watch on its own znode at the next probe, by one request.
+///
 /// # First use of a path
 ///
 /// A contender enters a queue by its first requests, in one round trip: a create and a list, and a

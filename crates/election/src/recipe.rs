@@ -113,7 +113,7 @@ impl LeaderElection {
         options: ElectionOptions,
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
-        let options = options.data(id.as_bytes()).leads();
+        let options = options.data(id.as_bytes());
         let rule = FirstCandidate::default();
         let queue = Queue::with_options(session, path, rule, options)?;
         Ok(LeaderElection {
@@ -141,10 +141,13 @@ impl LeaderElection {
     ///
     /// If all candidates are on standby, they lead in FIFO order. A candidate on standby
     /// that is the named [successor](Self::transfer_to) leads in any case.
-    #[must_use]
-    pub fn standby(mut self) -> LeaderElection {
-        self.candidate.queue = self.candidate.queue.by(FirstCandidate::standby());
-        self
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if a request with the longer name is longer than the servers accept.
+    pub fn standby(mut self) -> Result<LeaderElection, InvalidInput> {
+        self.candidate.queue = self.candidate.queue.by(FirstCandidate::standby())?;
+        Ok(self)
     }
 
     /// The session that the candidate campaigns in.

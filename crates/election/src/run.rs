@@ -153,35 +153,8 @@ impl LeaderElection {
     ///
     /// # Example
     ///
-    /// A service that works on one of its instances at a time, until Ctrl-C:
-    ///
-    /// ```no_run
-    /// use std::time::Duration;
-    /// use zookeeper_recipes_election::{LeaderElection, Session, Term};
-    ///
-    /// #[tokio::main]
-    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    ///     let session = Session::connect("zk1:2181,zk2:2181,zk3:2181").await?;
-    ///     let id = format!("process {}", std::process::id());
-    ///     let election = LeaderElection::new(&session, "/app/leader", id)?;
-    ///
-    ///     let shutdown = async {
-    ///         tokio::signal::ctrl_c().await.expect("signals can be handled");
-    ///     };
-    ///     election.run(shutdown, lead).await?;
-    ///     session.close().await;
-    ///     Ok(())
-    /// }
-    ///
-    /// /// The leader's work. An error ends the service.
-    /// async fn lead(term: Term) -> std::io::Result<()> {
-    ///     println!("{} leads with token {}", term.id(), term.fencing_token());
-    ///     loop {
-    ///         // One piece of the work. Send the token with each write.
-    ///         tokio::time::sleep(Duration::from_secs(1)).await;
-    ///     }
-    /// }
-    /// ```
+    /// [The page of the crate](crate#example) has a service that works on one of its instances at a
+    /// time, until Ctrl-C.
     pub async fn run<F, E>(
         &self,
         shutdown: impl Future<Output = ()>,

@@ -5,10 +5,10 @@ use zookeeper_recipes_core::{
     Backoff, Error, InvalidInput, NodePath, Refusal, ServerError, Session,
 };
 
+use crate::GroupOptions;
 use crate::members::{GroupState, Member, read_members, watch_members};
 use crate::membership::Membership;
 use crate::names::{Names, Turn};
-use crate::options::GroupOptions;
 use crate::own_member::{IfTaken, OwnMember};
 
 /// The processes that are there, by name, each with its data.
@@ -68,14 +68,15 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or the access control list is empty.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or an option has a value that cannot
+    /// work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
         options: GroupOptions,
     ) -> Result<Group, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        session.check_znode(&path, &[], &options.acl, None)?;
+        options.check_znode(session, &path, &[])?;
         Ok(Group {
             names: Names::of(session),
             session: session.clone(),
@@ -95,7 +96,7 @@ impl Group {
     /// |---|---|---|---|
     /// | the name is free: a create | 1 | 1 | 0 |
     /// | the name is taken: a refused create and a read, then a create | 3 | 3 | 1 |
-    /// | first member of the directory: its creates | 2 or more | 2 or more | 0 |
+    /// | first member of the directory: its creates | 2 or more | 1 or more | 0 |
     /// | another task of this session has the name | 0 until its turn | 0 | 0 |
     ///
     /// A session reads its member's znode at its next probe, by one request, and watches it.
@@ -153,8 +154,7 @@ impl Group {
         if_taken: IfTaken,
     ) -> Result<Membership, Error> {
         let path = self.path.join(name)?;
-        self.session
-            .check_znode(&path, &data, &self.options.acl, None)?;
+        self.options.check_znode(&self.session, &path, &data)?;
         let member = OwnMember {
             session: self.session.clone(),
             data: data.into(),

@@ -51,13 +51,13 @@ mod group;
 mod members;
 mod membership;
 mod names;
-mod options;
 mod own_member;
 
 pub use group::Group;
 pub use members::{GroupState, Member};
 pub use membership::Membership;
-pub use options::GroupOptions;
+#[doc(inline)]
+pub use zookeeper_recipes_core::QueueOptions as GroupOptions;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_core::TlsOptions;

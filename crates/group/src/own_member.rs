@@ -7,8 +7,8 @@ use zookeeper_recipes_core::{
     Backoff, Error, Hold, NamedZnode, NodePath, Refusal, ServerError, Session, Stat,
 };
 
+use crate::GroupOptions;
 use crate::names::{Name, Turn};
-use crate::options::GroupOptions;
 
 /// What a member is created with.
 #[derive(Clone, Debug)]
@@ -66,24 +66,23 @@ impl Attempt {
 impl OwnMember {
     /// Creates the znode, and holds by it.
     pub(crate) async fn join(&self, if_taken: IfTaken) -> Result<Hold, Error> {
-        let GroupOptions { directories, acl } = &self.options;
         let mut lapsed = Backoff::default();
         loop {
             let attempt = Arc::new(Attempt::new(&self.turn));
             let own = attempt.clone();
             let is_own = move |_: &[u8], stat: &Stat| own.has_created(stat);
-            let znode = NamedZnode::begin(&self.session, &self.path, is_own).await?;
+            let znode = NamedZnode::begin(&self.session, &self.path, &self.options, is_own).await?;
             let stat = match if_taken {
-                IfTaken::Wait => znode.create_or_wait(&self.data, acl, *directories).await?,
+                IfTaken::Wait => znode.create_or_wait(&self.data).await?,
                 IfTaken::Refuse => {
-                    let created = znode.create(&self.data, acl, *directories).await?;
+                    let created = znode.create(&self.data).await?;
                     let taken = ServerError::Refused(Refusal::NodeExists);
                     created.ok_or_else(|| znode.failed(taken))?
                 }
             };
             attempt.created(stat.czxid);
             self.turn.created(stat.czxid);
-            match znode.hold("group", &Arc::default(), &stat, None).await? {
+            match znode.hold("group", &stat).await? {
                 Some(hold) => return Ok(hold),
                 // The lease has lapsed in this moment, and the znode is deleted.
                 None => lapsed.wait().await,

@@ -7,7 +7,6 @@ mod slots;
 mod znode;
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -24,9 +23,6 @@ use self::znode::{JobZnode, lost, while_held};
 use crate::LockOptions;
 use crate::recipe::ExclusiveLock;
 use crate::rule::FirstInQueue;
-
-/// The largest difference between the clocks of a process and of the ensemble, by default.
-const MAY_DIFFER: Duration = Duration::from_secs(60);
 
 /// Runs a job at most once in each time slot, over all processes that use the same path.
 ///
@@ -184,26 +180,13 @@ pub enum Again {
 }
 
 /// Options of a [`OncePerSlot`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct OncePerSlotOptions {
     lock: LockOptions,
     offset: Duration,
     again: Again,
-    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    clock_may_differ: Duration,
-}
-
-impl fmt::Debug for OncePerSlotOptions {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("OncePerSlotOptions")
-            .field("lock", &self.lock)
-            .field("offset", &self.offset)
-            .field("again", &self.again)
-            .field("clock_may_differ", &self.clock_may_differ)
-            .finish_non_exhaustive()
-    }
+    clock: Clock,
 }
 
 impl OncePerSlotOptions {
@@ -214,8 +197,7 @@ impl OncePerSlotOptions {
             lock: LockOptions::new(),
             offset: Duration::ZERO,
             again: Again::Never,
-            clock: Arc::new(SystemTime::now),
-            clock_may_differ: MAY_DIFFER,
+            clock: Clock::default(),
         }
     }
 
@@ -245,7 +227,7 @@ impl OncePerSlotOptions {
         mut self,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> OncePerSlotOptions {
-        self.clock = Arc::new(clock);
+        self.clock.now = Arc::new(clock);
         self
     }
 
@@ -253,7 +235,7 @@ impl OncePerSlotOptions {
     ///
     /// A claim of a process whose clock differs more is refused. See [`OncePerSlot`].
     pub fn clock_may_differ(mut self, most: Duration) -> OncePerSlotOptions {
-        self.clock_may_differ = most;
+        self.clock.may_differ = most;
         self
     }
 }
@@ -300,7 +282,7 @@ impl OncePerSlot {
             lock,
             slots: Slots::new(every, options.offset)?,
             again: options.again,
-            clock: Clock::new(options.clock, options.clock_may_differ),
+            clock: options.clock,
             znode,
         })
     }

@@ -1,13 +1,14 @@
 //! The lock without a queue: one znode that all contenders try to create.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, Backoff, BoxFuture, Directories, Error, Hold, InvalidInput, NamedZnode, NodePath,
-    Permission, QueueEntry, Recipe, Session, Stat,
+    Backoff, BoxFuture, Error, Hold, InvalidInput, NamedZnode, NodePath, QueueEntry, Recipe,
+    Session, Stat,
 };
+
+use crate::SingleNodeOptions;
 
 /// A lock without a queue: the creator of one ephemeral znode holds it.
 ///
@@ -58,74 +59,8 @@ pub struct SingleNodeLock {
     options: SingleNodeOptions,
 }
 
-/// Options of a [`SingleNodeLock`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct SingleNodeOptions {
-    data: Option<Vec<u8>>,
-    acl: Vec<Acl>,
-    directories: Directories,
-    name: Arc<str>,
-    max_hold: Option<Duration>,
-}
-
-impl SingleNodeOptions {
-    /// The defaults: the [owner](Session::owner) as data, an open access control list, container
-    /// directories.
-    pub fn new() -> SingleNodeOptions {
-        SingleNodeOptions {
-            data: None,
-            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-            directories: Directories::Container,
-            name: Arc::default(),
-            max_hold: None,
-        }
-    }
-
-    /// The text in the znode's data that follows its owner's identity.
-    ///
-    /// The default is the [owner](Session::owner): `service@host:pid`.
-    pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
-        self.data = Some(data.into());
-        self
-    }
-
-    /// The name of the lock in events, and a label of its metrics.
-    ///
-    /// The default is none. See [`docs::events`](crate::common::docs::events).
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> SingleNodeOptions {
-        self.name = name.into();
-        self
-    }
-
-    /// The access control list of the created znodes, directories included.
-    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
-        self.acl = acl.into();
-        self
-    }
-
-    /// Ends each hold after this time, even if its work hangs. Must not be zero.
-    ///
-    /// The hold is then lost with [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), and
-    /// another contender holds. By default there is no limit. See
-    /// [`QueueOptions::max_hold`](crate::common::QueueOptions::max_hold).
-    pub fn max_hold(mut self, limit: Duration) -> SingleNodeOptions {
-        self.max_hold = Some(limit);
-        self
-    }
-
-    /// The kind of znode that missing directories are created as.
-    pub fn directories(mut self, kind: Directories) -> SingleNodeOptions {
-        self.directories = kind;
-        self
-    }
-}
-
-impl Default for SingleNodeOptions {
-    fn default() -> SingleNodeOptions {
-        SingleNodeOptions::new()
-    }
-}
+/// The recipe in events and metrics.
+const RECIPE: &str = "single_node";
 
 /// What each identity begins with.
 const IDENTITY: &[u8] = b"_c_";
@@ -151,16 +86,15 @@ impl SingleNodeLock {
         path: impl AsRef<str>,
         options: SingleNodeOptions,
     ) -> Result<SingleNodeLock, InvalidInput> {
-        let path = NodePath::new(path.as_ref())?;
-        // Each identity has this length.
-        let identity = session.ensemble().identity().prefix();
-        let data = [identity.as_bytes(), text(&options, session)].concat();
-        session.check_znode(&path, &data, &options.acl, options.max_hold)?;
-        Ok(SingleNodeLock {
+        let lock = SingleNodeLock {
             session: session.clone(),
-            path,
-            options,
-        })
+            path: NodePath::new(path.as_ref())?,
+            options: options.with_owner(session),
+        };
+        // Each identity has this length.
+        let data = lock.data(&session.ensemble().identity().prefix());
+        lock.options.check_znode(session, &lock.path, &data)?;
+        Ok(lock)
     }
 
     /// Waits until this contender has created the znode.
@@ -189,15 +123,11 @@ impl SingleNodeLock {
     ///
     /// If the session expires during the wait, the call fails with [`Error::SessionOver`].
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let SingleNodeOptions {
-            acl, directories, ..
-        } = &self.options;
         let mut lapsed = Backoff::default();
         loop {
             let (znode, identity) = self.begin().await?;
-            let data = self.data(&identity);
-            let stat = znode.create_or_wait(&data, acl, *directories).await?;
-            match self.hold(znode, stat).await? {
+            let stat = znode.create_or_wait(&self.data(&identity)).await?;
+            match znode.hold(RECIPE, &stat).await? {
                 Some(hold) => return Ok(hold),
                 // The lease has lapsed in this moment, and the znode is deleted.
                 None => lapsed.wait().await,
@@ -242,12 +172,8 @@ impl SingleNodeLock {
             if znode.read().await?.is_some() {
                 return Ok(None);
             }
-            let SingleNodeOptions {
-                acl, directories, ..
-            } = &self.options;
-            let data = self.data(&identity);
-            match znode.create(&data, acl, *directories).await? {
-                Some(stat) => self.hold(znode, stat).await,
+            match znode.create(&self.data(&identity)).await? {
+                Some(stat) => znode.hold(RECIPE, &stat).await,
                 None => Ok(None),
             }
         });
@@ -301,25 +227,13 @@ impl SingleNodeLock {
         let identity = self.session.ensemble().identity().prefix();
         let own = identity.clone();
         let is_own = move |data: &[u8], _: &Stat| data.starts_with(own.as_bytes());
-        let znode = NamedZnode::begin(&self.session, &self.path, is_own).await?;
+        let znode = NamedZnode::begin(&self.session, &self.path, &self.options, is_own).await?;
         Ok((znode, identity))
     }
 
     fn data(&self, identity: &str) -> Vec<u8> {
-        [identity.as_bytes(), text(&self.options, &self.session)].concat()
+        [identity.as_bytes(), self.options.get_data()].concat()
     }
-
-    /// Holds by a znode that exists, unless the lease has lapsed meanwhile.
-    async fn hold(&self, znode: NamedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
-        let SingleNodeOptions { name, max_hold, .. } = &self.options;
-        znode.hold("single_node", name, &stat, *max_hold).await
-    }
-}
-
-/// The text that follows the identity in the data of a znode.
-fn text<'a>(options: &'a SingleNodeOptions, session: &'a Session) -> &'a [u8] {
-    let data = options.data.as_deref();
-    data.unwrap_or_else(|| session.owner().as_bytes())
 }
 
 impl Recipe for SingleNodeLock {

@@ -56,12 +56,7 @@
 //!
 //! # Costs
 //!
-//! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
-//! that are sent together count as one round trip. If the path does not exist, the first acquisition
-//! also creates it.
-//!
-//! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
-//! hold that did not wait sets a watch on its own znode at the next probe, by one request.
+//! Each method has a table of its costs, in the words of [`Recipe`](Recipe#costs).
 //!
 //! # Other languages
 //!

@@ -88,7 +88,7 @@ impl RwLock {
         options: RwLockOptions,
     ) -> Result<RwLock, InvalidInput> {
         let read = Queue::with_options(session, path, ReadOrWrite::Read, options)?;
-        let write = read.by(ReadOrWrite::Write);
+        let write = read.by(ReadOrWrite::Write)?;
         Ok(RwLock {
             read: ReadLock { queue: read },
             write: WriteLock { queue: write },
@@ -116,12 +116,12 @@ impl RwLock {
     ///
     /// Those of [`Recipe::contenders`](crate::Recipe::contenders).
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.read.contenders().await
+        self.read.queue.contenders().await
     }
 
     /// The directory of the contenders' znodes.
     pub fn path(&self) -> &NodePath {
-        self.read.path()
+        self.read.queue.path()
     }
 }
 
@@ -202,20 +202,6 @@ impl ReadLock {
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         self.queue.try_acquire().await
-    }
-
-    /// Lists the readers and the writers, holders included, in the order of the queue.
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`RwLock::contenders`].
-    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.queue.contenders().await
-    }
-
-    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`](crate::HoldView::node_path).
-    pub fn path(&self) -> &NodePath {
-        self.queue.path()
     }
 }
 
@@ -306,20 +292,6 @@ impl WriteLock {
     pub async fn try_acquire(&self) -> Result<Option<WriteHold>, Error> {
         let hold = self.queue.try_acquire().await?;
         Ok(hold.map(|hold| WriteHold::new(hold, &self.queue)))
-    }
-
-    /// Lists the readers and the writers, holders included, in the order of the queue.
-    ///
-    /// # Costs, errors, cancel safety, session loss
-    ///
-    /// Those of [`RwLock::contenders`].
-    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.queue.contenders().await
-    }
-
-    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`](crate::HoldView::node_path).
-    pub fn path(&self) -> &NodePath {
-        self.queue.path()
     }
 }
 

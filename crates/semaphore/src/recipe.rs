@@ -249,7 +249,7 @@ impl Semaphore {
     pub fn permits(&self, weight: u32) -> Result<Semaphore, InvalidInput> {
         let rule = WithinPermits::by(&self.agreement, weight)?;
         Ok(Semaphore {
-            queue: self.queue.by(rule),
+            queue: self.queue.by(rule)?,
             agreement: self.agreement.clone(),
             weight,
         })
@@ -471,7 +471,7 @@ impl Semaphore {
     async fn record_first(&self, permits: u32) -> Result<(), Error> {
         let path = self.agreement.path().clone();
         let agreement = Arc::new(Agreement::open(path, permits)?);
-        let queue = self.queue.by(WithinPermits::by(&agreement, 1)?);
+        let queue = self.queue.by(WithinPermits::by(&agreement, 1)?)?;
         if let Some(hold) = queue.try_acquire().await? {
             hold.release().await?;
         }

@@ -49,7 +49,7 @@ impl Contender<'_> {
             .expect("the options are good")
             .stop_work(stop);
         if self.rng.u8(..5) == 0 {
-            candidate = candidate.standby();
+            candidate = candidate.standby().expect("a good name");
         }
         let elects = candidate.clone();
         let lasts = Duration::from_millis(self.rng.u64(0..=10_000));

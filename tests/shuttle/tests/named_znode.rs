@@ -6,18 +6,18 @@ use shuttle::future::block_on;
 use shuttle::thread;
 use tokio::time::tick;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Directories, Hold, NamedZnode, NodePath, Permission, Session,
+    ConnectOptions, Hold, NamedZnode, NodePath, QueueOptions, Session, Stat,
 };
 use zookeeper_recipes_shuttle::{Server, check};
 
 async fn hold(session: &Session, owner: &'static [u8]) -> Hold {
     let path = NodePath::new("/single").expect("a good path");
-    let begun = NamedZnode::begin(session, &path, move |data, _| data == owner).await;
+    let is_own = move |data: &[u8], _: &Stat| data == owner;
+    let begun = NamedZnode::begin(session, &path, &QueueOptions::new(), is_own).await;
     let znode = begun.expect("a session");
-    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let created = znode.create(owner, &acl, Directories::Container).await;
+    let created = znode.create(owner).await;
     let stat = created.expect("an answer").expect("nobody else's is there");
-    let held = znode.hold("single", &Arc::default(), &stat, None).await;
+    let held = znode.hold("single", &stat).await;
     held.expect("an answer").expect("the lease runs")
 }
 

@@ -123,7 +123,7 @@ impl Lead {
         }
         let mut election = LeaderElection::with_options(session, &*self.path, &*self.id, options)?;
         if self.standby {
-            election = election.standby();
+            election = election.standby()?;
         }
         tokio::select! {
             biased;

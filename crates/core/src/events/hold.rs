@@ -40,7 +40,7 @@ impl HoldRecord {
         let span = tracing::debug_span!(
             target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token
         );
-        span.in_scope(|| match info.leads {
+        span.in_scope(|| match info.leads() {
             true => tracing::info!(target: TARGET, %path, token, ?waited, "leading"),
             false => tracing::debug!(target: TARGET, %path, token, ?waited, "acquired"),
         });
@@ -83,7 +83,7 @@ impl HoldRecord {
     pub(crate) fn released(&self, held: Duration, by_close: bool) {
         self.count_end(held);
         let (path, token) = (&self.info.path, self.token);
-        self.span.in_scope(|| match (self.info.leads, by_close) {
+        self.span.in_scope(|| match (self.info.leads(), by_close) {
             (true, true) => {
                 tracing::info!(target: TARGET, %path, token, ?held, "resigned by close")
             }

@@ -6,7 +6,7 @@
 //! | proof | steps | condition |
 //! |---|---|---|
 //! | a write means a release | 1, 2, 4 | [`Handoff::access`], [`written_by_owner_alone`] |
-//! | | 3 | [`SoleWriter`] |
+//! | | 3 | [`Handoff::sole_writer`] |
 //! | the next contender holds | 1 to 4 | [`grants_on_mark`]; [`Handoff::begin_hold`]: only a hold marks |
 //! | | 5 to 7 | [`OwnWatch::begin_grant`] |
 //! | the only one before | 1 to 4 | [`grants_on_deletion`] |
@@ -43,8 +43,10 @@ use crate::sync::{Mutex, SharedWork, lock, or_pending};
 /// What a session knows for the fast paths of its contenders.
 #[derive(Default)]
 pub(crate) struct Handoff {
-    sole_writer: SoleWriter,
-    directories: Arc<UsedDirectories>,
+    /// Whether only the session's own identity can write to its contenders, once it is tried.
+    is_enforced: OnceLock<bool>,
+    trial: SharedWork<Option<bool>>,
+    directories: Arc<Mutex<UsedDirectories>>,
 }
 
 impl Handoff {
@@ -61,7 +63,7 @@ impl Handoff {
         is_to_mark: bool,
     ) -> (Identity, Cow<'a, [Acl]>) {
         let writer = match is_to_mark {
-            true => self.sole_writer.writer(server, directory, &identity).await,
+            true => self.sole_writer(server, directory, &identity).await,
             false => None,
         };
         match writer {
@@ -73,11 +75,36 @@ impl Handoff {
         }
     }
 
+    /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
+    ///
+    /// The method sends one request in a session, and another one if the directory did not exist.
+    async fn sole_writer(
+        &self,
+        server: &Arc<ServerSession>,
+        directory: &str,
+        identity: &Identity,
+    ) -> Option<AuthId> {
+        let owner = server.own_identity.clone()?;
+        let enforced = match self.is_enforced.get() {
+            Some(enforced) => *enforced,
+            None => {
+                let begin = || {
+                    let (server, owner) = (server.clone(), owner.clone());
+                    let (directory, identity) = (directory.to_owned(), *identity);
+                    async move { is_enforced(&server, &directory, &identity, &owner).await }.boxed()
+                };
+                let enforced = self.trial.join(begin).await?;
+                *self.is_enforced.get_or_init(|| enforced)
+            }
+        };
+        enforced.then_some(owner)
+    }
+
     /// What is known of the directory before a create in it. From then on, it counts as used.
     ///
     /// The last contender is forgotten, because the create makes its number useless.
     pub(crate) fn enter(&self, directory: &NodePath) -> KnownDirectory {
-        self.directories.enter(directory)
+        lock(&self.directories).enter(directory)
     }
 
     /// Notes whether a directory was missing.
@@ -85,7 +112,7 @@ impl Handoff {
     /// The session expects the same of each directory beside it that it uses for the first time.
     pub(crate) fn note_directory(&self, directory: &NodePath, was_missing: bool) {
         let parent = directory.parent().filter(|_| was_missing);
-        lock(&self.directories.0).missing_below = parent;
+        lock(&self.directories).missing_below = parent;
     }
 
     /// Notes that the contender of this znode holds.
@@ -106,7 +133,7 @@ impl Handoff {
         }
         if let Some(alone) = alone {
             let (directories, directory) = (self.directories.clone(), directory.clone());
-            znode.once_deleted(move || directories.note_alone(&directory, alone));
+            znode.once_deleted(move || lock(&directories).note(&directory, Some(alone)));
         }
     }
 }
@@ -221,40 +248,6 @@ fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     readers.chain([owner]).collect()
 }
 
-/// Knows whether only the session's own identity can write to its contenders, once it is tried.
-#[derive(Default)]
-struct SoleWriter {
-    is_enforced: OnceLock<bool>,
-    trial: SharedWork<Option<bool>>,
-}
-
-impl SoleWriter {
-    /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
-    ///
-    /// The method sends one request in a session, and another one if the directory did not exist.
-    async fn writer(
-        &self,
-        server: &Arc<ServerSession>,
-        directory: &str,
-        identity: &Identity,
-    ) -> Option<AuthId> {
-        let owner = server.own_identity.clone()?;
-        let enforced = match self.is_enforced.get() {
-            Some(enforced) => *enforced,
-            None => {
-                let begin = || {
-                    let (server, owner) = (server.clone(), owner.clone());
-                    let (directory, identity) = (directory.to_owned(), *identity);
-                    async move { is_enforced(&server, &directory, &identity, &owner).await }.boxed()
-                };
-                let enforced = self.trial.join(begin).await?;
-                *self.is_enforced.get_or_init(|| enforced)
-            }
-        };
-        enforced.then_some(owner)
-    }
-}
-
 /// Tries whether the ensemble lets `owner`, and no other identity, write to such a znode.
 ///
 /// A server may be configured to check no access control lists, or to digest credentials in another
@@ -332,10 +325,7 @@ pub(crate) struct KnownDirectory {
 
 /// The directories that a session used last: at least [`KEPT`], and at most twice as many.
 #[derive(Debug, Default)]
-struct UsedDirectories(Mutex<Used>);
-
-#[derive(Debug, Default)]
-struct Used {
+struct UsedDirectories {
     /// The last contender of each directory, if it was alone and its znode is deleted for certain.
     /// The second map has the directories of longer ago.
     last_alone: [BTreeMap<NodePath, Option<Alone>>; 2],
@@ -347,25 +337,18 @@ struct Used {
 const KEPT: usize = 512;
 
 impl UsedDirectories {
-    fn enter(&self, directory: &NodePath) -> KnownDirectory {
-        let used = &mut *lock(&self.0);
-        let [new, old] = &mut used.last_alone;
+    fn enter(&mut self, directory: &NodePath) -> KnownDirectory {
+        let [new, old] = &mut self.last_alone;
         let older = old.remove(directory);
         let known = new.remove(directory).or(older);
-        used.note(directory, None);
-        let parent = &used.missing_below;
+        self.note(directory, None);
+        let parent = &self.missing_below;
         KnownDirectory {
             last: known.flatten(),
             may_be_missing: known.is_none() && parent.is_some() && *parent == directory.parent(),
         }
     }
 
-    fn note_alone(&self, directory: &NodePath, alone: Alone) {
-        lock(&self.0).note(directory, Some(alone));
-    }
-}
-
-impl Used {
     fn note(&mut self, directory: &NodePath, alone: Option<Alone>) {
         let [new, old] = &mut self.last_alone;
         if let Some(known) = new.get_mut(directory) {

@@ -64,18 +64,11 @@ struct RegisteredZnode {
     on_deleted: OnceLock<OnDeleted>,
     /// The bytes by which the znode counts among those of the session.
     counted: AtomicUsize,
-    turn: Mutex<KeptTurn>,
+    /// A turn among the clones of a queue, which the hold keeps until the deletion is sent.
+    turn: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 type OnDeleted = Box<dyn Fn() + Send + Sync>;
-
-/// A turn among the clones of a queue, which the hold of a znode keeps.
-#[derive(Default)]
-struct KeptTurn {
-    turn: Option<OwnedSemaphorePermit>,
-    /// True once the turn has gone to the next task. A turn that comes later goes on at once.
-    is_over: bool,
-}
 
 /// How a znode is named, and with that how it is deleted.
 #[derive(Clone)]
@@ -376,18 +369,12 @@ impl Znode {
 
     /// Keeps a turn among the clones of a queue until the deletion of the znode is sent.
     pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
-        let mut kept = lock(&self.0.turn);
-        if !kept.is_over {
-            kept.turn = Some(turn);
-        }
+        *lock(&self.0.turn) = Some(turn);
     }
 
     /// Gives the turn to the next task of the process: the deletion is sent, or the znode is gone.
     pub(crate) fn pass_turn(&self) {
-        let mut kept = lock(&self.0.turn);
-        kept.is_over = true;
-        let turn = kept.turn.take();
-        drop(kept);
+        let turn = lock(&self.0.turn).take();
         // The next task is woken while the mutex is free.
         drop(turn);
     }

@@ -10,13 +10,13 @@ use crate::hold::Hold;
 use crate::hold::handoff::{Alone, KnownDirectory};
 use crate::hold::own_znode::{ZnodeOwner, may_have_created};
 use crate::live::lease::LeaseEpoch;
-use crate::queue::directory::MissingDirectory;
+use crate::queue::directory::Directory;
 use crate::queue::other_waits::OtherWait;
 use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
 use crate::queue::wait::{Decision, Enqueued, would_hold_at_once};
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, Created, Pending};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::ensemble::{Acl, CreateMode, Created};
+use crate::server::error::ServerError;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
@@ -113,23 +113,19 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     let known = queue.open.handoff.enter(&queue.shared.directory);
     let last = known.last;
-    let (mut enqueued, reads) = create_contender(queue, known).await?;
+    let (mut enqueued, mut reads) = create_contender(queue, known).await?;
     let me = queue.contender(enqueued.name());
     enqueued.known_alone = (last.zip(me.as_ref()))
         .is_some_and(|(last, me)| last.proves_alone(me.sequence(), enqueued.czxid));
-    let listing = match me {
-        _ if reads.has_names() => queue.listing_of(reads).await?,
-        Some(me) if enqueued.known_alone => queue.listing_of_one(me, reads).await?,
-        _ => queue.list().await?,
-    };
+    if reads.names.is_none() && !enqueued.known_alone {
+        reads = queue.ask_for_queue(true);
+    }
+    let listing = queue.listing_of(reads, me).await?;
     Ok((enqueued, listing))
 }
 
 /// Creates the contender's znode, and asks for the directory's data, and for the names unless the
 /// last contender was known to be alone.
-///
-/// If the directory may be missing, its create is sent before the contender's. The server handles
-/// both in this order, and refuses the first one if the directory exists.
 ///
 /// After a create without a reply, looks for the znode. The names are then wanted in any case.
 async fn create_contender<'q>(
@@ -137,44 +133,37 @@ async fn create_contender<'q>(
     known: KnownDirectory,
 ) -> Result<(Enqueued<'q>, QueueReads), Error> {
     let wants_names = !known.last.is_some_and(|last| last.was_known_alone);
-    let mut may_be_missing = known.may_be_missing;
-    let (shared, label) = (queue.shared, queue.shared.label()?);
-    let (identity, handoff) = (queue.live.identity(), &queue.open.handoff);
-    let mut pause_if_missing = Backoff::default().skip_first(1);
+    let (shared, server) = (queue.shared, &*queue.server);
+    let (rule, options) = (&*shared.rule, &shared.options);
+    let data = options.get_data();
+    let mut directory =
+        Directory::new(&shared.directory, Some(rule), options, known.may_be_missing);
+    let identity = queue.live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
     // dropped, they are looked for again.
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
-        let directory = may_be_missing.then(|| create_directory(queue));
-        let (identity, acl) = access(queue, identity, label).await;
+        let sent = directory.send_create(server);
+        let (identity, acl) = access(queue, identity, &shared.label).await;
         let znode = queue.open.znodes.unnumbered(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
-        let path = identity.path(queue.directory(), label);
+        let path = identity.path(queue.directory(), &shared.label);
         let mode = CreateMode::EphemeralSequential;
         let counted = owner.znode.count(&path, mode);
         counted.map_err(|error| queue.failed(error))?;
-        let data = shared.options.data.as_deref().unwrap_or_default();
         let reply = queue.server.create(path, data, mode, acl);
         // The server answers these reads after the create, so they show the new znode.
         let reads = queue.ask_for_queue(wants_names);
-        let (node, reads) = match owner.created(reply).await {
-            Ok(node) => {
-                if let Some(sent) = directory {
-                    let was_missing = sent.await.is_ok();
-                    handoff.note_directory(&shared.directory, was_missing);
-                }
-                (node, reads)
-            }
-            Err(error) if error.is(Refusal::NoNode) => {
-                may_be_missing = directory.is_none();
-                if let Some(sent) = directory {
-                    Box::pin(create_parents(queue, sent)).await?;
-                    handoff.note_directory(&shared.directory, true);
-                    pause_if_missing.wait().await;
-                }
-                continue;
-            }
+        let reply = owner.created(reply).await;
+        if directory
+            .was_missing(queue.open, server, sent, &reply)
+            .await?
+        {
+            continue;
+        }
+        let (node, reads) = match reply {
+            Ok(node) => (node, reads),
             Err(error) if may_have_created(&error) => {
                 match Box::pin(find_own(queue, &identity, &error)).await? {
                     Some(node) => (node, queue.ask_for_queue(true)),
@@ -186,7 +175,7 @@ async fn create_contender<'q>(
                 }
             }
             Err(error) => {
-                let path = identity.path(queue.directory(), label);
+                let path = identity.path(queue.directory(), &shared.label);
                 return Err(Error::at_create(&path, queue.live.id, error));
             }
         };
@@ -211,27 +200,6 @@ async fn access<'a>(
     access.await
 }
 
-/// Sends the create of the directory.
-fn create_directory(queue: &SessionQueue<'_>) -> Pending<Created> {
-    let options = &queue.shared.options;
-    let (path, mode) = (queue.directory(), options.directories.mode());
-    let data = queue.shared.rule.directory_data();
-    queue.server.create(path, &data, mode, &options.acl)
-}
-
-/// Creates the directory and its missing parents, after the reply to a create of the directory that
-/// was sent.
-async fn create_parents(queue: &SessionQueue<'_>, sent: Pending<Created>) -> Result<(), Error> {
-    let options = &queue.shared.options;
-    let missing = MissingDirectory {
-        path: &queue.shared.directory,
-        data: &queue.shared.rule.directory_data(),
-        kind: options.directories,
-        acl: &options.acl,
-    };
-    missing.create(queue.live, &queue.server, Some(sent)).await
-}
-
 /// Looks for the znode of a create without a reply.
 ///
 /// If the znode is not there after a commit, the create will never be applied.
@@ -240,7 +208,7 @@ async fn find_own(
     identity: &Identity,
     error: &ServerError,
 ) -> Result<Option<Created>, Error> {
-    let path = identity.path(queue.directory(), queue.shared.label()?);
+    let path = identity.path(queue.directory(), &queue.shared.label);
     tracing::debug!(target: TARGET, path, %error, "looking for the znode of an unknown create");
     let znodes = &queue.open.znodes;
     let own = znodes

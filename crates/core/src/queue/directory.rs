@@ -1,57 +1,91 @@
-//! The directory: the znode under which the contenders queue.
+//! The directory of a znode that is to be created: created too, if it is missing.
 
 use crate::error::Error;
+use crate::hold::open_session::OpenSession;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
+use crate::queue::options::QueueOptions;
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, Created, Pending, ServerSession};
+use crate::rule::Rule;
+use crate::server::ensemble::{CreateMode, Created, Pending, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
-/// The kind of znode that a missing directory and its missing parents are created as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Directories {
-    /// Container znodes, which the server deletes some time after they are empty.
-    ///
-    /// By default a server deletes at most 10,000 in a minute: see
-    /// [what can go wrong](crate::docs::failures#many-directories).
-    ///
-    /// A server older than 3.5.3 has no containers. It gets persistent znodes. So does a server
-    /// that closed three connections in a row at the create of a container, for ten minutes, and
-    /// for twice that each further time. Once a server has created a container, it gets containers.
-    #[default]
-    Container,
-    /// Persistent znodes, which the server does not delete.
-    Persistent,
+/// The directory of a znode that is to be created.
+pub(crate) struct Directory<'a> {
+    path: &'a NodePath,
+    /// The rule that chooses the directory's data. `None` if the directory has no data.
+    rule: Option<&'a dyn Rule>,
+    options: &'a QueueOptions,
+    /// True if the directory's create is to be sent before that of the znode.
+    may_be_missing: bool,
+    pause_if_missing: Backoff,
 }
 
-impl Directories {
-    pub(crate) fn mode(self) -> CreateMode {
-        match self {
-            Directories::Container => CreateMode::Container,
-            Directories::Persistent => CreateMode::Persistent,
+impl<'a> Directory<'a> {
+    pub(crate) fn new(
+        path: &'a NodePath,
+        rule: Option<&'a dyn Rule>,
+        options: &'a QueueOptions,
+        may_be_missing: bool,
+    ) -> Directory<'a> {
+        Directory {
+            path,
+            rule,
+            options,
+            may_be_missing,
+            pause_if_missing: Backoff::default().skip_first(1),
         }
     }
-}
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MissingDirectory<'a> {
-    pub(crate) path: &'a NodePath,
-    pub(crate) data: &'a [u8],
-    pub(crate) kind: Directories,
-    pub(crate) acl: &'a [Acl],
-}
-
-impl MissingDirectory<'_> {
-    /// Creates the directory and its missing parents, unless they exist already.
+    /// Sends the directory's create if the directory may be missing.
     ///
-    /// `sent` is the reply to a create of the directory, if one was sent before.
-    pub(crate) async fn create(
-        self,
+    /// The caller sends the znode's create after it. The server handles both in this order, and
+    /// refuses the first one if the directory exists.
+    pub(crate) fn send_create(&self, server: &ServerSession) -> Option<Pending<Created>> {
+        let send = || self.create(server, self.path, self.options.directories.mode());
+        self.may_be_missing.then(send)
+    }
+
+    /// True if the znode's create is to be sent again: its reply says that the directory is missing.
+    ///
+    /// The next create of the znode is then sent behind the directory's. If that was sent before
+    /// this one, parents are missing, and the method creates them all.
+    pub(crate) async fn was_missing<T>(
+        &mut self,
+        open: &OpenSession,
+        server: &ServerSession,
+        sent: Option<Pending<Created>>,
+        reply: &Result<T, ServerError>,
+    ) -> Result<bool, Error> {
+        match (reply, sent) {
+            (Ok(_), Some(sent)) => {
+                let was_missing = sent.await.is_ok();
+                open.handoff.note_directory(self.path, was_missing);
+                Ok(false)
+            }
+            (Err(error), sent) if error.is(Refusal::NoNode) => {
+                self.may_be_missing = sent.is_none();
+                if let Some(sent) = sent {
+                    // Boxed: an attempt would keep room for it while it waits.
+                    Box::pin(self.create_with_parents(&open.live, server, sent)).await?;
+                    open.handoff.note_directory(self.path, true);
+                    self.pause_if_missing.wait().await;
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Creates the directory and its missing parents, after the reply to the directory's create.
+    async fn create_with_parents(
+        &self,
         live: &LiveSession,
         server: &ServerSession,
-        mut sent: Option<Pending<Created>>,
+        sent: Pending<Created>,
     ) -> Result<(), Error> {
-        let mut mode = self.kind.mode();
+        let mut mode = self.options.directories.mode();
+        let mut sent = Some(sent);
         let mut pause_if_unknown = Backoff::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
@@ -59,8 +93,7 @@ impl MissingDirectory<'_> {
             Backoff::default().skip_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
-            let data = if path == self.path { self.data } else { &[] };
-            let create = || server.create(path.as_str(), data, mode, self.acl);
+            let create = || self.create(server, path, mode);
             match sent.take().unwrap_or_else(create).await {
                 Ok(_) => drop(missing.pop()),
                 Err(error) if error.is(Refusal::NodeExists) => drop(missing.pop()),
@@ -79,5 +112,17 @@ impl MissingDirectory<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Sends the create of the directory, or of one of its parents, which have no data.
+    fn create(
+        &self,
+        server: &ServerSession,
+        path: &NodePath,
+        mode: CreateMode,
+    ) -> Pending<Created> {
+        let rule = self.rule.filter(|_| path == self.path);
+        let data = rule.map_or_else(Vec::new, Rule::directory_data);
+        server.create(path.as_str(), &data, mode, &self.options.acl)
     }
 }

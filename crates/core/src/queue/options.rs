@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::queue::directory::Directories;
+use crate::invalid_input::InvalidInput;
+use crate::path::NodePath;
 use crate::rule::WaitStrategy;
 use crate::server::checks::open_acl;
-use crate::server::ensemble::Acl;
+use crate::server::ensemble::{Acl, CreateMode};
+use crate::session::handle::Session;
 
-/// Options of a recipe: `LockOptions`, `RwLockOptions`, `SemaphoreOptions`, `ElectionOptions` and
-/// `SingleNodeOptions` are this type.
+/// Options of a recipe: `LockOptions`, `RwLockOptions`, `SemaphoreOptions`, `ElectionOptions`,
+/// `GroupOptions` and `SingleNodeOptions` are this type.
 ///
 /// Some recipes decide an option themselves, whatever is set here:
 ///
@@ -20,23 +22,49 @@ use crate::server::ensemble::Acl;
 /// | exclusive lock | [`one_contender`](Self::one_contender) is on |
 /// | election | [`data`](Self::data) is the candidate's id |
 /// | job once per slot | [`directories`](Self::directories) are persistent |
-/// | single-node lock, which has no queue | only [`data`](Self::data), [`name`](Self::name), [`acl`](Self::acl), [`directories`](Self::directories) and [`max_hold`](Self::max_hold) have an effect |
+/// | group | [`data`](Self::data) is that of the member |
+/// | group and single-node lock, which have no queue | only [`data`](Self::data), [`name`](Self::name), [`acl`](Self::acl), [`directories`](Self::directories) and [`max_hold`](Self::max_hold) have an effect |
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct QueueOptions {
-    pub(super) strategy: WaitStrategy,
-    /// `None` until a queue is made, if no data is set: the queue then takes the session's owner.
-    pub(super) data: Option<Arc<[u8]>>,
-    pub(super) name: Arc<str>,
-    pub(super) leads: bool,
-    pub(super) acl: Vec<Acl>,
-    pub(super) directories: Directories,
-    pub(super) after_session_loss: AfterSessionLoss,
-    pub(super) marks_release: bool,
-    pub(super) is_one_contender: bool,
-    pub(super) max_hold: Option<Duration>,
+    pub(crate) strategy: WaitStrategy,
+    /// `None` until the recipe is made, if no data is set.
+    data: Option<Arc<[u8]>>,
+    pub(crate) name: Arc<str>,
+    pub(crate) acl: Vec<Acl>,
+    pub(crate) directories: Directories,
+    pub(crate) after_session_loss: AfterSessionLoss,
+    pub(crate) marks_release: bool,
+    pub(crate) is_one_contender: bool,
+    pub(crate) max_hold: Option<Duration>,
     /// A contender has a permit while it enters the queue.
-    pub(super) entries: Option<Arc<Semaphore>>,
+    pub(crate) entries: Option<Arc<Semaphore>>,
+}
+
+/// The kind of znode that a missing directory and its missing parents are created as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Directories {
+    /// Container znodes, which the server deletes some time after they are empty.
+    ///
+    /// By default a server deletes at most 10,000 in a minute: see
+    /// [what can go wrong](crate::docs::failures#many-directories).
+    ///
+    /// A server older than 3.5.3 has no containers. It gets persistent znodes. So does a server
+    /// that closed three connections in a row at the create of a container, for ten minutes, and
+    /// for twice that each further time. Once a server has created a container, it gets containers.
+    #[default]
+    Container,
+    /// Persistent znodes, which the server does not delete.
+    Persistent,
+}
+
+impl Directories {
+    pub(crate) fn mode(self) -> CreateMode {
+        match self {
+            Directories::Container => CreateMode::Container,
+            Directories::Persistent => CreateMode::Persistent,
+        }
+    }
 }
 
 /// What a waiting attempt does when its session expires.
@@ -68,7 +96,6 @@ impl QueueOptions {
             strategy: WaitStrategy::Predecessor,
             data: None,
             name: Arc::default(),
-            leads: false,
             acl: open_acl(),
             directories: Directories::Container,
             after_session_loss: AfterSessionLoss::Fail,
@@ -104,14 +131,6 @@ impl QueueOptions {
     /// as the name. See [`docs::events`](crate::docs::events).
     pub fn name(mut self, name: impl Into<Arc<str>>) -> QueueOptions {
         self.name = name.into();
-        self
-    }
-
-    /// Reports each hold as a leadership, in the events.
-    // Hidden: only an election has a leader.
-    #[doc(hidden)]
-    pub fn leads(mut self) -> QueueOptions {
-        self.leads = true;
         self
     }
 
@@ -218,7 +237,54 @@ impl QueueOptions {
         self
     }
 
-    /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
+    /// These options, with the session's owner as data if none is set.
+    // Hidden: each recipe calls it when it is made.
+    #[doc(hidden)]
+    pub fn with_owner(mut self, session: &Session) -> QueueOptions {
+        let owner = || session.owner().as_bytes().into();
+        self.data.get_or_insert_with(owner);
+        self
+    }
+
+    /// Refuses options with which no request could create this znode, or no hold would last.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] in each of these cases:
+    ///
+    /// * The access control list is empty.
+    /// * A request with the path, the data and the access control list is longer than the servers
+    ///   accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
+    /// * The interval of [`WaitStrategy::Poll`] or the [time limit](Self::max_hold) is zero.
+    pub fn check_znode(
+        &self,
+        session: &Session,
+        path: &NodePath,
+        data: &[u8],
+    ) -> Result<(), InvalidInput> {
+        self.check_contender(session, path, "", data)
+    }
+
+    /// As [`check_znode`](Self::check_znode), for a contender of this name in this directory.
+    pub(crate) fn check_contender(
+        &self,
+        session: &Session,
+        directory: &NodePath,
+        name: &str,
+        data: &[u8],
+    ) -> Result<(), InvalidInput> {
+        let refuse = |subject, value, problem| Err(InvalidInput::new(subject, value, problem));
+        if self.max_hold == Some(Duration::ZERO) {
+            return refuse("time limit of a hold", "0", "must not be zero");
+        }
+        if self.strategy == WaitStrategy::Poll(Duration::ZERO) {
+            return refuse("poll interval", "0", "must not be zero");
+        }
+        let scope = session.scope();
+        scope.check_contender(directory.as_str(), name, data, &self.acl)
+    }
+
+    /// The [`data`](Self::data). Empty if none is set and no recipe was made with these options.
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }

@@ -30,19 +30,12 @@ pub(crate) struct SharedQueue {
     pub(crate) session: Session,
     pub(crate) directory: NodePath,
     pub(crate) rule: Arc<dyn Rule>,
-    /// The rule's label, or why no contender can have it.
-    pub(crate) label: Result<String, InvalidInput>,
+    /// The label of the contenders that the queue creates.
+    pub(crate) label: String,
     pub(crate) options: QueueOptions,
     /// `None` if each attempt is a contender.
     pub(crate) turns: Option<Turns>,
     pub(crate) info: Arc<RecipeInfo>,
-}
-
-impl SharedQueue {
-    /// The label of the contenders that the queue creates.
-    pub(crate) fn label(&self) -> Result<&str, InvalidInput> {
-        self.label.as_deref().map_err(Clone::clone)
-    }
 }
 
 /// The turns of the tasks that share one contender of the process.
@@ -52,6 +45,9 @@ pub(crate) struct Turns {
     /// The grant whose hold had the last turn.
     last: Mutex<Weak<Grant>>,
 }
+
+/// The turn of an attempt, until the znode of its hold takes it. `None` if the queue has no turns.
+pub(crate) type Turn = Mutex<Option<OwnedSemaphorePermit>>;
 
 impl Default for Turns {
     fn default() -> Turns {
@@ -63,11 +59,12 @@ impl Default for Turns {
 }
 
 impl Turns {
-    pub(crate) fn take_now(&self) -> Option<OwnedSemaphorePermit> {
-        self.permit.clone().try_acquire_owned().ok()
+    pub(crate) fn take_now(&self) -> Option<Turn> {
+        let turn = self.permit.clone().try_acquire_owned().ok()?;
+        Some(Mutex::new(Some(turn)))
     }
 
-    pub(crate) async fn wait(&self) -> OwnedSemaphorePermit {
+    pub(crate) async fn wait(&self) -> Turn {
         if let Some(turn) = self.take_now() {
             return turn;
         }
@@ -76,13 +73,12 @@ impl Turns {
             grant.warn_of_own_wait("a task without a znode");
         }
         let turn = self.permit.clone().acquire_owned().await;
-        turn.expect("nobody closes the semaphore")
+        Mutex::new(Some(turn.expect("nobody closes the semaphore")))
     }
 
-    /// Lets a hold keep a turn until the deletion of its znode is sent.
-    pub(crate) fn keep(&self, turn: OwnedSemaphorePermit, hold: &Hold) {
+    /// Notes that the hold has a turn, which its znode keeps until its deletion is sent.
+    pub(crate) fn note(&self, hold: &Hold) {
         *lock(&self.last) = Arc::downgrade(&hold.view.grant);
-        hold.keep_turn(turn);
     }
 
     /// True if no task waits or has the turn.
@@ -96,6 +92,7 @@ pub(crate) struct SessionQueue<'a> {
     pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<ServerSession>,
+    pub(crate) turn: &'a Turn,
     /// The connection over which the queue was last read.
     read_over: LastConnection,
 }
@@ -123,24 +120,17 @@ impl Listing {
     }
 }
 
-/// Reads of the directory that were sent.
+/// Reads of the directory that were sent: of its names and of its data, if they are asked for.
 pub(crate) struct QueueReads {
-    /// `None` if only the data was asked for.
-    names: Option<Pending<Vec<String>>>,
-    /// The directory's data, if it is asked for.
+    pub(crate) names: Option<Pending<Vec<String>>>,
     data: Option<Pending<Node>>,
-}
-
-impl QueueReads {
-    pub(crate) fn has_names(&self) -> bool {
-        self.names.is_some()
-    }
 }
 
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
         open: &'a Arc<OpenSession>,
+        turn: &'a Turn,
     ) -> Result<SessionQueue<'a>, Error> {
         let live = &open.live;
         let server = live
@@ -151,6 +141,7 @@ impl<'a> SessionQueue<'a> {
             open,
             live,
             server,
+            turn,
             read_over: LastConnection::default(),
         })
     }
@@ -223,47 +214,50 @@ impl<'a> SessionQueue<'a> {
         QueueReads { names, data }
     }
 
-    /// Waits for the answers. If no answer comes, the queue sends both reads again.
-    pub(crate) async fn listing_of(&self, asked: QueueReads) -> Result<Listing, Error> {
-        let mut asked = Some(asked);
-        let listing = self.ask_until_answered(|| {
-            let asked = asked.take().unwrap_or_else(|| self.ask_for_queue(true));
-            async { if_there(self.listed(asked).await) }
+    /// Waits for the answers. If no answer comes, the names and the data are read again.
+    ///
+    /// If the names are not asked for, `only` is the only child of the directory.
+    pub(crate) async fn listing_of(
+        &self,
+        asked: QueueReads,
+        only: Option<Contender>,
+    ) -> Result<Listing, Error> {
+        let mut asked = Some((asked, only));
+        let listing = self.ask(|| {
+            let asked = asked.take();
+            let (asked, only) = asked.unwrap_or_else(|| (self.ask_for_queue(true), None));
+            self.listed(asked, only)
         });
         Ok(listing.await?.unwrap_or_else(Listing::missing))
     }
 
-    async fn listed(&self, asked: QueueReads) -> Result<Listing, ServerError> {
-        let names = match asked.names {
-            Some(names) => names.await?,
-            None => Vec::new(),
-        };
-        Ok(self.listing(names, data_of(asked.data).await?))
-    }
-
-    /// The listing of a queue whose only child is this contender, once the data is read.
-    ///
-    /// If no answer comes, the queue is listed.
-    pub(crate) async fn listing_of_one(
+    async fn listed(
         &self,
-        me: Contender,
         asked: QueueReads,
-    ) -> Result<Listing, Error> {
-        match if_there(data_of(asked.data).await) {
-            Ok(Some(data)) => Ok(Listing {
-                contenders: vec![me],
-                children: 1,
+        only: Option<Contender>,
+    ) -> Result<Listing, ServerError> {
+        let names = match asked.names {
+            Some(names) => Some(names.await?),
+            None => None,
+        };
+        let data = match asked.data {
+            Some(read) => Some(read.await?.0),
+            None => None,
+        };
+        let contenders = Vec::from_iter(only);
+        Ok(match names {
+            Some(names) => self.listing(names, data),
+            None => Listing {
+                children: contenders.len(),
+                contenders,
                 data,
                 ..Listing::default()
-            }),
-            Ok(None) => Ok(Listing::missing()),
-            Err(error) if error.is_unknown() => self.list().await,
-            Err(error) => Err(self.failed(error)),
-        }
+            },
+        })
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
-        self.listing_of(self.ask_for_queue(true)).await
+        self.listing_of(self.ask_for_queue(true), None).await
     }
 
     /// Lists the queue for a contender that may hold. If the rule looks behind, the data is read,
@@ -273,24 +267,23 @@ impl<'a> SessionQueue<'a> {
         if self.shared.rule.looks_behind() && asked.data.is_none() {
             asked.data = Some(self.server.get(self.directory()));
         }
-        self.listing_of(asked).await
+        self.listing_of(asked, None).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.
     pub(crate) async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
-        let read = || async { if_there(self.server.get(self.directory()).await) };
-        let read = self.ask_until_answered(read).await?;
+        let read = self.ask(|| self.server.get(self.directory())).await?;
         Ok(read.map(|(data, _)| data))
     }
 
-    /// Sends a request until an answer comes.
-    async fn ask_until_answered<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
+    /// Sends a request until an answer comes. `None` if the znode is missing.
+    async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<Option<T>, Error>
     where
         F: Future<Output = Result<T, ServerError>>,
     {
         // Boxed: an attempt would keep room for it while it waits.
-        let answer = Box::pin(retry(ServerError::is_unknown, request));
-        answer.await.map_err(|error| self.failed(error))
+        let answer = Box::pin(retry(ServerError::is_unknown, request)).await;
+        if_there(answer).map_err(|error| self.failed(error))
     }
 
     /// Puts the contenders of the listing into the order of the queue.
@@ -330,21 +323,11 @@ impl<'a> SessionQueue<'a> {
         contenders: impl Iterator<Item = &Contender>,
     ) -> Result<Vec<Option<Node>>, Error> {
         let paths: Vec<String> = contenders.map(|it| self.child(it.name())).collect();
-        match paths.is_empty() {
-            true => Ok(Vec::new()),
-            false => {
-                self.ask_until_answered(|| self.server.get_each(&paths))
-                    .await
-            }
+        if paths.is_empty() {
+            return Ok(Vec::new());
         }
-    }
-}
-
-/// The data of a directory that was asked for.
-async fn data_of(asked: Option<Pending<Node>>) -> Result<Option<Vec<u8>>, ServerError> {
-    match asked {
-        Some(read) => Ok(Some(read.await?.0)),
-        None => Ok(None),
+        let read = retry(ServerError::is_unknown, || self.server.get_each(&paths));
+        Box::pin(read).await.map_err(|error| self.failed(error))
     }
 }
 

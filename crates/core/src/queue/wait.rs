@@ -1,6 +1,6 @@
 //! A contender in the queue: what it decides by a list, and how it waits until the next one.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::task::Poll;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -15,12 +15,13 @@ use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::{FencingToken, LossReason};
 use crate::live::lease::LeaseEpoch;
-use crate::live::live_session::{LiveSession, Status};
+use crate::live::live_session::Status;
 use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
-use crate::retry::Backoff;
+use crate::retry::{Backoff, retry};
 use crate::rule::{QueueView, Verdict};
 use crate::server::ensemble::{EventType, Pending, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
+use crate::sync::lock;
 
 /// A contender whose znode exists.
 ///
@@ -133,7 +134,7 @@ impl<'q> Enqueued<'q> {
             Verdict::Wait { .. } | Verdict::StepBack => {
                 let problem = "waits on no contender, or on a contender that is not before it, or \
                                steps back for none behind it";
-                Err(rule_is_broken(queue.shared.label()?, problem).into())
+                Err(rule_is_broken(&queue.shared.label, problem).into())
             }
         }
     }
@@ -147,6 +148,10 @@ impl<'q> Enqueued<'q> {
     ) -> Hold {
         let (queue, znode) = (self.queue, self.owner.znode.clone());
         let loss_watch = self.own_watch.take();
+        if let Some(turn) = lock(queue.turn).take() {
+            // Before a loss of the hold can be noticed, which passes the turn on.
+            znode.keep_turn(turn);
+        }
         let (handoff, directory) = (&queue.open.handoff, &queue.shared.directory);
         handoff.begin_hold(&znode, directory, loss_watch.is_some(), alone);
         let token = FencingToken::from(self.czxid);
@@ -305,10 +310,15 @@ impl<'q> Enqueued<'q> {
     fn deleted(&self) -> BoxFuture<'q, Error> {
         let (live, path) = (self.queue.live, self.path().to_owned());
         let session = live.id;
-        let error = Error::ContenderDeleted { path, session };
         async move {
-            until_session_answers(live).await;
-            error
+            let ask = || async { live.server()?.sync("/").await };
+            let may_pass = |error: &ServerError| !matches!(error, ServerError::SessionOver(_));
+            if let Err(ServerError::SessionOver(end)) = retry(may_pass, ask).await {
+                // The caller ends with the session.
+                live.set_status(Status::Ended(end));
+                return pending().await;
+            }
+            Error::ContenderDeleted { path, session }
         }
         .boxed()
     }
@@ -383,7 +393,7 @@ pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool,
     let next = contenders
         .last()
         .map_or(0.into(), |last| last.sequence().next());
-    let label = queue.shared.label()?;
+    let label = &*queue.shared.label;
     let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
     let newcomer = queue.contender(&name);
     let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
@@ -402,28 +412,6 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(
             child: name.clone(),
             recipe,
         }),
-    }
-}
-
-/// Resolves when a server answers a request of the session.
-///
-/// If the session is over, the future marks it as ended and never resolves: the caller ends with
-/// the session.
-async fn until_session_answers(live: &LiveSession) {
-    let mut backoff = Backoff::up_to(live.probe_interval);
-    loop {
-        let answered = match live.server() {
-            Ok(server) => server.sync("/").await,
-            Err(error) => Err(error),
-        };
-        match answered {
-            Ok(_) => return,
-            Err(ServerError::SessionOver(end)) => {
-                live.set_status(Status::Ended(end));
-                return std::future::pending().await;
-            }
-            Err(_) => backoff.wait().await,
-        }
     }
 }
 

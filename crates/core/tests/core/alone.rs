@@ -117,7 +117,8 @@ async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
         waits_on: |me| Some(me.checked_sub(2)?..me),
         ..FIRST
     };
-    let (shared_one, shared_two) = (queue_one.by(two_at_a_time), queue_two.by(two_at_a_time));
+    let shared = |queue: &Queue| queue.by(two_at_a_time).expect("a good rule");
+    let (shared_one, shared_two) = (shared(&queue_one), shared(&queue_two));
     let other = hold(&shared_one).await;
     for _ in 0..3 {
         let beside = hold(&shared_two).await;

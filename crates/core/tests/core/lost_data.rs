@@ -107,16 +107,20 @@ impl Processes {
 async fn single(session: &Session) -> NamedZnode {
     let id = session.id().expect("open");
     let path = NodePath::new(SINGLE).expect("a good path");
-    let znode = NamedZnode::begin(session, &path, move |_, stat| stat.ephemeral_owner == id.0);
+    let options = QueueOptions::new().directories(Directories::Persistent);
+    let is_own = move |_: &[u8], stat: &Stat| stat.ephemeral_owner == id.0;
+    let znode = NamedZnode::begin(session, &path, &options, is_own);
     znode.await.expect("its session is open")
 }
 
 async fn hold_single(session: &Session) -> Hold {
     let znode = single(session).await;
-    let acl = everyone();
-    let created = znode.create(b"", &acl, Directories::Persistent);
-    let stat = created.await.expect("an answer").expect("it is free");
-    let hold = znode.hold("single", &"".into(), &stat, None).await;
+    let stat = znode
+        .create(b"")
+        .await
+        .expect("an answer")
+        .expect("it is free");
+    let hold = znode.hold("single", &stat).await;
     hold.expect("an answer").expect("the lease lasts")
 }
 
@@ -149,8 +153,7 @@ async fn single_znode_whose_create_is_polled_late_does_not_hold_if_it_was_lost()
     for seed in 0..20 {
         let processes = Processes::new(seed).await;
         let znode = single(&processes.one).await;
-        let acl = everyone();
-        let mut late = znode.create(b"", &acl, Directories::Persistent).boxed();
+        let mut late = znode.create(b"").boxed();
         let enters = async || {
             assert!((&mut late).now_or_never().is_none(), "it is under way");
             sleep(SOON).await;
@@ -158,7 +161,7 @@ async fn single_znode_whose_create_is_polled_late_does_not_hold_if_it_was_lost()
         processes.lose(enters).await;
         let next = hold_single(&processes.other).await;
         let stat = late.await.expect("an answer").expect("it was created");
-        let late = znode.hold("single", &"".into(), &stat, None).await;
+        let late = znode.hold("single", &stat).await;
         assert!(matches!(late, Ok(None)), "seed {seed}: {late:?}");
         sleep(TIMEOUT).await;
         assert!(next.is_held(), "seed {seed}: {:?}", next.state());

@@ -11,9 +11,9 @@ fn is_there(simulation: &Simulation) -> bool {
 }
 
 async fn create(znode: &NamedZnode) -> Result<Option<Stat>, Error> {
-    let everyone = everyone();
-    let create = znode.create(b"", &everyone, Directories::Container);
-    timeout(LATE * 60, create).await.expect("in time")
+    timeout(LATE * 60, znode.create(b""))
+        .await
+        .expect("in time")
 }
 
 /// Creates the znode, but drops the future before the answer.

@@ -82,15 +82,10 @@ async fn rule_that_steps_back_with_none_behind_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
+async fn other_kind_of_contender_that_no_queue_can_have_is_refused() {
     let simulation = Simulation::default();
     let queue = lock_of(&simulation, "a", "/locks/a").await;
-    let other = queue.by(labelled("a/b-"));
-    let acquired = other.acquire().await.map(drop);
-    assert_fails!(acquired, Error::InvalidInput);
-    let tried = other.try_acquire().await.map(drop);
-    assert_fails!(tried, Error::InvalidInput);
-    assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
+    assert!(queue.by(labelled("a/b-")).is_err());
 }
 
 /// A rule that says no more than it has to.

@@ -272,7 +272,7 @@ pub(crate) const SINGLE: &str = "/single";
 /// A znode in this session, at [`SINGLE`].
 pub(crate) async fn begin_single(session: &Session) -> NamedZnode {
     let path = NodePath::new(SINGLE).expect("a good path");
-    let znode = NamedZnode::begin(session, &path, |_, _| true).await;
+    let znode = NamedZnode::begin(session, &path, &QueueOptions::new(), |_, _| true).await;
     znode.expect("its session is open")
 }
 

@@ -112,7 +112,7 @@ async fn single_znode_is_not_created_after_its_session_is_closed() {
     let closing = users_session(&simulation).await;
     let znode = begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
-    let created = znode.create(b"", &everyone(), Directories::Container).await;
+    let created = znode.create(b"").await;
     assert_fails!(created, Error::SessionOver);
     let children = simulation.administrator().children("/");
     assert!(!children.contains(&SINGLE[1..].to_owned()));

@@ -71,9 +71,8 @@ fn directories_that_were_used_long_ago_are_forgotten() {
         czxid: number as i64,
         was_known_alone: false,
     };
-    let used = UsedDirectories::default();
-    let known = |number: usize| {
-        let used = lock(&used.0);
+    let mut used = UsedDirectories::default();
+    let known = |used: &UsedDirectories, number: usize| {
         let mut known = used
             .last_alone
             .iter()
@@ -81,17 +80,20 @@ fn directories_that_were_used_long_ago_are_forgotten() {
         known.next().copied().flatten().map(|alone| alone.czxid)
     };
     for number in 1..100 * KEPT {
-        used.note_alone(&path(0), alone(number));
-        used.note_alone(&path(number), alone(number));
+        used.note(&path(0), Some(alone(number)));
+        used.note(&path(number), Some(alone(number)));
         let oldest = number.saturating_sub(KEPT / 2).max(1);
-        assert_eq!(known(oldest), Some(oldest as i64), "{number}");
-        let maps = &lock(&used.0).last_alone;
+        assert_eq!(known(&used, oldest), Some(oldest as i64), "{number}");
+        let maps = &used.last_alone;
         assert!(maps.iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);
     }
-    assert_eq!(known(1), None);
-    assert_eq!(known(0), Some(100 * KEPT as i64 - 1));
+    assert_eq!(known(&used, 1), None);
+    assert_eq!(known(&used, 0), Some(100 * KEPT as i64 - 1));
     let taken = used.enter(&path(0)).last.map(|alone| alone.czxid);
-    assert_eq!((taken, known(0)), (Some(100 * KEPT as i64 - 1), None));
+    assert_eq!(
+        (taken, known(&used, 0)),
+        (Some(100 * KEPT as i64 - 1), None)
+    );
 }
 
 #[test]

@@ -28,11 +28,10 @@ async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/lock/a");
     let owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znode.clone());
     let turns = Arc::new(Semaphore::new(1));
-    znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));
+    let turn = turns.clone().try_acquire_owned().expect("it is free");
+    znode.keep_turn(turn);
     live.set_status(Status::Ended(SessionEnd::Expired));
     drop(owner);
     assert_eq!(turns.available_permits(), 1);
     assert!(script.deletions().is_empty());
-    znode.keep_turn(turns.clone().try_acquire_owned().expect("it is free"));
-    assert_eq!(turns.available_permits(), 1, "it comes too late");
 }

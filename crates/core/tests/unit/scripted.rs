@@ -44,7 +44,6 @@ pub(crate) fn recipe_info() -> Arc<RecipeInfo> {
         name: "".into(),
         path: NodePath::new("/locks").expect("a good path"),
         owner: "".into(),
-        leads: false,
     })
 }
 

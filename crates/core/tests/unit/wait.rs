@@ -7,6 +7,7 @@ use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::scripted::*;
 use crate::queue::Queue;
+use crate::queue::session_queue::Turn;
 use crate::rule::Rule;
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
 use crate::session::handle::Session;
@@ -34,7 +35,8 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
-    let queue = SessionQueue::new(&shared, &open).expect("it is open");
+    let turn = Turn::default();
+    let queue = SessionQueue::new(&shared, &open, &turn).expect("it is open");
     let own = open.znodes.numbered("/locks/own");
     own.note_gone();
     let owner = ZnodeOwner::new(shared.session.session_use(), own);

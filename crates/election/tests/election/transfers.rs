@@ -13,6 +13,10 @@ const SOON: Duration = Duration::from_secs(5);
 /// Much longer than a session lives.
 const LONG: Duration = Duration::from_secs(60);
 
+fn on_standby(election: LeaderElection) -> LeaderElection {
+    election.standby().expect("a good name")
+}
+
 /// Candidates that run for leader, each in a process of its own.
 struct Fleet {
     simulation: Simulation,
@@ -310,11 +314,9 @@ async fn former_leader_names_nobody_and_proclaims_nothing() {
 #[tokio::test(start_paused = true)]
 async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     let fleet = Fleet::new().await;
-    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
+    let _standby = fleet.join_by("standby", on_standby).await;
     fleet.have_led(&["standby"], SOON).await;
-    let other_standby = fleet
-        .join_by("other standby", LeaderElection::standby)
-        .await;
+    let other_standby = fleet.join_by("other standby", on_standby).await;
     sleep(LONG).await;
     fleet.have_led(&["standby"], SOON).await;
 
@@ -357,7 +359,7 @@ async fn candidate_on_standby_leads_before_no_other_that_came_as_it_looked() {
         counted.expect("the directory is there");
         let (_session, leadership) = fleet.lead("first").await;
         let [standby, regular] = ["standby", "regular"].map(|id| fleet.simulation.process(id));
-        let standby = election(&open(&standby).await, "standby").standby();
+        let standby = on_standby(election(&open(&standby).await, "standby"));
         let regular = election(&open(&regular).await, "regular");
         let standby = tokio::spawn(async move { standby.acquire().await });
         sleep(Duration::from_millis(seed)).await;
@@ -427,7 +429,7 @@ async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
 /// Transfers to a candidate, to one on standby, and back, with others between.
 async fn transfers_succeed(fleet: &Fleet) {
     let _before = fleet.join_all(["first", "second"]).await;
-    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
+    let _standby = fleet.join_by("standby", on_standby).await;
     let _behind = fleet.join_all(["third", "fourth"]).await;
     let mut led = vec!["first"];
     fleet.have_led(&led, SOON).await;

@@ -11,9 +11,18 @@ use super::record::{CLOCK, milliseconds};
 /// A clock that slots are read from.
 #[derive(Clone)]
 pub(super) struct Clock {
-    now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// How much it may differ from the ensemble's clock, in milliseconds.
-    may_differ: u64,
+    pub(super) now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// How much it may differ from the ensemble's clock.
+    pub(super) may_differ: Duration,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock {
+            now: Arc::new(SystemTime::now),
+            may_differ: Duration::from_secs(60),
+        }
+    }
 }
 
 impl fmt::Debug for Clock {
@@ -26,16 +35,6 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    pub(super) fn new(
-        now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-        may_differ: Duration,
-    ) -> Clock {
-        Clock {
-            now,
-            may_differ: u64::try_from(may_differ.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-
     /// The time in milliseconds since 1970.
     pub(super) fn now(&self) -> u64 {
         milliseconds((self.now)())
@@ -53,18 +52,19 @@ impl Clock {
         let ensemble = u64::try_from(ensemble).unwrap_or_default();
         let ahead = before.saturating_sub(ensemble);
         let behind = ensemble.saturating_sub(self.now());
-        if ahead.max(behind) <= self.may_differ {
+        if u128::from(ahead.max(behind)) <= self.may_differ.as_millis() {
             return Ok(());
         }
         let (difference, side) = match ahead > behind {
             true => (ahead, "ahead of"),
             false => (behind, "behind"),
         };
-        let [difference, most] = [difference, self.may_differ].map(Duration::from_millis);
+        let difference = Duration::from_millis(difference);
         let value = format!("{difference:.1?} {side} the ensemble's");
         let problem = format!(
-            "may differ by {most:?} at most: correct the clock of this machine or of the servers, \
-             or allow a larger difference"
+            "may differ by {:?} at most: correct the clock of this machine or of the servers, \
+             or allow a larger difference",
+            self.may_differ
         );
         Err(InvalidInput::new(CLOCK, value, problem))
     }

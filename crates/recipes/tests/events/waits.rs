@@ -1,5 +1,6 @@
 //! The events of waits, and the metric of handoffs.
 
+use std::iter::zip;
 use std::sync::Arc;
 
 use zookeeper_recipes::{Recipe, Semaphore, WaitStrategy};
@@ -94,6 +95,7 @@ async fn candidate_that_steps_back_says_so() {
     let first = election(&simulation, "first").await;
     let first = first.acquire().await.expect("free");
     let standby = election(&simulation, "standby").await.standby();
+    let standby = standby.expect("a good name");
     let standby = tokio::spawn(async move { standby.acquire().await });
     sleep(SECOND).await;
     let regular = election(&simulation, "regular").await;

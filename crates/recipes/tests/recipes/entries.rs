@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, RwLock, Semaphore, Session,
+    ConnectOptions, ExclusiveLock, LeaderElection, QueueEntry, Recipe, RwLock, Semaphore, Session,
 };
 use zookeeper_recipes_simulation::Simulation;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
-use zookeeper_recipes_rwlock::{Error, Hold, RwLock, RwLockOptions, Session};
+use zookeeper_recipes_rwlock::{Error, Hold, Recipe, RwLock, RwLockOptions, Session};
 use zookeeper_recipes_suite::{
     QUIET, assert_nothing_left, eventually, in_time, proxy, queue_length, server, session, watchers,
 };
