@@ -2,13 +2,17 @@
 
 use crate::support::*;
 
+/// A session of a process that no server answers for half a minute.
+fn open_late(simulation: &Simulation) -> Session {
+    let process = simulation.process("p");
+    process.partition(30 * SECOND);
+    let session = Session::open_in_background(process.ensemble(), ConnectOptions::new());
+    session.expect("good options")
+}
+
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {
-    let simulation = Simulation::default();
-    let process = simulation.process("p");
-    process.partition(Duration::from_secs(30));
-    let session = Session::open_in_background(process.ensemble(), ConnectOptions::new());
-    let session = session.expect("good options");
+    let session = open_late(&Simulation::default());
     assert_eq!(session.state(), SessionState::Opening);
     assert!(!session.is_connected());
     let queue = lock(&session, "/queue");
@@ -22,11 +26,7 @@ async fn session_opened_in_the_background_is_there_once_a_server_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn session_closed_before_it_is_open_is_over() {
-    let simulation = Simulation::default();
-    let process = simulation.process("p");
-    process.partition(Duration::from_secs(30));
-    let session = Session::open_in_background(process.ensemble(), ConnectOptions::new());
-    let session = session.expect("good options");
+    let session = open_late(&Simulation::default());
     let waiting = session.clone();
     let waiting = tokio::spawn(async move { waiting.wait_connected().await });
     session.close().await;

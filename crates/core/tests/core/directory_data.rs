@@ -46,93 +46,88 @@ impl Rule for AsManyAsRecorded {
     }
 }
 
-async fn seats(simulation: &Simulation, process: &str) -> Result<Queue, Error> {
+async fn seats(simulation: &Simulation, process: &str) -> Queue {
     let without = Some(&b"1"[..]);
     queue(simulation, process, AsManyAsRecorded { without }).await
 }
 
-async fn queue(
-    simulation: &Simulation,
-    process: &str,
-    rule: AsManyAsRecorded,
-) -> Result<Queue, Error> {
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(40));
-    let session = Session::open(simulation.ensemble(process), options).await?;
-    Ok(Queue::new(&session, PATH, rule)?)
+async fn queue(simulation: &Simulation, process: &str, rule: AsManyAsRecorded) -> Queue {
+    let options = ConnectOptions::new().session_timeout(40 * SECOND);
+    queue_by(
+        &open(simulation.ensemble(process), options).await,
+        PATH,
+        rule,
+    )
 }
 
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<(), Error> {
+#[tokio::test(start_paused = true)]
+async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() {
     for moment in 0..60 {
         let simulation = simulation!(
             seed: moment,
             network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
         );
-        let _held = seats(&simulation, "holder").await?.acquire().await?;
-        let waiter = seats(&simulation, "waiter").await?;
+        let _held = hold(&seats(&simulation, "holder").await).await;
+        let waiter = seats(&simulation, "waiter").await;
         let change = async {
-            tokio::time::sleep(Duration::from_millis(moment)).await;
+            sleep(Duration::from_millis(moment)).await;
             simulation.administrator().set_data(PATH, b"2")
         };
-        let patience = Duration::from_secs(10);
+        let patience = 10 * SECOND;
         let (waited, changed) = tokio::join!(waiter.acquire_timeout(patience), change);
         changed.expect("the directory is there");
         assert!(waited.is_ok(), "changed after {moment} ms: {waited:?}");
     }
-    Ok(())
 }
 
 /// The data is lowered just before the only one before the waiter goes.
-async fn assert_a_going_is_no_turn_by_older_data(creates: i32) -> Result<(), Error> {
+async fn assert_a_going_is_no_turn_by_older_data(creates: i32) {
     for seed in 0..300 {
         let simulation = simulation!(
             seed,
             network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
         );
         let administrator = simulation.administrator();
-        let holder = seats(&simulation, "holder").await?;
-        holder.acquire().await?.release().await?;
+        let holder = seats(&simulation, "holder").await;
+        take_turn(&holder).await;
         let counted = administrator.set_create_counter(PATH, creates);
         counted.expect("the directory is there");
-        let held = holder.acquire().await?;
-        let waiter = seats(&simulation, "waiter").await?;
+        let held = hold(&holder).await;
+        let waiter = seats(&simulation, "waiter").await;
         let going = async {
-            tokio::time::sleep(Duration::from_millis(seed % 60)).await;
+            sleep(Duration::from_millis(seed % 60)).await;
             administrator.set_data(PATH, b"0").expect("it is there");
             delete(&simulation, held.node_path());
         };
-        let patience = Duration::from_secs(10);
+        let patience = 10 * SECOND;
         let (waited, ()) = tokio::join!(waiter.acquire_timeout(patience), going);
         assert!(waited.is_err(), "seed {seed}: {waited:?}");
     }
-    Ok(())
 }
 
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Result<(), Error> {
-    assert_a_going_is_no_turn_by_older_data(1).await
+#[tokio::test(start_paused = true)]
+async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() {
+    assert_a_going_is_no_turn_by_older_data(1).await;
 }
 
 /// All contenders have the same number, so the waiter reads each before it decides.
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn going_while_a_waiter_reads_contenders_of_one_number_is_no_turn_by_older_data()
--> Result<(), Error> {
-    assert_a_going_is_no_turn_by_older_data(i32::MAX).await
+#[tokio::test(start_paused = true)]
+async fn going_while_a_waiter_reads_contenders_of_one_number_is_no_turn_by_older_data() {
+    assert_a_going_is_no_turn_by_older_data(i32::MAX).await;
 }
 
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is()
--> Result<(), Error> {
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is() {
     for read in 1..=6 {
         let simulation = Simulation::default();
         let administrator = simulation.administrator();
-        let _held = seats(&simulation, "holder").await?.acquire().await?;
-        let waiter = seats(&simulation, "waiter").await?;
-        let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
+        let _held = hold(&seats(&simulation, "holder").await).await;
+        let waiter = seats(&simulation, "waiter").await;
+        let late = Fault::new(FaultKind::RequestLate(SECOND));
         let late = late.of_process("waiter").on(RequestKind::Get).under(PATH);
         simulation.faults().inject(late.nth(read));
         let deleted = async {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            sleep(Duration::from_millis(500)).await;
             for child in administrator.children(PATH) {
                 delete(&simulation, &format!("{PATH}/{child}"));
             }
@@ -144,53 +139,50 @@ async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is(
             "read {read}: {waited:?}"
         );
     }
-    Ok(())
 }
 
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(), Error> {
+#[tokio::test(start_paused = true)]
+async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() {
     let simulation = Simulation::default();
-    let held = seats(&simulation, "holder").await?.acquire().await?;
-    let waiter = seats(&simulation, "waiter").await?;
+    let held = hold(&seats(&simulation, "holder").await).await;
+    let waiter = seats(&simulation, "waiter").await;
     let lists = || simulation.counters().requests(RequestKind::List);
     let before = lists();
     let waiting = spawned(&waiter);
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    sleep(5 * SECOND).await;
     assert!(!waiting.is_finished());
     assert_eq!(lists() - before, 1);
-    held.release().await?;
-    let hold = waiting.await.expect("it does not panic")?;
+    release(held).await;
+    let hold = waiting.await.expect("no panic").expect("its turn");
     assert_eq!(lists() - before, 2);
-    hold.release().await
+    release(hold).await;
 }
 
 /// It has been the only one for some time, and lists the contenders no more.
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn contender_that_comes_back_alone_holds_by_the_data_of_now() -> Result<(), Error> {
+#[tokio::test(start_paused = true)]
+async fn contender_that_comes_back_alone_holds_by_the_data_of_now() {
     let simulation = Simulation::default();
-    let queue = seats(&simulation, "one").await?;
+    let queue = seats(&simulation, "one").await;
     let lists = || simulation.counters().requests(RequestKind::List);
     for _ in 0..10 {
-        queue.acquire().await?.release().await?;
+        take_turn(&queue).await;
     }
     let before = lists();
-    queue.acquire().await?.release().await?;
+    take_turn(&queue).await;
     assert_eq!(lists(), before);
     let lowered = simulation.administrator().set_data(PATH, b"0");
     lowered.expect("the directory is there");
     // No seat is left to wait for.
     let refused = queue.acquire().await;
     assert_fails!(refused, Error::InvalidInput);
-    Ok(())
 }
 
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn try_without_a_directory_asks_the_rule_before_it_creates_one() -> Result<(), Error> {
+#[tokio::test(start_paused = true)]
+async fn try_without_a_directory_asks_the_rule_before_it_creates_one() {
     let simulation = Simulation::default();
     let rule = AsManyAsRecorded { without: None };
-    let tried = queue(&simulation, "first", rule).await?.try_acquire().await;
+    let tried = queue(&simulation, "first", rule).await.try_acquire().await;
     assert_fails!(tried, Error::InvalidInput);
     let created = simulation.counters().requests(RequestKind::Create);
     assert_eq!(created, 0);
-    Ok(())
 }

@@ -61,34 +61,34 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
     }
 }
 
-fn is_too_long<T>(outcome: Result<T, ServerError>) -> bool {
-    matches!(outcome, Err(ServerError::Refused(Refusal::TooLong(_))))
-}
-
 async fn assert_each_is_refused(server: &ServerSession, long: &str) {
-    let everyone = everyone();
-    let mode = CreateMode::Persistent;
-    let data = vec![7; long.len()];
-    let entries = many_entries(40_000);
-    assert!(is_too_long(server.create(long, b"", mode, &everyone).await));
-    assert!(is_too_long(
-        server.create("/a", &data, mode, &everyone).await
-    ));
-    assert!(is_too_long(server.create("/a", b"", mode, &entries).await));
-    assert!(is_too_long(server.delete(long).await));
-    assert!(is_too_long(server.list(long).await));
-    assert!(is_too_long(server.list_and_watch(long).await));
-    assert!(is_too_long(server.get(long).await));
-    assert!(is_too_long(server.get_and_watch(long).await));
-    assert!(is_too_long(server.exists_and_watch(long).await));
-    assert!(is_too_long(
-        server.get_each(&["/a".to_owned(), long.to_owned()]).await
-    ));
-    assert!(is_too_long(server.sync(long).await));
+    let create = async |path: &str, data: &[u8], acl: &[Acl]| {
+        let created = server.create(path, data, CreateMode::Persistent, acl);
+        created.await.map(drop)
+    };
     let many = (0..40).map(|_| Operation::check("/x".repeat(15_000)));
-    for operations in [vec![Operation::check(long)], many.collect()] {
-        let refused = server.transact(&operations).await;
-        assert!(is_too_long(refused.map_err(|failure| failure.error)));
+    let transact = async |operations: &[Operation]| {
+        let refused = server.transact(operations).await;
+        refused.map(drop).map_err(|failure| failure.error)
+    };
+    let each = ["/a".to_owned(), long.to_owned()];
+    for outcome in [
+        create(long, b"", &everyone()).await,
+        create("/a", &vec![7; long.len()], &everyone()).await,
+        create("/a", b"", &many_entries(40_000)).await,
+        server.delete(long).await,
+        server.list(long).await.map(drop),
+        server.list_and_watch(long).await.map(drop),
+        server.get(long).await.map(drop),
+        server.get_and_watch(long).await.map(drop),
+        server.exists_and_watch(long).await.map(drop),
+        server.get_each(&each).await.map(drop),
+        server.sync(long).await.map(drop),
+        transact(&[Operation::check(long)]).await,
+        transact(&many.collect::<Vec<_>>()).await,
+    ] {
+        let is_too_long = matches!(outcome, Err(ServerError::Refused(Refusal::TooLong(_))));
+        assert!(is_too_long, "{outcome:?}");
     }
 }
 

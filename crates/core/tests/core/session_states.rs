@@ -87,22 +87,18 @@ async fn states_say_in_words_if_a_server_answers() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
     let id = session.id().expect("it is open");
-    assert_eq!(
-        session.state().to_string(),
-        format!("connected in session {id}")
-    );
+    let connected = format!("connected in session {id}");
+    assert_eq!(session.state().to_string(), connected);
     let health = session.health().to_string();
+    let starts_so = health.starts_with(&format!("{connected}, "));
     assert!(
-        health.starts_with(&format!("connected in session {id}, ")),
+        starts_so && health.contains("of the lease left"),
         "{health}"
     );
-    assert!(health.contains("of the lease left"), "{health}");
     let suspended = SessionState::Suspended(id).to_string();
     assert_eq!(suspended, format!("no server answers in session {id}"));
-    assert_eq!(
-        SessionState::Opening.to_string(),
-        "a session is being opened"
-    );
+    let opening = SessionState::Opening.to_string();
+    assert_eq!(opening, "a session is being opened");
     session.clone().close().await;
     let ended = session.state().to_string();
     assert!(

@@ -2,10 +2,11 @@
 
 use crate::support::*;
 
-const SECOND: Duration = Duration::from_secs(1);
-
-fn three_servers() -> Simulation {
-    simulation!(servers: 3)
+/// Three servers, and a session.
+async fn three_servers() -> (Simulation, Session) {
+    let simulation = simulation!(servers: 3);
+    let session = simulated_session(&simulation, "one").await;
+    (simulation, session)
 }
 
 /// The server of the current ZooKeeper session.
@@ -21,8 +22,7 @@ fn name_of(server: usize) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn session_and_its_hold_move_to_the_new_hosts() {
-    let simulation = three_servers();
-    let session = simulated_session(&simulation, "one").await;
+    let (simulation, session) = three_servers().await;
     let id = session.id();
     let queue = lock(&session, "/locks/a");
     let hold = queue.acquire().await.expect("free");
@@ -39,8 +39,7 @@ async fn session_and_its_hold_move_to_the_new_hosts() {
 
 #[tokio::test(start_paused = true)]
 async fn session_stays_at_a_host_that_is_still_listed() {
-    let simulation = three_servers();
-    let session = simulated_session(&simulation, "one").await;
+    let (simulation, session) = three_servers().await;
     let here = server_of(&simulation, &session);
     let path = "/a".parse().expect("a good path");
     let server = session.server(&path).await.expect("it is open");
@@ -48,17 +47,15 @@ async fn session_stays_at_a_host_that_is_still_listed() {
     let hosts = [(here + 1) % 3, here].map(name_of).join(",");
     session.set_hosts(&hosts).expect("good names");
     // The name of all servers has its address, too.
-    session
-        .set_hosts("servers.simulation-0")
-        .expect("a good name");
+    let all = session.set_hosts("servers.simulation-0");
+    all.expect("a good name");
     sleep(SECOND).await;
     assert_eq!(server.connection(), connection);
 }
 
 #[tokio::test(start_paused = true)]
 async fn later_sessions_of_the_handle_use_the_new_hosts() {
-    let simulation = three_servers();
-    let session = simulated_session(&simulation, "one").await;
+    let (simulation, session) = three_servers().await;
     session.set_hosts(&name_of(1)).expect("a good name");
     sleep(SECOND).await;
     let first = session.id().expect("it is open");
@@ -71,13 +68,12 @@ async fn later_sessions_of_the_handle_use_the_new_hosts() {
 /// The first hosts do not exist, as in a configuration that was wrong.
 #[tokio::test(start_paused = true)]
 async fn session_that_is_being_opened_is_opened_at_the_new_hosts() {
-    let simulation = three_servers();
+    let simulation = simulation!(servers: 3);
     let ensemble = simulation.ensemble("one");
     let session = Session::open_in_background(ensemble, ConnectOptions::new());
     let session = session.expect("good options");
-    session
-        .set_hosts("nobody.simulation-0")
-        .expect("a good name");
+    let nobody = session.set_hosts("nobody.simulation-0");
+    nobody.expect("a good name");
     sleep(5 * SECOND).await;
     assert!(!session.is_connected());
     session.set_hosts(&name_of(2)).expect("a good name");
@@ -87,8 +83,7 @@ async fn session_that_is_being_opened_is_opened_at_the_new_hosts() {
 
 #[tokio::test(start_paused = true)]
 async fn hosts_that_cannot_be_used_are_refused_and_change_nothing() {
-    let simulation = three_servers();
-    let session = simulated_session(&simulation, "one").await;
+    let (_simulation, session) = three_servers().await;
     let before = session.id();
     for (hosts, problem) in [
         ("zk1/app", "has the chroot /app"),

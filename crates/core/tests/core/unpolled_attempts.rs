@@ -45,6 +45,15 @@ async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, 
     (closing, mine, others)
 }
 
+/// Closes the session while an attempt in it is not polled. The result keeps the attempt.
+async fn close_in_an_attempt(closing: Session) -> BoxFuture<'static, Result<Hold, Error>> {
+    let queue = lock(&closing, "/queue");
+    let attempt = begun(async move { queue.acquire().await });
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    sleep(TIMEOUT).await;
+    attempt
+}
+
 /// Its create finds the znode of another holder, and the attempt is not polled.
 #[tokio::test(start_paused = true)]
 async fn close_spares_the_single_znode_of_another_holder() {
@@ -67,10 +76,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
     let view = released.view();
     released.release().await.expect("it is held");
     let hold = others.acquire().await.expect("free again");
-    let queue = lock(&closing, "/queue");
-    let attempt = begun(queue.acquire());
-    timeout(TIMEOUT, closing.close()).await.expect("it closes");
-    sleep(TIMEOUT).await;
+    let attempt = close_in_an_attempt(closing).await;
     assert!(hold.is_held(), "{:?}", hold.state());
     drop((attempt, view));
 }
@@ -96,10 +102,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
             false => Some(hold),
         };
         assert_eq!(view.is_held(), !is_noticed);
-        let queue = lock(&closing, "/queue");
-        let attempt = begun(queue.acquire());
-        timeout(TIMEOUT, closing.close()).await.expect("it closes");
-        sleep(TIMEOUT).await;
+        let attempt = close_in_an_attempt(closing).await;
         let state = next.state();
         assert!(next.is_held(), "{is_noticed}, {is_released}: {state:?}");
         drop((attempt, kept, view));
@@ -126,11 +129,7 @@ async fn close_deletes_a_single_znode_of_its_own() {
     let attempt = begun(mine.acquire());
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     let next = timeout(TIMEOUT, others.acquire()).await;
-    next.expect("in time")
-        .expect("free again")
-        .release()
-        .await
-        .expect("it is held");
+    release(next.expect("in time").expect("free again")).await;
     drop(attempt);
 }
 

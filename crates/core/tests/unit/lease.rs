@@ -6,10 +6,11 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A lease with a timeout of 10 s, a wait of 2.25 s and a margin of 1.25 s.
 fn lease() -> Lease {
-    Lease::new(
-        SessionOrigin::Opened(Duration::ZERO),
-        LeaseConfig::with_tick(10 * SECOND, 2 * SECOND),
-    )
+    lease_of(SessionOrigin::Opened(Duration::ZERO))
+}
+
+fn lease_of(origin: SessionOrigin) -> Lease {
+    Lease::new(origin, LeaseConfig::with_tick(10 * SECOND, 2 * SECOND))
 }
 
 /// A request that was sent at `sent` is answered now.
@@ -41,10 +42,7 @@ fn lease_lapses_once_its_time_has_come() {
 
 #[test]
 fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
-    let mut lease = Lease::new(
-        SessionOrigin::Earlier,
-        LeaseConfig::with_tick(10 * SECOND, 2 * SECOND),
-    );
+    let mut lease = lease_of(SessionOrigin::Earlier);
     answered(&mut lease, SECOND, SECOND);
     answered(&mut lease, 4 * SECOND, 4 * SECOND);
     assert_eq!(lease.count_lapse(4 * SECOND), compared(1, true));
@@ -118,18 +116,14 @@ fn reconnect_renews_once_the_session_is_proven() {
 
 #[test]
 fn grant_waits_until_the_first_answer_can_renew_the_lease() {
-    let mut lease = lease();
-    lease.connected_anew();
-    answered(&mut lease, 3 * SECOND, 3 * SECOND);
-    lease.note_proof(3 * SECOND);
-    // The lease can be renewed at 3 + 2.25 + 1 seconds.
-    assert!(lease.may_grant(8 * SECOND));
-    let config = LeaseConfig::with_tick(10 * SECOND, 2 * SECOND);
-    let mut later = Lease::new(SessionOrigin::Opened(Duration::ZERO), config);
-    later.connected_anew();
-    answered(&mut later, seconds(5.6), seconds(5.6));
-    later.note_proof(seconds(5.6));
-    assert!(!later.may_grant(seconds(5.6)));
+    // The lease can be renewed a wait and an interval after the answer: 3.25 s.
+    for (answer, asked, may_grant) in [(3.0, 8.0, true), (5.6, 5.6, false)] {
+        let (mut lease, answer) = (lease(), seconds(answer));
+        lease.connected_anew();
+        answered(&mut lease, answer, answer);
+        lease.note_proof(answer);
+        assert_eq!(lease.may_grant(seconds(asked)), may_grant);
+    }
 }
 
 #[test]
@@ -169,10 +163,8 @@ fn terms_of_each_timeout_and_tick_leave_the_lease_positive() {
         let ticks = ticks.chain([Duration::from_millis(1), 2 * SECOND, DEFAULT_TICK]);
         let set = ticks.map(|tick| LeaseConfig::with_tick(timeout, tick));
         let assumed = [true, false].map(|raised| LeaseConfig::without_tick(timeout, raised));
-        for config in assumed
-            .into_iter()
-            .chain(set.filter(LeaseConfig::can_be_kept))
-        {
+        let kept = set.filter(LeaseConfig::can_be_kept);
+        for config in assumed.into_iter().chain(kept) {
             assert!(
                 config.can_be_kept() && config.margin < timeout,
                 "{config:?}"
@@ -182,10 +174,8 @@ fn terms_of_each_timeout_and_tick_leave_the_lease_positive() {
             let renewed = config.wait + config.probe_interval() * 2;
             assert!(renewed < timeout - config.margin, "{config:?}");
             // The warning of a blocked runtime comes before a hold is lost.
-            assert!(
-                config.probe_interval() <= config.tolerated_silence() / 2,
-                "{config:?}"
-            );
+            let tolerated = config.tolerated_silence();
+            assert!(config.probe_interval() <= tolerated / 2, "{config:?}");
             let lease = Lease::new(SessionOrigin::Opened(Duration::ZERO), config);
             assert_eq!(lease.valid_until, timeout - config.margin);
         }
@@ -287,8 +277,9 @@ fn lease_ends_when_the_contacts_say() {
             assert_eq!(valid, allowed, "{:?}", steps.collect::<Vec<_>>());
             let counted = lease.count_lapse(now);
             assert!(counted.epoch >= epoch && counted.has_lapsed == (now >= valid));
+            let may_grant = lease.may_grant(now);
             assert!(
-                !(counted.has_lapsed && lease.may_grant(now)),
+                !(counted.has_lapsed && may_grant),
                 "a lapsed lease grants nothing"
             );
             epoch = counted.epoch;
@@ -323,16 +314,10 @@ fn silence_of_the_servers_lapses_a_lease_if_it_is_longer_than_the_tolerated_one(
         let with = ticks.map(|tick| LeaseConfig::with_tick(timeout, tick));
         let without = [false, true].map(|raised| LeaseConfig::without_tick(timeout, raised));
         for config in with.into_iter().chain(without) {
-            let tolerated = config.tolerated_silence();
-            let moment = Duration::from_nanos(1);
-            assert!(
-                !lapses_by_a_silence(config, tolerated - moment),
-                "{config:?}"
-            );
-            assert!(
-                lapses_by_a_silence(config, tolerated + moment),
-                "{config:?}"
-            );
+            let (tolerated, moment) = (config.tolerated_silence(), Duration::from_nanos(1));
+            let lapses = [tolerated - moment, tolerated + moment]
+                .map(|silence| lapses_by_a_silence(config, silence));
+            assert_eq!(lapses, [false, true], "{config:?}");
         }
     }
 }
