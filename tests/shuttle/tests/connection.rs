@@ -166,7 +166,7 @@ fn each_watch_fires_whatever_other_threads_drop() {
         let watching = |_| {
             let connection = connection.clone();
             thread::spawn(move || {
-                let asked = connection.watch(WatchedRead::Data, "/watched");
+                let asked = connection.watch(WatchedRead::Data, "/watched".to_owned());
                 let (_, watch) = block_on(asked).expect("an answer");
                 let watch = watch.expect("the znode exists");
                 assert!(matches!(block_on(watch), WatchEvent::Fired(_)));
@@ -175,7 +175,7 @@ fn each_watch_fires_whatever_other_threads_drop() {
         let dropping = |_| {
             let connection = connection.clone();
             thread::spawn(move || {
-                let asked = connection.watch(WatchedRead::Data, "/watched");
+                let asked = connection.watch(WatchedRead::Data, "/watched".to_owned());
                 if thread_rng().r#gen() {
                     drop(block_on(asked).expect("an answer"));
                 }

@@ -1,7 +1,5 @@
 //! A hold by a znode whose name other sessions use, too, and the threads that see its end.
 
-use std::sync::Arc;
-
 use shuttle::future::block_on;
 use shuttle::thread;
 use tokio::time::tick;

@@ -82,25 +82,19 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// Ticks. The first comes at once, and each later one by [`tick`].
+/// Ticks, each of which comes by [`tick`].
 #[derive(Debug)]
-pub struct Interval {
-    has_ticked: bool,
-    ticks: watch::Receiver<u64>,
-}
+pub struct Interval(watch::Receiver<u64>);
 
-/// Ticks. The first comes at once, and each later one by [`tick`].
-pub fn interval(_: Duration) -> Interval {
-    Interval {
-        has_ticked: false,
-        ticks: TICKS.subscribe(),
-    }
+/// Ticks, the first one at this time.
+pub fn interval_at(_: Instant, _: Duration) -> Interval {
+    Interval(TICKS.subscribe())
 }
 
 impl Interval {
     /// Waits for the next tick.
     pub async fn tick(&mut self) {
-        if std::mem::replace(&mut self.has_ticked, true) && self.ticks.changed().await.is_err() {
+        if self.0.changed().await.is_err() {
             pending().await
         }
     }
