@@ -27,18 +27,13 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
 /// it. Only recipes with the same whole path are compared by the
-/// [servers](crate::ensemble::EnsembleFacts::servers) of their ensembles. Sessions of one ensemble may
-/// have different chroots, and connect strings with the hosts in any order.
+/// [servers](crate::ensemble::EnsembleFacts::servers) of their ensembles.
 ///
-/// A process knows an ensemble only by the hosts of its connect string, and another process may name
-/// other hosts. The two can then disagree about the order of two recipes that have the same whole
-/// path in two ensembles. In such a case, give each process the same list of hosts, or let the
-/// whole paths differ.
-///
-/// Two connect strings without a common `host:port` are taken for two ensembles. So one lock under
-/// two such names is not found, and the second acquisition waits for the first one until the
-/// deadline. All sessions over clients of the user (crate `zookeeper-recipes-adapter`) are taken for
-/// sessions of one ensemble, because they do not know their hosts.
+/// A process knows an ensemble only by the hosts of its connect string. So if two recipes have the
+/// same whole path in two ensembles, give each process the same list of hosts. Two connect strings
+/// without a common `host:port` are taken for two ensembles: one lock under two such names is not
+/// found, and the second acquisition waits for the first one until the deadline. All sessions over
+/// clients of the user (crate `zookeeper-recipes-adapter`) are taken for sessions of one ensemble.
 ///
 /// ```
 /// # use zookeeper_recipes_lock::ExclusiveLock;

@@ -3,9 +3,10 @@
 //! The number of requests limits what a session can do in a second. If few znodes are deleted at
 //! once, each deletion is a request of its own and is sent without delay. One transaction sends
 //! further deletions together. It is applied as a whole or not at all, so each deletion of a
-//! transaction that failed is sent alone.
+//! transaction that was refused is sent alone.
 
 use std::collections::VecDeque;
+use std::iter::zip;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
@@ -51,10 +52,7 @@ struct Gathered {
 
 struct Deletion {
     path: Arc<str>,
-    /// `None` if the server has refused the transaction.
-    ///
-    /// Then, and if this is dropped without an answer, the caller sends the deletion alone.
-    answer: oneshot::Sender<Option<Result<(), ServerError>>>,
+    answer: oneshot::Sender<Result<(), ServerError>>,
 }
 
 /// What a deletion has done.
@@ -71,7 +69,7 @@ impl Deletions {
     ///
     /// The method repeats the deletion until the server answers or the session ends. It succeeds if
     /// the znode is not there. It sends one request, or a share of one, and one more after a
-    /// transaction that failed. A `marked` deletion says that it is a [release](delete_marked).
+    /// transaction that was refused. A `marked` deletion says that it is a [release](delete_marked).
     ///
     /// # Cancel safety
     ///
@@ -89,7 +87,7 @@ impl Deletions {
         loop {
             let deleted = match marked {
                 true => delete_marked(server, path).await,
-                false => self.send(live, server, path, &mut not_there).await,
+                false => self.send(live, server, path).await,
             };
             match deleted {
                 Ok(()) => return Ok(DeleteOutcome::Deleted),
@@ -106,26 +104,17 @@ impl Deletions {
     }
 
     /// Sends a deletion, alone or with others.
-    ///
-    /// Sets the outcome if the znode is not there.
     async fn send(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         server: &ServerSession,
         path: &Arc<str>,
-        not_there: &mut DeleteOutcome,
     ) -> Result<(), ServerError> {
         if let Ok(_single) = self.single.try_acquire() {
             return server.delete(path).await;
         }
-        match self.gather(live, path.clone()).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => server.delete(path).await,
-            Err(_) => {
-                *not_there = DeleteOutcome::Deleted;
-                server.delete(path).await
-            }
-        }
+        let answer = self.gather(live, path.clone()).await;
+        answer.unwrap_or_else(|_| Err(ServerError::outcome_unknown("the session ends")))
     }
 
     /// Lets a task of the session send the deletion together with others.
@@ -133,7 +122,7 @@ impl Deletions {
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         path: Arc<str>,
-    ) -> oneshot::Receiver<Option<Result<(), ServerError>>> {
+    ) -> oneshot::Receiver<Result<(), ServerError>> {
         let (answer, answered) = oneshot::channel();
         let mut gathered = lock(&self.gathered);
         gathered.waiting.push_back(Deletion { path, answer });
@@ -195,25 +184,23 @@ async fn delete_marked(server: &ServerSession, path: &str) -> Result<(), ServerE
     released.map(drop).map_err(|failure| failure.error)
 }
 
+/// Sends deletions in one transaction. If the server refuses it, sends each alone.
 async fn send_batch(server: &ServerSession, deletions: Vec<Deletion>) {
-    let answer = match &*deletions {
-        [deletion] => Some(server.delete(&deletion.path).await),
-        _ => {
-            let operations = deletions.iter();
-            let operations = operations.map(|deletion| Operation::delete(&*deletion.path));
-            match server.transact(&operations.collect::<Vec<_>>()).await {
-                Ok(_) => Some(Ok(())),
-                Err(failure) => match failure.error {
-                    ServerError::OutcomeUnknown(_) => return,
-                    ServerError::Refused(_) => None,
-                    over => Some(Err(over)),
-                },
+    // A caller that was dropped meanwhile receives no answer.
+    if deletions.len() > 1 {
+        let operations = deletions.iter().map(|it| Operation::delete(&*it.path));
+        let done = server.transact(&operations.collect::<Vec<_>>()).await;
+        let done = done.map(drop).map_err(|failure| failure.error);
+        if !matches!(done, Err(ServerError::Refused(_))) {
+            for deletion in deletions {
+                let _ = deletion.answer.send(done.clone());
             }
+            return;
         }
-    };
-    for deletion in deletions {
-        // A caller that was dropped meanwhile receives no answer.
-        let _ = deletion.answer.send(answer.clone());
+    }
+    let replies: Vec<_> = deletions.iter().map(|it| server.delete(&it.path)).collect();
+    for (deletion, reply) in zip(deletions, replies) {
+        let _ = deletion.answer.send(reply.await);
     }
 }
 

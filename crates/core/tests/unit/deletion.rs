@@ -4,10 +4,7 @@ use super::*;
 use crate::live::scripted::Scripted;
 
 /// Gathers a deletion whose caller waits.
-fn gathered(
-    deletions: &Arc<Deletions>,
-    path: &str,
-) -> oneshot::Receiver<Option<Result<(), ServerError>>> {
+fn gathered(deletions: &Arc<Deletions>, path: &str) -> oneshot::Receiver<Result<(), ServerError>> {
     let (answer, answered) = oneshot::channel();
     let path = path.into();
     lock(&deletions.gathered)
