@@ -222,13 +222,14 @@ impl<'a> SessionQueue<'a> {
         asked: QueueReads,
         only: Option<Contender>,
     ) -> Result<Listing, Error> {
-        let mut asked = Some((asked, only));
-        let listing = self.ask(|| {
-            let asked = asked.take();
-            let (asked, only) = asked.unwrap_or_else(|| (self.ask_for_queue(true), None));
-            self.listed(asked, only)
-        });
-        Ok(listing.await?.unwrap_or_else(Listing::missing))
+        let listing = match if_there(self.listed(asked, only).await) {
+            Err(error) if error.is_unknown() => {
+                let again = || self.listed(self.ask_for_queue(true), None);
+                self.ask(again).await?
+            }
+            listing => listing.map_err(|error| self.failed(error))?,
+        };
+        Ok(listing.unwrap_or_else(Listing::missing))
     }
 
     async fn listed(
