@@ -1,6 +1,9 @@
 //! What an uncontended acquire and release costs the process of the client.
 //!
 //! A bare socket and the connection without a recipe send the same requests in turns with the lock.
+//! All but the socket run in tasks, as the handlers of a service do. Before each poll of the future
+//! that `block_on` itself runs, tokio asks the system once more for events.
+//!
 //! With `--test`, each does so a few times only, to show that it works.
 
 use std::sync::Arc;
@@ -29,25 +32,32 @@ fn main() {
     let current = current.enable_all().build().expect("a runtime");
     let workers = Runtime::new().expect("a runtime");
     let [on_current, on_workers] = [&current, &workers].map(|runtime| lock(&testbed, runtime));
-    let connection = connect(&address, &current);
+    let connection = Arc::new(connect(&address, &current));
     let mut works = [
         work("a bare socket, the same requests", |times| {
             socket_turns(&mut socket, &of_socket, times);
         }),
         work(
             "our own connection, the same two requests, no recipe",
-            |times| current.block_on(connection_turns(&connection, &of_connection, times)),
+            |times| {
+                let (connection, directory) = (connection.clone(), of_connection.clone());
+                let turns = async move { connection_turns(&connection, &directory, times).await };
+                in_task(&current, turns);
+            },
         ),
         work("exclusive lock, a runtime of one thread", |times| {
-            current.block_on(turns(on_current.clone(), times));
+            in_task(&current, turns(on_current.clone(), times));
         }),
         work("exclusive lock, a runtime of workers", |times| {
-            let task = workers.spawn(turns(on_workers.clone(), times));
-            workers.block_on(task).expect("no panic");
+            in_task(&workers, turns(on_workers.clone(), times));
         }),
     ];
     let costs = Overhead::measure(&mut works, 20 * times, rounds, times);
     println!("\n{}", Overhead::table(&costs).to_markdown());
+}
+
+fn in_task(runtime: &Runtime, turns: impl Future<Output = ()> + Send + 'static) {
+    runtime.block_on(runtime.spawn(turns)).expect("no panic");
 }
 
 fn work<'a>(name: &'static str, run: impl FnMut(u64) + 'a) -> Work<'a> {
