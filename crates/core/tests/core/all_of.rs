@@ -108,10 +108,7 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
     queue_length(&*lock(&theirs, "/all/c"), 2).await;
     let first = &simulation.administrator().children("/all/a")[0];
     delete(&simulation, &format!("/all/a/{first}"));
-    let outcome = timeout(PATIENCE, waiter)
-        .await
-        .expect("it ends")
-        .expect("no panic");
+    let outcome = in_time("the end", waiter).await.expect("no panic");
     assert_fails!(outcome, Error::Lost);
     third.release().await.expect("it is released");
     assert_free(&theirs).await;

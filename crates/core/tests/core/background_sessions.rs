@@ -44,10 +44,8 @@ async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_fo
     let over = SessionEnd::InvalidOptions;
     let waited = timeout(PATIENCE, session.wait_connected()).await;
     let waited = waited.expect("it ends");
-    assert!(
-        matches!(waited, Err(Error::NoSession { reason, .. }) if reason == over),
-        "{waited:?}"
-    );
+    let is_over = matches!(&waited, Err(Error::NoSession { reason, .. }) if *reason == over);
+    assert!(is_over, "{waited:?}");
     assert_eq!(session.state(), SessionState::Ended(over));
     let queue = lock(&session, "/queue");
     let refused = queue.acquire().await.expect_err("no session");

@@ -29,14 +29,8 @@ fn foreign() -> impl Strategy<Value = String> {
         Just(format!("{uuid}-latch-0000000001")),
         Just(format!("{uuid}-clock-0000000001")),
         // A letter that is no digit, a hyphen in a wrong place, and none before the label.
-        Just(format!(
-            "{}-lock-0000000001",
-            uuid.replace("6e8f2c1a", "6e8fxc1a")
-        )),
-        Just(format!(
-            "{}-lock-0000000001",
-            uuid.replace("-9d3b", "09d3b")
-        )),
+        Just(format!("{uuid}-lock-0000000001").replace("6e8f2c1a", "6e8fxc1a")),
+        Just(format!("{uuid}-lock-0000000001").replace("-9d3b", "09d3b")),
         Just(format!("{uuid}_lock-0000000001")),
         Just("_c_\u{1f512}".repeat(9)),
         Just("\u{e9}".repeat(40)),
@@ -69,10 +63,9 @@ proptest! {
     fn a_sequence_is_printed_as_a_server_prints_it(number in any::<i32>()) {
         // Java's String.format("%010d").
         let digits = i64::from(number).unsigned_abs().to_string();
-        let expected = if number < 0 {
-            format!("-{digits:0>9}")
-        } else {
-            format!("{digits:0>10}")
+        let expected = match number < 0 {
+            true => format!("-{digits:0>9}"),
+            false => format!("{digits:0>10}"),
         };
         prop_assert_eq!(Sequence::from(number).to_string(), expected);
     }
@@ -106,14 +99,10 @@ fn created(first: i32, step: i32, wraps: bool) -> Vec<Contender> {
 
 #[test]
 fn four_in_any_order_at_each_edge_are_in_the_order_of_their_creation() {
-    for first in EDGES
-        .iter()
-        .flat_map(|edge| (-5..=5).map(|by| edge.wrapping_add(by)))
-    {
-        for (step, wraps) in [1, 2, 1 << 18]
-            .iter()
-            .flat_map(|it| [(*it, true), (*it, false)])
-        {
+    let beside = |edge: i32| (-5..=5).map(move |by| edge.wrapping_add(by));
+    let steps = [1, 2, 1 << 18].map(|step| [(step, true), (step, false)]);
+    for first in EDGES.into_iter().flat_map(beside) {
+        for (step, wraps) in steps.into_iter().flatten() {
             // Newer servers stay at the last number, and give out no negative ones after it.
             if !wraps && first < 0 {
                 continue;
@@ -213,14 +202,10 @@ fn a_number_that_may_be_read_in_two_ways_is_read_by_its_label() {
     let uuid = "6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
     let positive = format!("_c_{uuid}-lock-2147483647");
     let negative = format!("_c_{uuid}-lock--2147483647");
-    assert_eq!(
-        parse(&positive).expect("a contender").sequence().get(),
-        2_147_483_647
-    );
-    assert_eq!(
-        parse(&negative).expect("a contender").sequence().get(),
-        -2_147_483_647
-    );
+    for (name, number) in [(&positive, 2_147_483_647), (&negative, -2_147_483_647)] {
+        let contender = parse(name).expect("a contender");
+        assert_eq!(contender.sequence().get(), number);
+    }
     let bare = Contender::parse(&positive, |label| label == "lock").expect("a contender");
     assert_eq!(bare.sequence().get(), -2_147_483_647);
 }

@@ -127,9 +127,7 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_deleted() {
         let mut attempt = Box::pin(queue.acquire());
         begin(&simulation, attempt.as_mut()).await;
         match closes {
-            true => timeout(TIME, queue.session().clone().close())
-                .await
-                .expect("in time"),
+            true => in_time("close", queue.session().clone().close()).await,
             false => drop(attempt),
         }
         sleep(TIME).await;

@@ -130,10 +130,9 @@ async fn znodes_of_guarded_transactions_count_until_one_deletes_them() {
     let hold = lock(&session, "/lock").acquire().await.expect("it is free");
     let counts = || (LIMIT - left(&session), listed(&simulation, session.id()));
     let create = |mode| hold.transaction().create("/written", b"", mode).commit();
-    create(CreateMode::Ephemeral).await.expect("it is new");
-    create(CreateMode::EphemeralSequential)
-        .await
-        .expect("it is new");
+    for mode in [CreateMode::Ephemeral, CreateMode::EphemeralSequential] {
+        create(mode).await.expect("it is new");
+    }
     let (counted, listed) = counts();
     assert_eq!(counted, listed);
     create(CreateMode::Ephemeral).await.expect_err("it exists");

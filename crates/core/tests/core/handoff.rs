@@ -130,8 +130,7 @@ impl Waiter {
     /// The contender behind it waits on the holder now, and holds after the release.
     async fn assert_is_not_let_in(self, seed: u64) {
         self.hold.release().await.expect("it is released");
-        let outcome = self.waiting.await.expect("no panic");
-        assert_deleted(seed, &outcome);
+        assert_deleted(seed, &self.waiting.await.expect("no panic"));
     }
 }
 
@@ -174,8 +173,7 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
         sleep(Duration::from_micros(seed * 10)).await;
         delete(&simulation, &own);
         delete(&simulation, hold.node_path());
-        let outcome = waiting.await.expect("no panic");
-        assert_deleted(seed, &outcome);
+        assert_deleted(seed, &waiting.await.expect("no panic"));
     }
 }
 
@@ -231,10 +229,9 @@ async fn waiter_whose_znode_is_written_to_learns_it() {
         administrator.set_data(&own, b"").expect("it is written");
         let outcome = timeout(SECOND, waiting).await;
         let outcome = outcome.expect("in time").expect("no panic");
-        assert!(
-            matches!(&outcome, Err(Error::ContenderWritten { path, .. }) if *path == own),
-            "{outcome:?}"
-        );
+        let names_it =
+            matches!(&outcome, Err(Error::ContenderWritten { path, .. }) if *path == own);
+        assert!(names_it, "{outcome:?}");
     }
 }
 
@@ -309,8 +306,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     sleep(Duration::from_millis(500)).await;
     let own = &waiter.contenders().await.expect("a look")[1].name;
     delete(&simulation, &format!("{PATH}/{own}"));
-    let outcome = waiting.await.expect("no panic");
-    assert_deleted("the waiter", &outcome);
+    assert_deleted("the waiter", &waiting.await.expect("no panic"));
     assert!(hold.is_held());
 }
 

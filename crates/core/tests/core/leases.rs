@@ -54,23 +54,6 @@ async fn opened(simulation: &Simulation, timeout: Duration, tick: Option<Duratio
     open(simulation.ensemble("a"), options).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn tolerated_silences_are_those_of_the_documentation() {
-    let millis = Duration::from_millis;
-    for (timeout, tick, expected) in [
-        (4_000, None, 500),
-        (4_000, Some(500), 2_450),
-        (10_000, None, 3_250),
-        (10_000, Some(500), 7_250),
-        (30_000, None, 9_750),
-    ] {
-        let simulation = simulation!(session_timeout: millis(timeout));
-        let session = opened(&simulation, millis(timeout), tick.map(millis)).await;
-        let tolerated = session.tolerated_silence();
-        assert_eq!(tolerated, Some(millis(expected)), "{timeout} {tick:?}");
-    }
-}
-
 /// A session whose probes are answered at once, and its hold.
 struct Probed {
     simulation: Simulation,
@@ -264,8 +247,7 @@ async fn at_a_lagging_follower(
 async fn session_leaves_a_server_at_which_it_gets_no_lease() {
     let connect = ConnectOptions::new();
     let (simulation, session, lagging) = at_a_lagging_follower(members(3, 0), connect, 0.3).await;
-    let timeout = session.timeout().expect("it is open");
-    let acquired = tokio::time::timeout(timeout * 5, hold(&lock(&session, "/lock"))).await;
+    let acquired = timeout(T * 5, hold(&lock(&session, "/lock"))).await;
     let hold = acquired.expect("another server answers in time");
     let server = simulation.administrator().server_of(hold.session_id());
     assert_ne!(server, Some(lagging));

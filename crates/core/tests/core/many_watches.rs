@@ -293,9 +293,7 @@ async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
     queued.retain(|name| !first.node_path().ends_with(name.as_str()));
     delete(&simulation, &format!("/lock/{}", queued[0]));
     first.release().await.expect("it is released");
-    let outcome = timeout(SOON, waits)
-        .await
-        .expect("in time")
-        .expect("no panic");
+    let outcome = timeout(SOON, waits).await.expect("in time");
+    let outcome = outcome.expect("no panic");
     assert_fails!(outcome, Error::ContenderDeleted);
 }

@@ -11,9 +11,7 @@ fn is_there(simulation: &Simulation) -> bool {
 }
 
 async fn create(znode: &NamedZnode) -> Result<Option<Stat>, Error> {
-    timeout(LATE * 60, znode.create(b""))
-        .await
-        .expect("in time")
+    in_time("the create", znode.create(b"")).await
 }
 
 /// Creates the znode, but drops the future before the answer.

@@ -46,13 +46,11 @@ async fn list_says_who_holds_and_who_waits_since_when() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let listed = entries(&queue).await;
-    let owners: Vec<_> = listed.iter().map(|entry| entry.owner.clone()).collect();
-    assert_eq!(
-        owners,
-        [owner("billing", &billing), owner("ledger", &ledger)]
-    );
-    let holds: Vec<bool> = listed.iter().map(|entry| entry.holds).collect();
-    assert_eq!(holds, [true, false]);
+    let seen = listed
+        .iter()
+        .map(|entry| (entry.owner.clone(), entry.holds));
+    let [first, second] = [owner("billing", &billing), owner("ledger", &ledger)];
+    assert_eq!(seen.collect::<Vec<_>>(), [(first, true), (second, false)]);
     let tree = simulation.administrator().tree();
     for entry in &listed {
         let path = format!("{PATH}/{}", entry.name);

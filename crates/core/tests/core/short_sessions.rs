@@ -14,15 +14,14 @@ type End = fn(&Simulation, &Session);
 
 const ENDS: [End; 2] = [
     |simulation, session| {
-        simulation
-            .administrator()
-            .expire(session.id().expect("open"));
+        let id = session.id().expect("open");
+        simulation.administrator().expire(id);
     },
     // A reconnect is answered with another session.
     |simulation, session| {
-        let faults = simulation.faults();
-        faults.forget(session.id().expect("open"));
-        faults.disconnect(session.id().expect("open"));
+        let (faults, id) = (simulation.faults(), session.id().expect("open"));
+        faults.forget(id);
+        faults.disconnect(id);
     },
 ];
 

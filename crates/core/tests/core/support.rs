@@ -128,12 +128,17 @@ pub(crate) fn ends<T: Send + 'static>(
 ) -> T {
     let (sender, done) = channel();
     std::thread::spawn(move || {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().start_paused(is_paused).build();
-        let done = runtime.expect("a runtime").block_on(work);
+        let done = runtime(is_paused).block_on(work);
         sender.send(done).expect("the test waits");
     });
     done.recv_timeout(PATIENCE).expect("the work ends")
+}
+
+/// The runtime of a thread.
+pub(crate) fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(is_paused).build();
+    runtime.expect("a runtime starts")
 }
 
 /// The queue of a lock.

@@ -131,11 +131,8 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
         sleep(2 * SECOND).await;
         simulation.process("p").disconnect();
     }
-    let acquired = timeout(60 * SECOND, acquiring).await.expect("in time");
-    let hold = acquired
-        .expect("no panic")
-        .expect("the server knows creates");
-    release(hold).await;
+    let acquired = in_time("a hold", acquiring).await.expect("no panic");
+    release(acquired.expect("the server knows creates")).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,11 +28,7 @@ fn acquire_in_a_thread(queue: &Queue) -> mpsc::Receiver<Result<Hold, Error>> {
     let (result, acquired) = mpsc::channel();
     let queue = queue.clone();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.expect("a runtime starts");
-        let _ = result.send(runtime.block_on(queue.acquire()));
+        let _ = result.send(runtime(false).block_on(queue.acquire()));
     });
     acquired
 }
@@ -117,11 +113,7 @@ async fn runtime_that_shuts_down_while_its_session_closes_sends_the_deletions() 
         }
     });
     let closing = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.expect("a runtime starts");
-        runtime.block_on(async {
+        runtime(false).block_on(async {
             let session = open(ensemble, ConnectOptions::new()).await;
             let queue = lock(&session, "/lock");
             let hold = queue.acquire().await.expect("it is free");

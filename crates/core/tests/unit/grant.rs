@@ -7,8 +7,6 @@ use crate::live::scripted::*;
 use crate::server::error::SessionEnd;
 use crate::server::options::DEFAULT_MAXBUFFER;
 
-const SECOND: Duration = Duration::from_secs(1);
-
 /// A grant before the first lapse.
 fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
     let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).numbered("/locks/a");

@@ -3,7 +3,6 @@
 use super::*;
 use crate::live::scripted::*;
 
-const SECOND: Duration = Duration::from_secs(1);
 const LAPSED: HoldState = HoldState::Lost(LossReason::LeaseElapsed);
 
 fn valid_until(live: &LiveSession) -> Duration {

@@ -31,6 +31,7 @@ use crate::server::environment::Environment;
 use crate::server::options::ConnectOptions;
 use crate::sync::lock;
 
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_secs(2);
 
