@@ -29,7 +29,7 @@ async fn lets_a_process_write_what_it_hears_no_answer_to() {
     let session = connect(&simulation, "a").await;
     simulation.process("a").partition_one_way(Way::Down, TICK);
     let began = Instant::now();
-    let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+    let created = session.create("/a", b"", CreateMode::Ephemeral, everyone());
     sleep(milliseconds(20)).await;
     assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
     created.await.unwrap();
@@ -59,7 +59,7 @@ async fn lets_a_follower_send_its_leader_what_it_hears_no_answer_to() {
     let beside = connect_alone_to(&simulation, "a", 1).await;
     let faults = simulation.faults();
     faults.cut_off_one_way(1, Way::Down, GIVEN_UP * 3);
-    let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+    let created = session.create("/a", b"", CreateMode::Ephemeral, everyone());
     sleep(milliseconds(20)).await;
     assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
     assert!(!comes(milliseconds(100), created).await);

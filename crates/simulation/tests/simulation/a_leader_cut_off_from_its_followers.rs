@@ -21,7 +21,7 @@ async fn answers_its_own_clients_and_commits_nothing() {
         assert_eq!(session.list("/").await.unwrap(), ["a", "zookeeper"]);
         assert!(comes(milliseconds(20), elsewhere.list("/")).await);
         assert!(!comes(milliseconds(500), elsewhere.sync("/")).await);
-        let created = session.create("/b", b"", CreateMode::Ephemeral, &everyone());
+        let created = session.create("/b", b"", CreateMode::Ephemeral, everyone());
         sleep(milliseconds(20)).await;
         assert!(!comes(milliseconds(500), session.sync("/")).await);
         assert!(created.await.is_err());
@@ -52,7 +52,7 @@ async fn takes_no_request_of_a_session_from_where_it_was_before() {
         simulation.faults().isolate_leader(GIVEN_UP - TICK);
         let fault = Fault::new(FaultKind::RequestLost).on(RequestKind::List);
         simulation.faults().inject(fault.reconnecting_to(0));
-        let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+        let created = session.create("/a", b"", CreateMode::Ephemeral, everyone());
         sleep(milliseconds(20)).await;
         assert!(session.list("/").await.is_err());
         assert!(created.await.is_err());
@@ -80,7 +80,7 @@ async fn takes_no_late_request_of_a_session_that_has_gone_and_come_back() {
         let faults = simulation.faults();
         let late = Fault::new(FaultKind::RequestLate(TICK)).on(RequestKind::Create);
         faults.inject(late);
-        let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+        let created = session.create("/a", b"", CreateMode::Ephemeral, everyone());
         move_to(&simulation, &session, 1).await;
         session.sync("/").await.unwrap();
         faults.isolate_leader(GIVEN_UP - TICK);
@@ -163,8 +163,8 @@ async fn goes_on_where_nobody_has_given_it_up() {
     sleep(milliseconds(10)).await;
     let began = Instant::now();
     let (one, other) = tokio::join!(
-        session.create("/a", b"", CreateMode::Ephemeral, &everyone()),
-        elsewhere.create("/b", b"", CreateMode::Ephemeral, &everyone()),
+        session.create("/a", b"", CreateMode::Ephemeral, everyone()),
+        elsewhere.create("/b", b"", CreateMode::Ephemeral, everyone()),
     );
     assert!(one.is_ok() && other.is_ok());
     assert!(began.elapsed() < TICK + milliseconds(50));
@@ -178,7 +178,7 @@ async fn loses_what_it_has_proposed_and_follows() {
         let simulation = servers(seed, 3);
         let session = connect_alone_to(&simulation, "a", 0).await;
         simulation.faults().stall_commits(TICK / 10);
-        let created = session.create("/a", b"", CreateMode::Persistent, &everyone());
+        let created = session.create("/a", b"", CreateMode::Persistent, everyone());
         sleep(milliseconds(20)).await;
         simulation.faults().isolate_leader(GIVEN_UP * 2);
         assert!(created.await.is_err());
@@ -211,6 +211,6 @@ async fn by_the_request_that_it_has_answered_last() {
     create_ephemeral(&session, "/a").await;
     session.sync("/").await.unwrap();
     session.sync("/").await.unwrap();
-    let created = session.create("/b", b"", CreateMode::Ephemeral, &everyone());
+    let created = session.create("/b", b"", CreateMode::Ephemeral, everyone());
     assert!(created.await.is_err());
 }

@@ -50,9 +50,9 @@ async fn what_is_too_large_closes_the_connection() {
     let session = connector.connect().await.unwrap();
     let (small, large) = (vec![0; 1_048_000], vec![0; 1_048_575]);
     let mode = CreateMode::Persistent;
-    let created = session.create("/a", &small, mode, &everyone()).await;
+    let created = session.create("/a", &small, mode, everyone()).await;
     assert!(created.is_ok());
-    let created = session.create("/b", &large, mode, &everyone()).await;
+    let created = session.create("/b", &large, mode, everyone()).await;
     assert!(matches!(created, Err(ServerError::OutcomeUnknown(_))));
     let set = Operation::set_data("/a", large);
     assert!(session.transact(&[set]).await.is_err());

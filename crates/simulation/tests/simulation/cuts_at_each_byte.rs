@@ -52,7 +52,7 @@ fn conversation() -> [(RequestKind, usize, usize); 3] {
 /// Has the conversation, and returns which of its requests got no reply.
 async fn converse(session: &ServerSession) -> Vec<RequestKind> {
     let mode = CreateMode::Persistent;
-    let created = session.create(PATH, b"data", mode, &everyone()).await;
+    let created = session.create(PATH, b"data", mode, everyone()).await;
     let found = session.get(PATH).await;
     let deleted = session.delete(PATH).await;
     let unknown = [

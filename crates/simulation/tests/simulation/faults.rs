@@ -58,7 +58,7 @@ async fn expire_a_session_as_its_request_arrives() {
         .faults()
         .inject(Fault::new(FaultKind::SessionExpired).on(RequestKind::Create));
     let refused = session
-        .create("/n", b"", CreateMode::Persistent, &everyone())
+        .create("/n", b"", CreateMode::Persistent, everyone())
         .await;
     assert!(matches!(
         refused,

@@ -167,7 +167,7 @@ async fn cut_off_during_an_election_pass_nothing_on_to_the_new_leader() {
     tokio::time::sleep(milliseconds(8500)).await;
     let start = simulation.now();
     let created = session
-        .create("/n", b"", CreateMode::Persistent, &everyone())
+        .create("/n", b"", CreateMode::Persistent, everyone())
         .await;
     assert!(is_unknown(&created), "{created:?}");
     assert!(simulation.now() - start < seconds(2), "the server said so");

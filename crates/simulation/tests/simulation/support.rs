@@ -44,7 +44,7 @@ pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<Serve
 }
 
 pub(crate) async fn create(session: &ServerSession, path: &str, mode: CreateMode) -> String {
-    let created = session.create(path, b"", mode, &everyone()).await;
+    let created = session.create(path, b"", mode, everyone()).await;
     created.unwrap().path
 }
 

@@ -34,7 +34,7 @@ async fn in_sequence_stay_at_the_last_number_one_by_one() {
         ["/q/a-2147483646", "/q/b-2147483647", "/q/c-2147483647"]
     );
     let again = session
-        .create("/q/c-", b"", CreateMode::EphemeralSequential, &everyone())
+        .create("/q/c-", b"", CreateMode::EphemeralSequential, everyone())
         .await;
     assert_eq!(refusal(again), Refusal::NodeExists);
 }
