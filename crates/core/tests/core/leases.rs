@@ -330,19 +330,6 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
     assert!(hold.is_held());
 }
 
-/// The connection breaks again and again, before a session timeout of late answers has passed.
-#[tokio::test(start_paused = true)]
-async fn broken_connections_cost_no_place() {
-    let simulation = Simulation::new(members(1, 0));
-    let (_far, queue) = far_away(&simulation, TOO_FAR).await;
-    let mut attempt = tokio::spawn(async move { queue.acquire().await });
-    for _ in 0..8 {
-        let waits = tokio::time::timeout(T * 9 / 10, &mut attempt).await;
-        assert!(waits.is_err(), "{waits:?}");
-        simulation.process("far").disconnect();
-    }
-}
-
 /// Otherwise each attempt of a task that tries again would bar the others.
 #[tokio::test(start_paused = true)]
 async fn session_without_a_lease_bars_the_others_once() {

@@ -163,3 +163,26 @@ async fn lapse_is_told_to_those_who_wait_for_news_of_the_session() {
     live.count_lapse();
     assert!(!news.has_changed().expect("it is open"), "once");
 }
+
+/// The time between two connections does not count.
+#[tokio::test(start_paused = true)]
+async fn late_answers_over_two_connections_do_not_add_up() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let server = script.server();
+    sleep(2 * TIMEOUT).await;
+    let late = async |answers: u64| {
+        for _ in 0..answers {
+            sleep(SECOND).await;
+            live.note_answer(script.exchange(live.now() - 5 * SECOND));
+            let waits = live.ask_for_lease("/lock", &mut None);
+            waits.expect("the session has left no server meanwhile");
+            live.leave_late_server(&server);
+        }
+        live.state.borrow().servers_left
+    };
+    assert_eq!(late(7).await, 0);
+    script.reconnect();
+    live.adopt_connection(&server);
+    assert_eq!(late(7).await, 0, "14 seconds in all");
+    assert_eq!(late(7).await, 1);
+}
