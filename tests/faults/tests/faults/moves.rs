@@ -39,7 +39,7 @@ fn watched() -> impl Iterator<Item = (Watched, String)> {
 
 async fn create_all(writer: &ServerSession) {
     for (_, path) in watched().filter(|(kind, _)| !matches!(kind, Watched::Existence)) {
-        let create = writer.create(&path, b"", CreateMode::Persistent, &everyone());
+        let create = writer.create(&path, b"", CreateMode::Persistent, everyone());
         create.await.expect("the tree is empty");
     }
 }
@@ -60,7 +60,7 @@ async fn change(writer: &ServerSession, rng: &mut Rng, nth: usize) {
                 Watched::Children => format!("{path}/child"),
                 _ => path,
             };
-            match writer.create(&path, b"", mode, &everyone()).await {
+            match writer.create(&path, b"", mode, everyone()).await {
                 Err(error) if error.is(Refusal::NodeExists) => writer.delete(&path).await,
                 created => created.map(drop),
             }
