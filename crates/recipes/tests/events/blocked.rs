@@ -73,7 +73,7 @@ async fn block_right_before_the_release_and_the_close_is_warned_of_once() {
     let server = server();
     for runs_before_the_close in [false, true] {
         let session = open(&server).await;
-        let hold = lock(&session).acquire().await.expect("free");
+        let hold = one_lock(&session).acquire().await.expect("free");
         let before = named(&log, WARNING).len();
         thread::sleep(hold.remaining());
         if runs_before_the_close {
@@ -115,7 +115,7 @@ async fn hold_whose_lease_lapsed_in_a_block_right_before_the_close_is_a_loss() {
     let options = ConnectOptions::new().session_timeout(8 * TICK).tick(TICK);
     let session = Session::connect_with(&server.connect_string(), options).await;
     let session = session.expect("a session opens");
-    let hold = lock(&session).acquire().await.expect("free");
+    let hold = one_lock(&session).acquire().await.expect("free");
     thread::sleep(hold.remaining());
     session.close().await;
     let lost = named(&log, "lost");

@@ -19,7 +19,7 @@ async fn open(process: &SimulatedProcess) -> Session {
 }
 
 async fn hold(session: &Session) -> Hold {
-    lock(session).acquire().await.expect("it is free")
+    one_lock(session).acquire().await.expect("it is free")
 }
 
 /// A simulation, and a session in it that holds.

@@ -51,7 +51,7 @@ fn named(log: &Log, name: &str) -> Vec<Line> {
     lines.filter(|line| line.message == name).collect()
 }
 
-fn lock(session: &Session) -> ExclusiveLock {
+fn one_lock(session: &Session) -> ExclusiveLock {
     ExclusiveLock::new(session, "/lock").expect("a good path")
 }
 
@@ -119,7 +119,7 @@ async fn loss_is_reported_as_the_lease_ends_though_nobody_asks() {
     let (_alone, log, _listening) = listen().await;
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
-    let hold = lock(&session).acquire().await.expect("free");
+    let hold = one_lock(&session).acquire().await.expect("free");
     simulation
         .process("one")
         .partition(Duration::from_secs(3600));

@@ -25,7 +25,7 @@ async fn task_that_acquires_what_it_holds_is_named_once() {
     let semaphore = Semaphore::new(&session, "/permits", 1).expect("a good path");
     let rwlock = RwLock::new(&session, "/rwlock").expect("a good path");
     let writer = rwlock.write();
-    let recipes: [&dyn Recipe; 5] = [&lock(&session), &single, &election, &semaphore, writer];
+    let recipes: [&dyn Recipe; 5] = [&one_lock(&session), &single, &election, &semaphore, writer];
     for recipe in recipes {
         let hold = recipe.acquire().await.expect("nobody is before it");
         let before = named(&log, OWN_WAIT).len();
@@ -50,8 +50,10 @@ async fn task_that_waits_for_another_task_of_its_process_is_not_named() {
     let simulation = Simulation::default();
     let session = simulation.session("one").await.expect("it opens");
     let rwlock = RwLock::new(&session, "/rwlock").expect("a good path");
-    let recipes: [Arc<dyn Recipe>; 2] =
-        [Arc::new(lock(&session)), Arc::new(rwlock.write().clone())];
+    let recipes: [Arc<dyn Recipe>; 2] = [
+        Arc::new(one_lock(&session)),
+        Arc::new(rwlock.write().clone()),
+    ];
     for recipe in recipes {
         let hold = recipe.acquire().await.expect("nobody is before it");
         let waiting = tokio::spawn(async move { recipe.acquire().await });
