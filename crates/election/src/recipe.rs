@@ -112,6 +112,8 @@ impl LeaderElection {
         id: impl AsRef<str>,
         options: ElectionOptions,
     ) -> Result<LeaderElection, InvalidInput> {
+        let unused = ["strategy", "data", "mark_release", "one_contender"];
+        options.refuse(&unused, "an election")?;
         let id: Arc<str> = Arc::from(id.as_ref());
         let options = options.data(id.as_bytes());
         let rule = FirstCandidate::default();

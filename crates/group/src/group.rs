@@ -75,6 +75,14 @@ impl Group {
         path: impl AsRef<str>,
         options: GroupOptions,
     ) -> Result<Group, InvalidInput> {
+        let unused = [
+            "strategy",
+            "data",
+            "after_session_loss",
+            "mark_release",
+            "one_contender",
+        ];
+        options.refuse(&unused, "a group")?;
         let path = NodePath::new(path.as_ref())?;
         options.check_znode(session, &path, &[])?;
         Ok(Group {

@@ -86,6 +86,13 @@ impl SingleNodeLock {
         path: impl AsRef<str>,
         options: SingleNodeOptions,
     ) -> Result<SingleNodeLock, InvalidInput> {
+        let unused = [
+            "strategy",
+            "after_session_loss",
+            "mark_release",
+            "one_contender",
+        ];
+        options.refuse(&unused, "a single-node lock")?;
         let lock = SingleNodeLock {
             session: session.clone(),
             path: NodePath::new(path.as_ref())?,

@@ -87,6 +87,7 @@ impl RwLock {
         path: impl AsRef<str>,
         options: RwLockOptions,
     ) -> Result<RwLock, InvalidInput> {
+        options.refuse(&["one_contender"], "a read/write lock")?;
         let read = Queue::with_options(session, path, ReadOrWrite::Read, options)?;
         let write = read.by(ReadOrWrite::Write)?;
         Ok(RwLock {

@@ -167,6 +167,10 @@ impl Semaphore {
         let path = agreement.path().clone();
         let agreement = Arc::new(agreement);
         let rule = WithinPermits::by(&agreement, 1)?;
+        options.refuse(
+            &["strategy", "mark_release", "one_contender"],
+            "a semaphore",
+        )?;
         Ok(Semaphore {
             queue: Queue::with_options(session, path, rule, options)?,
             agreement,

@@ -15,15 +15,17 @@ use crate::session::handle::Session;
 /// Options of a recipe: `LockOptions`, `RwLockOptions`, `SemaphoreOptions`, `ElectionOptions`,
 /// `GroupOptions` and `SingleNodeOptions` are this type.
 ///
-/// Some recipes decide an option themselves, whatever is set here:
+/// An exclusive lock sets [`one_contender`](Self::one_contender), and a job once per slot sets
+/// [`directories`](Self::directories) to persistent ones. An option that a recipe cannot use is refused
+/// as [`InvalidInput`] when the recipe is made:
 ///
-/// | recipe | option |
+/// | recipe | refuses |
 /// |---|---|
-/// | exclusive lock | [`one_contender`](Self::one_contender) is on |
-/// | election | [`data`](Self::data) is the candidate's id |
-/// | job once per slot | [`directories`](Self::directories) are persistent |
-/// | group | [`data`](Self::data) is that of the member |
-/// | group and single-node lock, which have no queue | only [`data`](Self::data), [`name`](Self::name), [`acl`](Self::acl), [`directories`](Self::directories) and [`max_hold`](Self::max_hold) have an effect |
+/// | read/write lock | [`one_contender`](Self::one_contender) |
+/// | semaphore | [`strategy`](Self::strategy), [`mark_release`](Self::mark_release), [`one_contender`](Self::one_contender) |
+/// | election | the same, and [`data`](Self::data), because it is the candidate's id |
+/// | single-node lock | the same as a semaphore, and [`after_session_loss`](Self::after_session_loss) |
+/// | group | the same as a single-node lock, and [`data`](Self::data), because it is that of the member |
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct QueueOptions {
@@ -282,6 +284,34 @@ impl QueueOptions {
         }
         let scope = session.scope();
         scope.check_contender(directory.as_str(), name, data, &self.acl)
+    }
+
+    /// Refuses the options of these names that are set, because this recipe cannot use them.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`], which names the option and the recipe.
+    // Hidden: each recipe calls it when it is made.
+    #[doc(hidden)]
+    pub fn refuse(&self, unused: &[&str], recipe: &str) -> Result<(), InvalidInput> {
+        let set = [
+            ("strategy", self.strategy != WaitStrategy::Predecessor),
+            ("data", self.data.is_some()),
+            (
+                "after_session_loss",
+                self.after_session_loss != AfterSessionLoss::Fail,
+            ),
+            ("mark_release", !self.marks_release),
+            ("one_contender", self.is_one_contender),
+        ];
+        let refused = |(name, is_set): &(&str, bool)| *is_set && unused.contains(name);
+        match set.into_iter().find(refused) {
+            Some((name, _)) => {
+                let problem = format!("cannot be used with {recipe}");
+                Err(InvalidInput::new("option", name, problem))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The [`data`](Self::data). Empty if none is set and no recipe was made with these options.

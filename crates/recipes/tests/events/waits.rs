@@ -1,5 +1,6 @@
 //! The events of waits, and the metric of handoffs.
 
+use std::iter::zip;
 use std::sync::Arc;
 
 use zookeeper_recipes::{Recipe, Semaphore, WaitStrategy};

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Acl, AllOf, AuthId, ConnectOptions, CreateMode, Error, NodePath, Permission, Refusal, Session,
-    WaitStrategy,
+    Acl, AfterSessionLoss, AllOf, AuthId, ConnectOptions, CreateMode, Error, InvalidInput,
+    NodePath, Permission, QueueOptions, Refusal, Session, WaitStrategy,
 };
+use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_group::Group;
+use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
+use zookeeper_recipes_rwlock::RwLock;
+use zookeeper_recipes_semaphore::Semaphore;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{LOCK, RecipeOptions, TestedRecipe, simulated_session};
 
@@ -107,6 +112,69 @@ async fn a_directory_that_takes_no_contender_is_refused_with_its_cause() {
         }
         let children = simulation.administrator().children(directory);
         assert_eq!(children, [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_option_that_a_recipe_cannot_use_is_refused_when_it_is_made() {
+    type Make = fn(&Session, QueueOptions) -> Result<(), InvalidInput>;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let new = QueueOptions::new;
+    let set = [
+        ("strategy", new().strategy(WaitStrategy::Parent)),
+        ("data", new().data("node-7")),
+        (
+            "after_session_loss",
+            new().after_session_loss(AfterSessionLoss::Requeue),
+        ),
+        ("mark_release", new().mark_release(false)),
+        ("one_contender", new().one_contender()),
+    ];
+    let recipes: [(Make, &[&str]); 6] = [
+        (
+            |session, options| ExclusiveLock::with_options(session, "/a", options).map(drop),
+            &[],
+        ),
+        (
+            |session, options| RwLock::with_options(session, "/a", options).map(drop),
+            &["one_contender"],
+        ),
+        (
+            |session, options| Semaphore::with_options(session, "/a", 2, options).map(drop),
+            &["strategy", "mark_release", "one_contender"],
+        ),
+        (
+            |session, options| LeaderElection::with_options(session, "/a", "b", options).map(drop),
+            &["strategy", "data", "mark_release", "one_contender"],
+        ),
+        (
+            |session, options| SingleNodeLock::with_options(session, "/a", options).map(drop),
+            &[
+                "strategy",
+                "after_session_loss",
+                "mark_release",
+                "one_contender",
+            ],
+        ),
+        (
+            |session, options| Group::with_options(session, "/a", options).map(drop),
+            &[
+                "strategy",
+                "data",
+                "after_session_loss",
+                "mark_release",
+                "one_contender",
+            ],
+        ),
+    ];
+    for (make, refused) in recipes {
+        for (name, options) in &set {
+            let outcome = make(&session, options.clone());
+            let named = outcome.err().map(|error| error.value().to_owned());
+            let expected = refused.contains(name).then(|| (*name).to_owned());
+            assert_eq!(named, expected, "{name}");
+        }
     }
 }
 
