@@ -114,7 +114,7 @@ pub enum Error {
 
     /// The contender's turn has come, and the servers answer too late for a hold.
     ///
-    /// The session has tried three servers for
+    /// The session has tried five servers for
     /// [a lease](crate::docs::lease#if-the-servers-answer-late), each for the session timeout. The
     /// contender does not bar the others any longer. A longer session timeout helps, and so does
     /// [`ConnectOptions::tick`](crate::ConnectOptions::tick).

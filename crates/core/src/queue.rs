@@ -1,7 +1,7 @@
 //! The queue: the part that all recipes share, from the first request to the hold.
 //!
-//! An acquisition takes these steps: [`Queue`], `attempt` (create and list), `wait` (order the
-//! contenders, ask the rule, wait), a [`Hold`].
+//! An acquisition takes these steps: [`Queue`], `attempt` (create and list), `wait` (ask the rule,
+//! wait), a [`Hold`]. `session_queue` reads the queue and orders its contenders.
 
 mod attempt;
 pub(crate) mod directory;

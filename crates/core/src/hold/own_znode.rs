@@ -58,7 +58,8 @@ struct RegisteredZnode {
     czxid: OnceLock<i64>,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
-    /// False if the znode is known not to exist. A named znode has a flag of its own.
+    /// False until the create is answered, and once the znode is known not to exist. A named znode has
+    /// a flag of its own.
     may_exist: AtomicBool,
     /// To be called once the server has confirmed the deletion.
     on_deleted: OnceLock<OnDeleted>,

@@ -72,8 +72,8 @@ pub(crate) enum Status {
     Ended(SessionEnd),
 }
 
-/// A contender gives up its place once its session has left this many servers.
-const SERVERS_TO_TRY: u64 = 3;
+/// A contender gives up its place once its session has left servers this often.
+const SERVERS_TO_TRY: u64 = 5;
 
 /// The wait of a contender whose turn has come, and that has no lease which may grant.
 pub(crate) struct LeaseWait {

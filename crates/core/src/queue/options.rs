@@ -92,7 +92,7 @@ impl QueueOptions {
     /// | after session loss | fail |
     /// | mark release | on, if the rule and the ensemble allow it |
     /// | one contender | off |
-    /// | at most | no limit |
+    /// | max hold | no limit |
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,

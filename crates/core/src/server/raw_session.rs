@@ -3,7 +3,9 @@
 use std::fmt;
 
 use futures_util::future::{BoxFuture, Either, FutureExt, Map};
-use zookeeper_recipes_connection::{Answer, Pending, RequestError, WatchEvent};
+use zookeeper_recipes_connection::{
+    Answer, Connection, Pending, RequestError, WatchEvent, WatchedRead,
+};
 use zookeeper_recipes_protocol::RequestBody;
 
 /// One ZooKeeper session, which sends the requests of the protocol as they are.
@@ -33,6 +35,33 @@ pub trait RawSession: fmt::Debug + Send + Sync {
     /// A session that is over stays as it is. A session whose user closes it stays open at the
     /// server: see [`ServerSession::left_open`](crate::ensemble::ServerSession::left_open).
     fn close(&self);
+}
+
+impl RawSession for Connection {
+    fn send(&self, request: RequestBody) -> RawReply {
+        let (kind, read) = match request {
+            RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
+            RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
+            RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
+            _ => {
+                let reply = self.request(request);
+                return Either::Left(reply.map(|answer| answer.map(|answer| (answer, None))));
+            }
+        };
+        let reply = self.watch(kind, read.path);
+        boxed_reply(async move {
+            let (answer, watch) = reply.await?;
+            Ok((answer, watch.map(FutureExt::boxed)))
+        })
+    }
+
+    fn leave_server(&self) {
+        Connection::leave_server(self);
+    }
+
+    fn close(&self) {
+        self.begin_close();
+    }
 }
 
 /// An answer, and the watch that the request has set.

@@ -5,18 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, Either, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
     Config, Connection, DisconnectReason, Network, Obstacle, State, UnsupportedRequests,
-    WatchedRead, tokio_is_paused,
+    tokio_is_paused,
 };
-use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{
-    AuthId, Connector, DEFAULT_TIMEOUT, Ensemble, EnsembleFacts, RawReply, RawSession, Scope,
-    ServerSession, SessionId, boxed_reply,
+    AuthId, Connector, DEFAULT_TIMEOUT, Ensemble, EnsembleFacts, Scope, ServerSession, SessionId,
 };
 use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
@@ -266,33 +264,6 @@ impl Ensemble for ZookeeperEnsemble {
             unsupported: UnsupportedRequests::default(),
             identity_refused: AtomicBool::new(false),
         }))
-    }
-}
-
-impl RawSession for Connection {
-    fn send(&self, request: RequestBody) -> RawReply {
-        let (kind, read) = match request {
-            RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
-            RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
-            RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
-            _ => {
-                let reply = self.request(request);
-                return Either::Left(reply.map(|answer| answer.map(|answer| (answer, None))));
-            }
-        };
-        let reply = self.watch(kind, read.path);
-        boxed_reply(async move {
-            let (answer, watch) = reply.await?;
-            Ok((answer, watch.map(FutureExt::boxed)))
-        })
-    }
-
-    fn leave_server(&self) {
-        Connection::leave_server(self);
-    }
-
-    fn close(&self) {
-        self.begin_close();
     }
 }
 

@@ -309,8 +309,8 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
     let attempt = spawned(&queue);
     until(|| !simulation.administrator().children("/lock").is_empty()).await;
     let queue = lock_of(&simulation, "near", "/lock").await;
-    // Its session leaves three servers: the first at once, because that has been late for so long.
-    let acquired = tokio::time::timeout(5 * T, queue.acquire()).await;
+    // Its session leaves five servers: the first at once, because that has been late for so long.
+    let acquired = tokio::time::timeout(7 * T, queue.acquire()).await;
     let hold = acquired.expect("in time").expect("the next in the queue");
     let failed = attempt.await.expect("no panic");
     let error = failed.expect_err("without a lease");
@@ -324,7 +324,7 @@ async fn place_is_given_up_when_no_server_grants_a_lease() {
         panic!("{error}");
     };
     assert_eq!((path.as_str(), Some(*session)), ("/lock", far.id()));
-    assert!((2 * T..4 * T).contains(waited), "{error}");
+    assert!((4 * T..6 * T).contains(waited), "{error}");
     assert!(*answer >= 2 * TOO_FAR && error.is_retryable(), "{error}");
     assert_eq!(simulation.administrator().children("/lock").len(), 1);
     assert!(hold.is_held());
