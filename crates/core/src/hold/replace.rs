@@ -12,7 +12,7 @@ use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
-use crate::server::error::Refusal;
+use crate::server::error::{Refusal, ServerError};
 
 impl Hold {
     /// Replaces the holder's znode by one with the same number and another label.
@@ -76,14 +76,22 @@ async fn replaced(
     // If this future is dropped from here on, both znodes must be deleted.
     let owner = ZnodeOwner::new(&held.owner.session_use, znodes.numbered(&new));
     owner.znode.count_replacement();
-    // This future may not be polled when the lease lapses. The session then deletes both znodes.
-    let _ = old.replacement.set(owner.znode.clone());
+    // This future may not be polled when the lease lapses. The session then deletes both znodes. What it
+    // finds is not noted for the owner: the transaction may be applied after that deletion.
+    let _ = old.replacement.set(znodes.numbered(&new));
     let operations = [
         Operation::create(new, data, CreateMode::Ephemeral, acl),
         Operation::delete(path),
     ];
-    live.during(path, pin!(replace_znode(live, path, &operations)))
-        .await?;
+    let replacing = pin!(replace_znode(live, path, &operations));
+    tokio::select! {
+        biased;
+        replaced = live.during(path, replacing) => replaced?,
+        reason = old.until_lapsed_or_over() => return Err(match reason {
+            LossReason::Session(end) => Error::at(path, live.id, ServerError::SessionOver(end)),
+            reason => Error::lost(path, live.id, reason),
+        }),
+    }
     if let HoldState::Lost(reason) = live.hold_state(old.epoch) {
         return Err(Error::lost(path, live.id, reason));
     }

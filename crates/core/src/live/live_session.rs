@@ -359,10 +359,10 @@ impl LiveSession {
             if state.knows(exchange.connection) {
                 let now = self.now();
                 state.lease.note_answer(now, exchange);
-                state.late_since = match state.lease.may_grant(now) {
-                    true => None,
-                    false => state.late_since.or(Some(exchange.answered)),
-                };
+                match state.lease.may_grant(now) {
+                    true => (state.late_since, state.is_wanted) = (None, false),
+                    false => state.late_since = state.late_since.or(Some(exchange.answered)),
+                }
             }
             state.last_answer = Some(exchange);
         });
@@ -481,7 +481,7 @@ impl LiveSession {
     /// Leaves the server if a contender waits for a lease, and the answers over the connection have
     /// been too late for one for the session timeout.
     ///
-    /// Call it after an answer: a time without an answer does not count.
+    /// Call it after an answer: the time until the next one does not count.
     pub(crate) fn leave_late_server(&self, server: &ServerSession) {
         let leaves = self.change(|state| {
             let since = state.late_since;

@@ -88,6 +88,7 @@ async fn until_it_holds(
                 return Ok(None);
             }
             Decision::Wait(on) => {
+                lease_wait = None;
                 on.report(attempt, enqueued);
                 if let Some(other_wait) = &mut other_wait {
                     listing = Box::pin(other_wait.wait(queue)).await?;

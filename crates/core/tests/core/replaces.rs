@@ -52,6 +52,22 @@ async fn a_replacement_does_not_wait_until_the_next_connection_is_proven() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replacement_without_an_answer_ends_with_the_lease_and_leaves_nothing() {
+    let (simulation, _session, hold) = held(FIRST).await;
+    simulation.process("a").partition(TIMEOUT);
+    let acl = everyone();
+    let replace = hold.replace("lock-", "new-", b"", &acl);
+    let failed = timeout(TIMEOUT * 9 / 10, replace).await.expect("in time");
+    let elapsed = LossReason::LeaseElapsed;
+    assert!(
+        matches!(&failed, Err(Error::Lost { reason, .. }) if *reason == elapsed),
+        "{failed:?}"
+    );
+    sleep(2 * TIMEOUT).await;
+    assert_eq!(simulation.administrator().children("/queue"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_nothing() {
     for directory_too in [false, true] {
         let (simulation, _session, hold) = held(FIRST).await;

@@ -186,3 +186,20 @@ async fn late_answers_over_two_connections_do_not_add_up() {
     assert_eq!(late(7).await, 0, "14 seconds in all");
     assert_eq!(late(7).await, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn session_whose_contender_has_its_lease_stays_at_a_server_that_is_late_afterwards() {
+    let (live, script) = Scripted::open(Duration::ZERO);
+    let server = script.server();
+    sleep(LEASE).await;
+    let asks = live.ask_for_lease("/lock", &mut None);
+    asks.expect("the session has left no server");
+    renew(&live, &script).await;
+    assert!(live.begin_grant().is_some());
+    for _ in 0..30 {
+        sleep(SECOND).await;
+        live.note_answer(script.exchange(live.now() - 5 * SECOND));
+        live.leave_late_server(&server);
+    }
+    assert_eq!(live.state.borrow().servers_left, 0);
+}
