@@ -23,6 +23,20 @@ impl InvalidInput {
         }
     }
 
+    /// Refuses the first of these options that is set, because this recipe or way cannot use it.
+    pub(crate) fn refuse_set<'a>(
+        options: impl IntoIterator<Item = (&'a str, bool)>,
+        user: &str,
+    ) -> Result<(), InvalidInput> {
+        match options.into_iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => {
+                let problem = format!("cannot be used with {user}");
+                Err(InvalidInput::new("option", name, problem))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What was refused, such as `path`.
     pub fn subject(&self) -> &'static str {
         self.subject

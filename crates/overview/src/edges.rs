@@ -169,7 +169,9 @@ impl<'q> Stuck<'q> {
         queues.is_some_and(|queues| queues.keys().any(|other| *other != index))
     }
 
-    /// The verdict about a contender behind those that stay, but for those of its own session.
+    /// The verdict of the rule about a contender, if only these contenders are before it.
+    ///
+    /// Those of its own session do not count.
     fn verdict(
         &self,
         index: usize,

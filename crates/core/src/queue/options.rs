@@ -304,14 +304,8 @@ impl QueueOptions {
             ("mark_release", !self.marks_release),
             ("one_contender", self.is_one_contender),
         ];
-        let refused = |(name, is_set): &(&str, bool)| *is_set && unused.contains(name);
-        match set.into_iter().find(refused) {
-            Some((name, _)) => {
-                let problem = format!("cannot be used with {recipe}");
-                Err(InvalidInput::new("option", name, problem))
-            }
-            None => Ok(()),
-        }
+        let set = set.into_iter().filter(|(name, _)| unused.contains(name));
+        InvalidInput::refuse_set(set, recipe)
     }
 
     /// The [`data`](Self::data). Empty if none is set and no recipe was made with these options.

@@ -99,14 +99,10 @@ impl ConnectOptions {
             (Auth, "auth", !self.auth.is_empty()),
             (Tls, "tls", self.is_encrypted),
         ];
-        let refused = |(option, _, is_set): &(_, _, bool)| *is_set && !used.contains(option);
-        match options.into_iter().find(refused) {
-            Some((_, name, _)) => {
-                let problem = format!("cannot be used with {way}");
-                Err(InvalidInput::new("option", name, problem))
-            }
-            None => Ok(()),
-        }
+        let unused = options
+            .into_iter()
+            .filter(|(option, ..)| !used.contains(option));
+        InvalidInput::refuse_set(unused.map(|(_, name, is_set)| (name, is_set)), way)
     }
 }
 

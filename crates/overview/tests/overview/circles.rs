@@ -158,7 +158,7 @@ async fn wait(simulation: &Simulation, session: &Session, path: &str, place: usi
     waiter
 }
 
-/// A waiter for a semaphore goes on as soon as one of several holders leaves.
+/// A waiter for a semaphore holds once one of several holders leaves.
 #[tokio::test(start_paused = true)]
 async fn waiter_for_a_semaphore_is_stuck_only_if_all_holders_before_it_are() {
     let simulation = Simulation::default();
