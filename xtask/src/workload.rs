@@ -17,18 +17,18 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
-    /// The cost of a release by each way to wait, and of entering a queue, as the queue grows.
+    /// The cost of a release by each waiting strategy, and of entering a queue, as the queue grows.
     #[command(disable_help_flag = true)]
     Herd(Arguments),
-    /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`. With
-    /// `--round-trip` over a network that has one.
+    /// The same workloads with these recipes, Apache Curator, kazoo and `zookeeper-client`. With
+    /// `--round-trip`, over a network that has one.
     #[command(disable_help_flag = true)]
     Peers(Arguments),
-    /// The handoffs of many sessions in an ensemble, and the death of a member, beside Curator's.
+    /// Handoffs of many sessions in an ensemble, and the death of a member, compared with Curator.
     #[command(disable_help_flag = true)]
     Sessions(Arguments),
     /// Up to 10,000 partitions over up to 100 workers: a start, a death, an arrival, a rolling
-    /// restart. Beside kazoo's `SetPartitioner`.
+    /// restart. Compared with kazoo's `SetPartitioner`.
     #[command(disable_help_flag = true)]
     Assignment(Arguments),
 }

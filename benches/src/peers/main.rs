@@ -1,5 +1,4 @@
-//! The same work by these recipes, by Apache Curator, by kazoo, and by the lock of
-//! `zookeeper-client`.
+//! These recipes, Apache Curator, kazoo, and the lock of `zookeeper-client` run the same workloads.
 //!
 //! `cargo xtask bench peers` installs what it needs and runs it.
 //!
@@ -27,8 +26,8 @@ use clap::{Parser, Subcommand};
 use crate::peer::Rust;
 use crate::plan::Options;
 
-/// The same work by these recipes, by Apache Curator, by kazoo, and by the lock of
-/// zookeeper-client, on the same server, in turns.
+/// Runs the same workloads with these recipes, Apache Curator, kazoo, and the lock of
+/// zookeeper-client, alternating, on the same server.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench peers")]
 #[command(args_conflicts_with_subcommands = true)]

@@ -38,19 +38,20 @@ pub(crate) struct Summary<'p> {
 }
 
 pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> Report {
-    let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
-    let name = match summary.plan.is_near() {
-        true => "peers",
-        false => "network",
+    let title = "Compared with Curator, kazoo and Client::lock";
+    let name = match summary.plan.servers {
+        1 if summary.plan.is_near() => "peers",
+        1 => "network",
+        _ => "ensemble",
     };
     let mut report = Report::new(name, title, machine);
     report.paragraph(&summary.participants());
 
     report.table("medians", &summary.medians());
     report.paragraph(
-        "Turns per second: more is better. Milliseconds and bytes: less is better. A ratio above 1 \
-         is better for ours in any row; it is the median of the ratios within each round. A dash: \
-         the library has no such thing, or was not there.",
+        "Turns per second: more is better. Milliseconds and bytes: less is better, and the ratio is \
+         theirs / ours. So a ratio above 1 means that ours is better. It is the median of the \
+         ratios of the rounds. A dash: the library does not have this, or was not measured.",
     );
 
     report.heading("What a turn costs");
@@ -100,7 +101,7 @@ impl<'p> Summary<'p> {
     fn medians(&self) -> Table {
         let columns = ["work", "unit"].map(str::to_owned).into_iter();
         let columns = columns.chain(Peer::ALL.map(|peer| peer.name().to_owned()));
-        let columns = columns.chain(Peer::others().map(|it| format!("ours to {}", it.name())));
+        let columns = columns.chain(Peer::others().map(|it| format!("ours / {}", it.name())));
         let rows = self.plan.rows.iter().map(|&row| {
             let names = [Cell::from(row.title()), row.unit().into()].into_iter();
             let medians = Peer::ALL.map(|peer| self.figures.median(row, peer).into());
