@@ -59,7 +59,6 @@
 #[cfg(test)]
 extern crate self as zookeeper_recipes_core;
 
-mod all_of;
 mod contender;
 pub mod docs;
 mod error;
@@ -79,7 +78,6 @@ mod server;
 mod session;
 mod sync;
 
-pub use all_of::{AllHold, AllOf};
 pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "metrics")]

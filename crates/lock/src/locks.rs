@@ -35,7 +35,7 @@ const CALLS: usize = 64;
 ///
 /// # Two names at once
 ///
-/// Two tasks that acquire two locks in opposite order can deadlock. [`AllOf`](crate::common::AllOf) acquires several locks in one order.
+/// Two tasks that acquire two locks in opposite order can deadlock. `AllOf` of the crate `zookeeper-recipes` acquires several locks in one order.
 ///
 /// # Znodes
 ///

@@ -37,7 +37,7 @@
 //! | each process know which processes are there | [`Group`] | [`group`] | `zookeeper-recipes-group` |
 //! | each of many partitions have one worker of a fleet | [`Assignment`] | [`assignment`] | `zookeeper-recipes-assignment` |
 //! | an operator see which queues there are, who holds, and who waits for whom | [`Overview`] | [`overview`] | `zookeeper-recipes-overview` |
-//! | one process hold several recipes together | [`AllOf`] | always | `zookeeper-recipes-core` |
+//! | one process hold several recipes together | [`AllOf`] | always | this crate |
 //! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
 //! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
 //!
@@ -89,6 +89,9 @@
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod all_of;
+
+pub use self::all_of::{AllHold, AllOf};
 #[cfg(feature = "zookeeper-client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "zookeeper-client")))]
 #[doc(inline)]
@@ -109,10 +112,10 @@ pub use zookeeper_recipes_core as common;
 pub use zookeeper_recipes_core::TlsOptions;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, Directories, Ended, Error,
-    ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Ended, Error, ErrorKind,
+    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
+    QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{AllHold, AllOf, Error};
+use zookeeper_recipes::{AllHold, AllOf, Error};
 use zookeeper_recipes_suite::{LOCK, RecipeOptions};
 
 use crate::contender::{Contender, commit, draw_weight, guarded, make};

@@ -81,7 +81,7 @@ pub struct EnsembleFacts {
     pub address: String,
     /// The known servers of the ensemble, in any order, each by the same name in each process.
     ///
-    /// [`AllOf`](crate::AllOf) takes two ensembles that have a server in common for one ensemble.
+    /// `AllOf` of the crate `zookeeper-recipes` takes two ensembles that have a server in common for one ensemble.
     pub servers: Vec<String>,
     /// The chroot: the server path that all other paths are relative to. `/` if none is set.
     pub chroot: String,

@@ -1,7 +1,6 @@
 //! What core promises, on a simulated ensemble and on real servers.
 
 mod abandoned_creates;
-mod all_of;
 mod alone;
 mod altered;
 mod background_sessions;

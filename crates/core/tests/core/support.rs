@@ -17,9 +17,7 @@ pub(crate) use zookeeper_recipes_core::*;
 pub(crate) use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 pub(crate) use zookeeper_recipes_protocol::ErrorCode;
 pub(crate) use zookeeper_recipes_simulation::*;
-pub(crate) use zookeeper_recipes_suite::{
-    PATIENCE, eventually, in_time, queue_length, simulated_session,
-};
+pub(crate) use zookeeper_recipes_suite::{PATIENCE, eventually, in_time, simulated_session};
 
 pub(crate) use crate::altered::*;
 

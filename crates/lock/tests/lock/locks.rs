@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{AllOf, Recipe};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Locks};
 use zookeeper_recipes_simulation::{Change, Simulation};
 use zookeeper_recipes_suite::{in_time, simulated_session};
@@ -143,8 +142,6 @@ async fn names_of_one_stripe_exclude_each_other_in_each_process() {
         let tried = lock.try_acquire().await.expect("the server answers");
         assert_eq!(tried.is_none(), lock.path() == first.path(), "{name}");
     }
-    let twice: [Box<dyn Recipe>; 2] = [Box::new(first.clone()), Box::new(first)];
-    assert!(AllOf::new(twice).is_err(), "it would wait for itself");
 }
 
 /// Threads drop locks and holds while others ask for the same names, and the idle are forgotten.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{AllOf, Hold, Recipe, Session, SessionId};
+use zookeeper_recipes::AllOf;
+use zookeeper_recipes_core::{Hold, Recipe, Session, SessionId};
 use zookeeper_recipes_overview::{ContenderState, Overview, QueueStatus};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::{

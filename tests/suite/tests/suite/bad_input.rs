@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use zookeeper_recipes::AllOf;
 use zookeeper_recipes_core::{
-    Acl, AfterSessionLoss, AllOf, AuthId, ConnectOptions, CreateMode, Error, InvalidInput,
-    NodePath, Permission, QueueOptions, Refusal, Session, WaitStrategy,
+    Acl, AfterSessionLoss, AuthId, ConnectOptions, CreateMode, Error, InvalidInput, NodePath,
+    Permission, QueueOptions, Refusal, Session, WaitStrategy,
 };
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_group::Group;

@@ -1,6 +1,16 @@
 //! Several recipes as one.
 
-use crate::support::*;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes::common::CreateMode;
+use zookeeper_recipes::lock::LockOptions;
+use zookeeper_recipes::{
+    AllOf, ConnectOptions, Error, ExclusiveLock, Hold, Locks, LossReason, Recipe, Session,
+};
+use zookeeper_recipes_simulation::{Change, Simulation};
+use zookeeper_recipes_suite::{PATIENCE, in_time, queue_length, simulated_session};
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 
@@ -13,11 +23,18 @@ async fn simulated() -> (Simulation, Session, Session) {
 }
 
 async fn held(session: &Session, path: &str) -> Hold {
-    hold(&crate::support::lock(session, path)).await
+    let held = lock(session, path).acquire().await;
+    held.expect("nobody is before it")
 }
 
 fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
-    Box::new(crate::support::lock(session, path))
+    Box::new(ExclusiveLock::new(session, path).expect("a good path"))
+}
+
+/// Deletes the znode at a path, as an operator does.
+fn delete(simulation: &Simulation, path: &str) {
+    let deleted = simulation.administrator().delete(path);
+    deleted.expect("it exists");
 }
 
 fn all_of(session: &Session, paths: [&str; 3]) -> AllOf {
@@ -27,7 +44,8 @@ fn all_of(session: &Session, paths: [&str; 3]) -> AllOf {
 async fn assert_free(session: &Session) {
     for path in PATHS {
         let free = lock(session, path).acquire_timeout(PATIENCE).await;
-        release(free.expect("it is free")).await;
+        let released = free.expect("it is free").release().await;
+        released.expect("it is held");
     }
 }
 
@@ -48,7 +66,7 @@ async fn a_failure_on_the_third_leaves_none_held() {
     let all = all_of(&ours, PATHS);
     let third = held(&theirs, "/all/c").await;
 
-    let timeout = 5 * SECOND;
+    let timeout = Duration::from_secs(5);
     let taken = all.acquire_timeout(timeout).await;
     assert!(
         matches!(&taken, Err(Error::DeadlineElapsed { path, timeout: given })
@@ -109,7 +127,7 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
     let first = &simulation.administrator().children("/all/a")[0];
     delete(&simulation, &format!("/all/a/{first}"));
     let outcome = in_time("the end", waiter).await.expect("no panic");
-    assert_fails!(outcome, Error::Lost);
+    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
     third.release().await.expect("it is released");
     assert_free(&theirs).await;
 }
@@ -118,8 +136,9 @@ async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
 async fn all_last_as_long_as_the_first_that_ends() {
     let (_simulation, session, _) = simulated().await;
     let limit = Duration::from_secs(2);
-    let options = QueueOptions::new().max_hold(limit);
-    let short: Box<dyn Recipe> = Box::new(queue_with(&session, "/all/b", options));
+    let options = LockOptions::new().max_hold(limit);
+    let short = ExclusiveLock::with_options(&session, "/all/b", options);
+    let short: Box<dyn Recipe> = Box::new(short.expect("good options"));
     let all = AllOf::new([lock(&session, "/all/a"), short]).expect("two locks");
     let all = all.acquire().await.expect("nobody is before it");
     assert!(all.remaining() <= limit && !all.remaining().is_zero());
@@ -134,17 +153,27 @@ async fn none_and_twice_the_same_are_refused() {
     let error = AllOf::new([lock(&session, "/all/a"), lock(&session, "/all/a")])
         .expect_err("one would wait for the other");
     assert_eq!(error.value(), "/all/a");
+    let locks = Locks::new(&session, "/keys").and_then(|locks| locks.striped(1));
+    let locks = locks.expect("one stripe");
+    let of_one_stripe = ["one", "other"].map(|name| {
+        let lock = locks.lock(name).expect("a good name");
+        Box::new(lock) as Box<dyn Recipe>
+    });
+    assert!(AllOf::new(of_one_stripe).is_err());
 }
 
 /// A simulation with two chroots, and the sessions of a process under `/`, `/app` and `/zoo`.
 async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
-    let simulation = simulation!(seed);
+    let simulation = Simulation::with(|it| it.seed = seed);
     for path in ["/app", "/zoo"] {
-        make(&simulation, path);
+        let administrator = simulation.administrator();
+        let made = administrator.create(path, b"", CreateMode::Persistent);
+        made.expect("there is none");
     }
     let under = async |process: &str, chroot: &str| {
         let process = simulation.process(process).with_chroot(chroot);
-        open(process.ensemble(), ConnectOptions::new()).await
+        let opened = Session::open(process.ensemble(), ConnectOptions::new()).await;
+        opened.expect("a session opens")
     };
     let plain = simulated_session(&simulation, "plain").await;
     let [app, zoo] = [under("app", "/app").await, under("zoo", "/zoo").await];
@@ -166,7 +195,7 @@ async fn processes_with_different_chroots_do_not_wait_for_each_other() {
             sleep(Duration::from_millis(10)).await;
             holds.release().await
         });
-        let done = futures_util::future::join_all(turns).await;
+        let done = join_all(turns).await;
         assert!(done.iter().all(Result::is_ok), "{seed}: {done:?}");
     }
 }

@@ -4,14 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt, select_all};
 use tokio::time::Instant;
-
-use crate::error::Error;
-use crate::hold::Hold;
-use crate::hold_state::{Ended, LossReason};
-use crate::invalid_input::InvalidInput;
-use crate::recipe::Recipe;
-#[cfg(doc)]
-use crate::{server::ensemble::Ensemble, session::handle::Session};
+use zookeeper_recipes_core::{Error, Hold, InvalidInput, LossReason, Recipe};
 
 /// Several recipes that are held together, or none of them.
 ///
@@ -21,13 +14,13 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// others are released. The costs are the sum of the recipes' costs.
 ///
 /// A task that holds one of the recipes must not acquire all of them: it deadlocks, as with
-/// [`Queue`](crate::Queue#not-reentrant).
+/// [`Queue`](crate::common::Queue#not-reentrant).
 ///
 /// # The order
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
 /// it. Only recipes with the same whole path are compared by the
-/// [servers](crate::ensemble::EnsembleFacts::servers) of their ensembles.
+/// [servers](crate::common::ensemble::EnsembleFacts::servers) of their ensembles.
 ///
 /// A process knows an ensemble only by the hosts of its connect string. So if two recipes have the
 /// same whole path in two ensembles, give each process the same list of hosts. Two connect strings
@@ -36,9 +29,9 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// clients of the user (crate `zookeeper-recipes-adapter`) are taken for sessions of one ensemble.
 ///
 /// ```
-/// # use zookeeper_recipes_lock::ExclusiveLock;
+/// # use zookeeper_recipes::ExclusiveLock;
 /// use std::time::Duration;
-/// use zookeeper_recipes_core::{AllOf, Recipe, Session};
+/// use zookeeper_recipes::{AllOf, Recipe, Session};
 ///
 /// # fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
 /// #     Box::new(ExclusiveLock::new(session, path).unwrap())
@@ -195,7 +188,11 @@ impl AllOf {
 }
 
 fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
-    hold.view.ended_error(Ended::Lost(reason))
+    Error::Lost {
+        path: hold.node_path().to_owned(),
+        session: hold.session_id(),
+        reason,
+    }
 }
 
 /// The holds of several recipes that are held together.
