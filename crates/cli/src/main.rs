@@ -13,6 +13,7 @@ mod duration;
 mod exit;
 mod failure;
 mod four_letter;
+mod look;
 mod output;
 mod plain_text;
 mod queue;

@@ -20,10 +20,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     pub(crate) fn new(path: &str, queue: &QueueStatus, rows: Vec<Row>) -> Picture {
-        let holder = rows
-            .iter()
-            .find(|row| row.contender.state == ContenderState::Holds);
-        let holder = holder.map(Row::token);
+        let holder = rows.iter().find(|row| row.holds()).map(Row::token);
         let job = queue.job();
         Picture {
             headline: headline(path, queue, &rows),

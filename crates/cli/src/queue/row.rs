@@ -23,6 +23,14 @@ impl Row {
         queue.contenders().map(row).collect()
     }
 
+    pub(crate) fn holds(&self) -> bool {
+        self.contender.state == ContenderState::Holds
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.contender.state, ContenderState::WaitsFor(_))
+    }
+
     pub(crate) fn token(&self) -> i64 {
         self.contender.fencing_token.get()
     }

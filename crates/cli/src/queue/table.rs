@@ -29,9 +29,14 @@ pub(crate) fn aligned(rows: &[Vec<String>], numbers: &[usize]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// How long ago this was, both in milliseconds since 1970.
+/// How long ago this was, as text. Both times are in milliseconds since 1970.
 pub(crate) fn age(then: i64, now: i64) -> String {
-    age_of(Duration::from_millis((now - then).max(0).unsigned_abs()))
+    age_of(elapsed(then, now))
+}
+
+/// How long ago this was. Both times are in milliseconds since 1970.
+pub(crate) fn elapsed(then: i64, now: i64) -> Duration {
+    Duration::from_millis((now - then).max(0).unsigned_abs())
 }
 
 /// A time in at most two units.

@@ -4,14 +4,14 @@ use clap::Args;
 use zookeeper_recipes_core::{Error, NodePath, Session};
 use zookeeper_recipes_overview::QueueStatus;
 
-use super::locks::{self, Look};
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter::Servers;
+use crate::look::Look;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::queue::{Picture, Row, json_of, now};
+use crate::queue::{Picture, Row, Summary, json_of, now};
 
 /// How many contenders fit on a screen.
 const SCREEN: usize = 20;
@@ -65,7 +65,7 @@ impl Who {
         let queue = look(session, path, most).await?;
         // The znodes that are no contenders may have queues below them.
         if queue.is_empty() && !queue.foreign().is_empty() {
-            let below = locks::look(session, connection, &self.path).await?;
+            let below = Look::below(session, connection, &self.path).await?;
             if !below.overview.queues().is_empty() {
                 return Ok(self.above(&queue, &below));
             }
@@ -86,13 +86,13 @@ impl Who {
 
     /// The queues below a path without a contender.
     fn above(&self, queue: &QueueStatus, below: &Look) -> String {
-        let lines = below.lines(now());
+        let (summaries, now) = (Summary::of_all(&below.overview), now());
         if !self.json {
             let headline = format!("{}: no contender is here, and below are\n", self.path);
-            return headline + &below.text(&lines);
+            return headline + &below.text(&summaries, now);
         }
         let mut object = json_of(queue, &[]);
-        object["queues"] = below.json(&lines)["queues"].take();
+        object["queues"] = below.json(&summaries, now)["queues"].take();
         json_text(&format!("{object:#}\n"))
     }
 }

@@ -126,7 +126,10 @@ async fn deadlock_is_shown_with_the_command_that_breaks_it() {
     found.begins("2 sessions wait for each other, for ");
     found.shows([&*billing, &report, "to lock at /a, behind billing@"]);
     let warning = "warning: sessions wait for each other: `zkr deadlocks /` shows them";
-    stage.run(&["locks"]).await.shows([warning]);
+    stage
+        .run(&["locks"])
+        .await
+        .shows([warning, "possible deadlock"]);
     let object = stage.run("deadlocks --json").await;
     object.coded(1);
     let object = object.json();
