@@ -79,10 +79,13 @@ async fn replaced(
     // This future may not be polled when the lease lapses. The session then deletes both znodes. What it
     // finds is not noted for the owner: the transaction may be applied after that deletion.
     let _ = old.replacement.set(znodes.numbered(&new));
-    let operations = [
-        Operation::create(new, data, CreateMode::Ephemeral, acl),
-        Operation::delete(path),
-    ];
+    let mut delete = Operation::delete(path);
+    if old.znode.is_closed_to_others() {
+        // The waiters take another client's write for the release.
+        delete = delete.at_version(0);
+    }
+    let create = Operation::create(new, data, CreateMode::Ephemeral, acl);
+    let operations = [create, delete];
     let replacing = pin!(replace_znode(live, path, &operations));
     tokio::select! {
         biased;
@@ -124,6 +127,9 @@ async fn replace_znode(
             // The old znode is deleted, or the directory with it.
             Err(failure) if failure.error.is(Refusal::NoNode) => {
                 return Err(Error::lost(old, live.id, LossReason::Deleted));
+            }
+            Err(failure) if failure.error.is(Refusal::BadVersion) => {
+                return Err(Error::lost(old, live.id, LossReason::Written));
             }
             Err(failure) => return Err(Error::at_transaction(old, live.id, failure, operations)),
         }

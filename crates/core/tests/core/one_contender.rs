@@ -112,6 +112,24 @@ async fn other_process_waits_for_one_turn_of_this_one() {
     assert_eq!(names, ["first", "other", "second", "third"]);
 }
 
+/// A view keeps the value of the znode that was replaced.
+#[tokio::test(start_paused = true)]
+async fn turn_of_a_hold_that_is_replaced_passes_on() {
+    let simulation = Simulation::default();
+    let session = simulated_session(&simulation, "one").await;
+    let counts = &["new-"];
+    let options = QueueOptions::new().one_contender();
+    let queue = Queue::with_options(&session, PATH, ByPlace { counts, ..FIRST }, options);
+    let (first, next) = holder_and_waiter(&queue.expect("a good path")).await;
+    let _view = first.view();
+    let replaced = first.replace("lock-", "new-", b"", &everyone()).await;
+    let next = tokio::spawn(next);
+    let entered = until(|| simulation.administrator().children(PATH).len() == 2);
+    timeout(SECOND, entered).await.expect("its turn passes on");
+    release(replaced.expect("replaced")).await;
+    release(next.await.expect("no panic").expect("its turn")).await;
+}
+
 /// The create of the next task is behind the deletion on a connection that loses it, or its answer.
 #[tokio::test(start_paused = true)]
 async fn next_task_waits_behind_a_znode_whose_deletion_was_lost_and_then_holds() {

@@ -87,6 +87,26 @@ async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_noth
     }
 }
 
+/// The super user writes to the znode just before, which the waiters take for the release.
+#[tokio::test(start_paused = true)]
+async fn a_replacement_of_a_hold_whose_znode_was_written_to_says_so_and_leaves_nothing() {
+    for answer_is_lost in [false, true] {
+        let (simulation, _session, hold) = held(FIRST_ALONE).await;
+        if answer_is_lost {
+            inject(&simulation, FaultKind::ReplyLost, RequestKind::Transact);
+        }
+        write(&simulation, hold.node_path());
+        let failed = hold.replace("lock-", "new-", b"", &everyone()).await;
+        let written = LossReason::Written;
+        assert!(
+            matches!(&failed, Err(Error::Lost { reason, .. }) if *reason == written),
+            "{failed:?}"
+        );
+        sleep(TIMEOUT).await;
+        assert_eq!(simulation.administrator().children("/queue"), [""; 0]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replacement_that_the_rule_forbids_is_refused() {
     let never = ByPlace {
