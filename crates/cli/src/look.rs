@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::queue::{Row, Summary, table};
+use crate::queue::{Row, Summary, summary_table};
 
 /// Where to look, and for whom.
 #[derive(Clone, Debug, Args)]
@@ -96,7 +96,7 @@ impl Look {
         let mut lines = match summaries {
             _ if !self.overview.exists() => vec![format!("{path}: does not exist")],
             [] => vec![format!("{path}: no queue is here or below")],
-            _ => table(summaries, now),
+            _ => summary_table(summaries, now),
         };
         lines.extend(notes(&self.overview));
         lines.join("\n") + "\n"

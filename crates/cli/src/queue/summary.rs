@@ -237,7 +237,7 @@ fn holder(queue: &QueueStatus, rows: &[Row]) -> String {
 }
 
 /// The table of these queues, at this time in milliseconds since 1970.
-pub(crate) fn table(summaries: &[Summary], now: i64) -> Vec<String> {
+pub(crate) fn summary_table(summaries: &[Summary], now: i64) -> Vec<String> {
     let mut cells = vec![COLUMNS.map(str::to_owned).to_vec()];
     cells.extend(summaries.iter().map(|it| it.cells(now).to_vec()));
     aligned(&cells, &[4])
