@@ -1,19 +1,16 @@
 //! Who blocks whom: the edges between the contenders that cannot go on.
 //!
-//! A contender that holds is *stuck* if its session waits in another queue. A contender that waits is
-//! stuck if its rule does not let it hold once all contenders that are not stuck have left. So a
-//! waiter for a semaphore is not stuck if one of the holders before it is not.
+//! A contender that waits is *stuck* if its rule does not let it hold once all contenders that are not
+//! stuck have left. So a waiter for a semaphore is not stuck if one of the holders before it is not. A
+//! contender that holds, or that its rule lets hold, is stuck if its session is stuck in another queue.
 //!
 //! Several contenders of one session in one queue do not wait for each other: they are tasks of one
 //! process, which queue up behind each other all the time.
 
 use std::collections::{HashMap, HashSet};
 
-use zookeeper_recipes_core::{Contender, Verdict};
-
-use crate::contender::ContenderState;
-use crate::kind::among;
 use crate::queue::QueueStatus;
+use crate::standing::{Before, Standing};
 
 /// A stuck contender waits for a contender of another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +28,19 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// `None` if the two are of one session, or the rule of the waiter does not count the other one.
+    fn of(queue: &QueueStatus, index: usize, waiter: usize, blocker: usize) -> Option<Edge> {
+        let edge = Edge {
+            queue: index,
+            waiter,
+            blocker,
+            from: queue.session(waiter)?,
+            to: queue.session(blocker).filter(|session| *session != 0)?,
+            czxid: queue.czxid(waiter)?,
+        };
+        (edge.from != edge.to && queue.counts(waiter, blocker)).then_some(edge)
+    }
+
     /// What is the same in two looks, if the waiter has waited for the blocker in between.
     pub(crate) fn key(&self, queues: &[QueueStatus]) -> (String, i64, Option<i64>, i64) {
         let queue = &queues[self.queue];
@@ -93,7 +103,7 @@ impl<'q> Stuck<'q> {
             for place in 0..places {
                 let session = queue.session(place).filter(|session| *session != 0);
                 let Some(session) = session else { continue };
-                if matches!(queue.state(place), ContenderState::WaitsFor(_)) {
+                if matches!(queue.standing(place), Standing::Waits { .. }) {
                     stuck.waiters.insert((index, place));
                     let waits = stuck.waits.entry(session).or_default();
                     *waits.entry(index).or_default() += 1;
@@ -113,41 +123,37 @@ impl<'q> Stuck<'q> {
         let queue = &self.queues[index];
         let (mut waits, mut progress) = (false, false);
         // The contenders that stay, and their places.
-        let mut before: Vec<Contender> = Vec::new();
+        let mut before = Before::new(queue.kind(), queue.permits());
         let mut places: Vec<usize> = Vec::new();
         for place in 0..queue.len() {
             // A contender that may not be read may leave.
             let Some(session) = queue.session(place) else {
                 continue;
             };
-            let is_waiter = self.waiters.contains(&(index, place));
-            if is_waiter {
-                match self.verdict(index, place, session, &before, &places) {
-                    Some(Verdict::Wait { on }) => {
-                        waits = true;
-                        let others = on.into_iter().map(|on| (on, queue.session(on)));
-                        edges.extend(others.filter_map(|(blocker, to)| {
-                            Some(Edge {
-                                queue: index,
-                                waiter: place,
-                                blocker,
-                                from: session,
-                                to: to.filter(|session| *session != 0)?,
-                                czxid: queue.czxid(place)?,
-                            })
-                        }));
+            let contender = &queue.ordered()[place];
+            let mut is_stuck = false;
+            if self.waiters.contains(&(index, place)) {
+                // Those of its own session do not count.
+                match before.standing(contender, Some(session)) {
+                    Standing::Waits { first, end } => {
+                        is_stuck = true;
+                        let [first, end] = [first, end]
+                            .map(|end| places.partition_point(|place| *place < end as usize));
+                        let blockers = places[first..end].iter();
+                        edges.extend(blockers.filter_map(|it| Edge::of(queue, index, place, *it)));
                     }
-                    _ => {
+                    Standing::Holds | Standing::Unknown => {
                         progress = true;
                         self.goes_on(index, place, session);
-                        continue;
                     }
                 }
-            } else if session != 0 && !self.waits_elsewhere(index, session) {
-                // It leaves. A persistent contender stays.
+            }
+            waits |= is_stuck;
+            // A persistent contender stays.
+            if !is_stuck && session != 0 && !self.waits_elsewhere(index, session) {
                 continue;
             }
-            before.push(queue.ordered()[place].clone());
+            before.push(contender, place, session);
             places.push(place);
         }
         (waits, progress)
@@ -167,29 +173,5 @@ impl<'q> Stuck<'q> {
     fn waits_elsewhere(&self, index: usize, session: i64) -> bool {
         let queues = self.waits.get(&session);
         queues.is_some_and(|queues| queues.keys().any(|other| *other != index))
-    }
-
-    /// The verdict of the rule about a contender, if only these contenders are before it.
-    ///
-    /// Those of its own session do not count.
-    fn verdict(
-        &self,
-        index: usize,
-        place: usize,
-        session: i64,
-        before: &[Contender],
-        places: &[usize],
-    ) -> Option<Verdict> {
-        let queue = &self.queues[index];
-        let (rule, me) = (queue.rule_input(), &queue.ordered()[place]);
-        let is_other = |place: &usize| queue.session(*place) != Some(session);
-        if places.iter().all(is_other) {
-            return Some(among(places, rule.verdict(before, me)?));
-        }
-        let others = places.iter().copied().zip(before);
-        let others = others.filter(|(place, _)| is_other(place));
-        let (places, before): (Vec<usize>, Vec<Contender>) =
-            others.map(|(place, it)| (place, it.clone())).unzip();
-        Some(among(&places, rule.verdict(&before, me)?))
     }
 }

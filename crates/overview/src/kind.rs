@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use zookeeper_recipes_core::{Contender, NodePath, QueueView, Rule, Verdict};
-use zookeeper_recipes_election::FirstCandidate;
-use zookeeper_recipes_lock::FirstInQueue;
-use zookeeper_recipes_rwlock::ReadOrWrite;
-use zookeeper_recipes_semaphore::WithinPermits;
+use zookeeper_recipes_core::Contender;
 
 /// The recipe of a queue, as the names of its contenders say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,9 +51,10 @@ impl fmt::Display for QueueKind {
 
 /// What a contender wants, as its label says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    /// The lock of a contender that holds alone: of a lock, or of a writer as kazoo writes it.
-    Alone,
+pub(crate) enum Wish {
+    Lock,
+    /// A lock or the write lock: kazoo names both the same.
+    KazooLock,
     Read,
     Write,
     Permits(u32),
@@ -67,9 +64,46 @@ enum Wish {
     Lease,
 }
 
-fn wish(label: &str) -> Option<Wish> {
+/// The rule that a contender keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recipe {
+    Lock,
+    ReadWriteLock,
+    Semaphore,
+    Election,
+    CuratorSemaphore,
+}
+
+impl Recipe {
+    /// True if the rule counts contenders that want this.
+    pub(crate) fn counts(self, wish: Wish) -> bool {
+        match wish {
+            Wish::Lock => self == Recipe::Lock,
+            Wish::KazooLock => matches!(self, Recipe::Lock | Recipe::ReadWriteLock),
+            Wish::Read | Wish::Write => self == Recipe::ReadWriteLock,
+            Wish::Permits(_) => self == Recipe::Semaphore,
+            Wish::Lead | Wish::Standby => self == Recipe::Election,
+            Wish::Lease => self == Recipe::CuratorSemaphore,
+        }
+    }
+}
+
+/// The rule of a contender of a queue of this kind.
+pub(crate) fn recipe(kind: QueueKind, wish: Wish) -> Recipe {
+    match wish {
+        Wish::KazooLock if kind == QueueKind::ReadWriteLock => Recipe::ReadWriteLock,
+        Wish::Lock | Wish::KazooLock => Recipe::Lock,
+        Wish::Read | Wish::Write => Recipe::ReadWriteLock,
+        Wish::Permits(_) => Recipe::Semaphore,
+        Wish::Lead | Wish::Standby => Recipe::Election,
+        Wish::Lease => Recipe::CuratorSemaphore,
+    }
+}
+
+pub(crate) fn wish(label: &str) -> Option<Wish> {
     match label {
-        "lock-" | "-lock-" | "__lock__" => Some(Wish::Alone),
+        "lock-" | "-lock-" => Some(Wish::Lock),
+        "__lock__" => Some(Wish::KazooLock),
         "__READ__" | "__rlock__" => Some(Wish::Read),
         "__WRIT__" => Some(Wish::Write),
         "latch-" => Some(Wish::Lead),
@@ -101,7 +135,7 @@ pub(crate) fn kind(contenders: &[Contender]) -> QueueKind {
         return QueueKind::ReadWriteLock;
     }
     match wishes().next() {
-        Some(Wish::Alone | Wish::Read | Wish::Write) => QueueKind::Lock,
+        Some(Wish::Lock | Wish::KazooLock | Wish::Read | Wish::Write) => QueueKind::Lock,
         Some(Wish::Permits(_)) => QueueKind::Semaphore,
         Some(Wish::Lead | Wish::Standby) => QueueKind::Election,
         Some(Wish::Lease) => QueueKind::CuratorSemaphore,
@@ -111,19 +145,16 @@ pub(crate) fn kind(contenders: &[Contender]) -> QueueKind {
 
 /// True if the contenders are of several recipes, which do not see each other.
 pub(crate) fn is_mixed(whole: QueueKind, contenders: &[Contender]) -> bool {
-    contenders
-        .iter()
-        .any(|one| match (whole, kind(std::slice::from_ref(one))) {
-            // kazoo's writers have the label of its locks.
-            (QueueKind::ReadWriteLock, QueueKind::Lock) => false,
-            (whole, own) => whole != own,
-        })
+    let wishes = contenders.iter().filter_map(|it| wish(it.label()));
+    let mut recipes = wishes.map(|wish| recipe(whole, wish));
+    let first = recipes.next();
+    recipes.any(|other| Some(other) != first)
 }
 
 /// What a contender wants, in a word or two.
 pub(crate) fn wanted(kind: QueueKind, contender: &Contender) -> String {
     match (kind, wish(contender.label())) {
-        (QueueKind::ReadWriteLock, Some(Wish::Alone | Wish::Write)) => "write".to_owned(),
+        (QueueKind::ReadWriteLock, Some(Wish::KazooLock)) => "write".to_owned(),
         (_, Some(Wish::Write)) => "write".to_owned(),
         (_, Some(Wish::Read)) => "read".to_owned(),
         (_, Some(Wish::Permits(1))) => "1 permit".to_owned(),
@@ -131,62 +162,6 @@ pub(crate) fn wanted(kind: QueueKind, contender: &Contender) -> String {
         (_, Some(Wish::Lead)) => "lead".to_owned(),
         (_, Some(Wish::Standby)) => "standby".to_owned(),
         (_, Some(Wish::Lease)) => "lease".to_owned(),
-        (_, Some(Wish::Alone) | None) => "lock".to_owned(),
-    }
-}
-
-/// What a rule must know of a queue beside the contenders.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RuleInput<'q> {
-    pub(crate) path: &'q str,
-    pub(crate) kind: QueueKind,
-    pub(crate) is_mixed: bool,
-    pub(crate) permits: Option<u32>,
-}
-
-impl RuleInput<'_> {
-    /// What the recipe's own rule says of `me`, which is behind `before`.
-    ///
-    /// `None` if it cannot be known, as for Curator's leases. A contender that wants more permits
-    /// than there are waits for no place.
-    pub(crate) fn verdict(&self, before: &[Contender], me: &Contender) -> Option<Verdict> {
-        let reads_or_writes = self.kind == QueueKind::ReadWriteLock;
-        let rule: Box<dyn Rule> = match wish(me.label())? {
-            Wish::Alone if reads_or_writes => Box::new(ReadOrWrite::Write),
-            Wish::Alone => Box::new(FirstInQueue),
-            Wish::Read => Box::new(ReadOrWrite::Read),
-            Wish::Write => Box::new(ReadOrWrite::Write),
-            Wish::Lead | Wish::Standby => Box::new(FirstCandidate::default()),
-            Wish::Permits(weight) if weight > self.permits? => {
-                return Some(Verdict::Wait { on: Vec::new() });
-            }
-            Wish::Permits(weight) => {
-                let path = NodePath::new(self.path).ok()?;
-                Box::new(WithinPermits::new(&path, self.permits?, weight).ok()?)
-            }
-            Wish::Lease => return None,
-        };
-        let data = self.permits.map(|permits| permits.to_string().into_bytes());
-        let decide = |before: &[Contender]| {
-            let view = QueueView::new(before, me, data.as_deref());
-            rule.decide(&view).ok()
-        };
-        if !self.is_mixed {
-            return decide(before);
-        }
-        // A rule does not see the contenders of another recipe.
-        let counted = before.iter().enumerate();
-        let counted = counted.filter(|(_, other)| rule.counts(other.label()));
-        let (places, seen): (Vec<usize>, Vec<Contender>) =
-            counted.map(|(place, other)| (place, other.clone())).unzip();
-        Some(among(&places, decide(&seen)?))
-    }
-}
-
-/// The same verdict, if the contenders that were shown to the rule are at these places.
-pub(crate) fn among(places: &[usize], verdict: Verdict) -> Verdict {
-    match verdict {
-        Verdict::Wait { on } => Verdict::wait_on_any(on.into_iter().map(|place| places[place])),
-        verdict => verdict,
+        (_, Some(Wish::Lock | Wish::KazooLock) | None) => "lock".to_owned(),
     }
 }

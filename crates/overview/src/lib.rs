@@ -1,7 +1,7 @@
 //! Which queues there are on a ZooKeeper ensemble, who holds, and who waits for whom.
 //!
 //! An [`Overview`] is one look at all queues below a path: of these recipes, of Apache Curator, of
-//! kazoo and of go-zookeeper. The rule of each recipe says who holds. Sessions that wait for each
+//! kazoo and of go-zookeeper. It says who holds, as the rule of each recipe does. Sessions that wait for each
 //! other over several queues are [circles](Overview::circles): possible deadlocks.
 //!
 //! # Example
@@ -55,7 +55,8 @@
 //! | a possible circle: each queue in which its sessions wait | 1 list, and the read of its contenders | 1, 8 |
 //!
 //! A look writes nothing and sets no watch. A contender costs less than 128 bytes of memory beside its
-//! name, and a queue less than 256 beside its path. Each owner's text is stored once.
+//! name, and a queue less than 256 beside its path. Each owner's text is stored once. Who holds is
+//! judged once for each look, in one pass over the contenders of a queue.
 //!
 //! # Limits
 //!
@@ -78,6 +79,7 @@ mod mark;
 mod overview;
 mod queue;
 mod reader;
+mod standing;
 mod walk;
 
 pub use circle::{Circle, CircleWait};

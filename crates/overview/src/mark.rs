@@ -5,9 +5,9 @@ use std::fmt;
 
 use zookeeper_recipes_core::SessionId;
 
-use crate::contender::ContenderState;
 use crate::kind::QueueKind;
 use crate::queue::QueueStatus;
+use crate::standing::Standing;
 
 /// A queue has used this many percent of its sequence numbers when it is marked.
 const NEAR_THE_END: u32 = 90;
@@ -65,9 +65,9 @@ impl QueueStatus {
     pub fn marks(&self) -> Vec<Mark> {
         let sessions = (0..self.len()).filter_map(|place| self.session(place));
         let persistent = sessions.clone().filter(|session| *session == 0).count();
-        let states = || (0..self.len()).map(|place| self.state(place));
+        let mut standings = (0..self.len()).map(|place| self.standing(place));
         let is_numbered = self.kind() == QueueKind::Semaphore && self.permits().is_some();
-        let unknown = is_numbered && states().any(|state| state == ContenderState::Unknown);
+        let unknown = is_numbered && standings.any(|it| it == Standing::Unknown);
         let has_no_number = match self.kind() {
             QueueKind::Semaphore => self.permits().is_none(),
             kind => kind == QueueKind::CuratorSemaphore,

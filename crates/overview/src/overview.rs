@@ -1,15 +1,15 @@
 //! The overview: one look at all queues below a path.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session, SessionId};
 
 use crate::circle::{Circle, circles, has_circle};
-use crate::contender::ContenderState;
 use crate::edges::edges;
 use crate::queue::QueueStatus;
 use crate::reader::Reader;
+use crate::standing::Standing;
 use crate::walk::{Unread, Walk, read_contenders};
 
 use std::sync::Arc;
@@ -169,10 +169,10 @@ impl Overview {
                 });
                 session.znodes += 1;
                 session.bytes += LENGTH + queue.path().len() + "/".len() + queue.name(place).len();
-                match queue.state(place) {
-                    ContenderState::Holds => session.holds += 1,
-                    ContenderState::WaitsFor(_) => session.waits += 1,
-                    ContenderState::Unknown => {}
+                match queue.standing(place) {
+                    Standing::Holds => session.holds += 1,
+                    Standing::Waits { .. } => session.waits += 1,
+                    Standing::Unknown => {}
                 }
             }
         }
@@ -192,7 +192,7 @@ async fn confirmed_circles(
         return Ok(Vec::new());
     }
     // All queues in which stuck sessions wait, so that a session is stuck in both looks.
-    let contended: HashSet<usize> = first.iter().map(|edge| edge.queue).collect();
+    let contended: BTreeSet<usize> = first.iter().map(|edge| edge.queue).collect();
     let (mut again, mut with_data) = (Vec::new(), HashSet::new());
     for index in contended {
         let path = queues[index].path();

@@ -1,17 +1,18 @@
 //! A queue at one moment, as the server shows it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use zookeeper_recipes_core::ensemble::{Node, ServerSession};
 use zookeeper_recipes_core::{
-    Contender, FencingToken, NodePath, Refusal, ServerError, SessionId, Stat, Verdict, order,
+    Contender, FencingToken, NodePath, Refusal, ServerError, SessionId, Stat, order,
     ordered_by_czxid,
 };
 use zookeeper_recipes_lock::JobRecord;
 
 use crate::contender::{ContenderState, ContenderStatus, printable};
-use crate::kind::{QueueKind, RuleInput, contender, is_mixed, kind, wanted};
+use crate::kind::{QueueKind, contender, is_mixed, kind, recipe, wanted, wish};
+use crate::standing::{Before, Standing};
 
 /// A queue at one moment: its kind and its contenders, in order.
 ///
@@ -33,6 +34,8 @@ pub struct QueueStatus {
     /// What was read of the first contenders. `None` for a znode that may not be read.
     facts: Vec<Option<Facts>>,
     foreign: Vec<String>,
+    /// What the rules say of the contenders, once somebody has asked.
+    standings: OnceLock<Box<[Standing]>>,
 }
 
 /// What the znode of a contender says.
@@ -92,6 +95,7 @@ impl QueueStatus {
             members: Vec::new(),
             facts: Vec::new(),
             foreign,
+            standings: OnceLock::new(),
         }
     }
 
@@ -324,34 +328,73 @@ impl QueueStatus {
         if !self.members.is_empty() {
             return Some(self.len());
         }
-        let mut holders = 0;
-        for place in 0..self.len() {
-            match self.verdict(place) {
-                Some(Verdict::Hold) => holders += 1,
-                // Nobody holds behind a contender that waits, but readers behind readers.
-                Some(Verdict::Wait { .. } | Verdict::StepBack) if !self.is_mixed => break,
-                Some(Verdict::Wait { .. } | Verdict::StepBack) => {}
-                None => return None,
-            }
+        let is_known = |standing: &&Standing| **standing != Standing::Unknown;
+        let known = self.standings().iter().take_while(is_known);
+        let (known, holders) = known.fold((0, 0), |(known, holders), standing| {
+            (
+                known + 1,
+                holders + usize::from(*standing == Standing::Holds),
+            )
+        });
+        (known == self.len()).then_some(holders)
+    }
+
+    /// What the rules say of the contenders by the present number of permits.
+    fn standings(&self) -> &[Standing] {
+        self.standings.get_or_init(|| {
+            let mut before = Before::new(self.kind, self.permits);
+            let contenders = self.contenders.iter().enumerate();
+            let standings = contenders.map(|(place, contender)| {
+                let standing = before.standing(contender, None);
+                before.push(contender, place, 0);
+                standing
+            });
+            standings.collect()
+        })
+    }
+
+    /// Whether the contender at this place holds, also by an earlier number of permits.
+    pub(crate) fn standing(&self, place: usize) -> Standing {
+        let Some(standing) = self.standings().get(place) else {
+            return Standing::Holds;
+        };
+        let is_older_than_the_number = || {
+            self.czxid(place)
+                .is_some_and(|czxid| czxid < self.numbered_at)
+        };
+        match *standing {
+            Standing::Waits { end, .. } if is_older_than_the_number() => match end {
+                // A waiter that wants more permits than there are is refused. So this one holds.
+                0 => Standing::Holds,
+                // It may have held before the number was lowered.
+                _ => Standing::Unknown,
+            },
+            standing => standing,
         }
-        Some(holders)
     }
 
     /// The state of the contender at this place.
     pub(crate) fn state(&self, place: usize) -> ContenderState {
-        let czxid = self.stat(place).map_or(i64::MAX, |stat| stat.czxid);
-        let is_older_than_the_number = czxid < self.numbered_at;
-        match self.verdict(place) {
-            Some(Verdict::Hold) => ContenderState::Holds,
-            // A waiter that wants more permits than there are is refused. So this contender holds.
-            Some(Verdict::Wait { on }) if is_older_than_the_number && on.is_empty() => {
-                ContenderState::Holds
+        match self.standing(place) {
+            Standing::Holds => ContenderState::Holds,
+            Standing::Waits { first, end } => {
+                let before = first as usize..end as usize;
+                let blockers = before.filter(|other| self.counts(place, *other));
+                ContenderState::WaitsFor(blockers.collect())
             }
-            // It may have held before the number was lowered.
-            Some(Verdict::Wait { .. }) if is_older_than_the_number => ContenderState::Unknown,
-            Some(Verdict::Wait { on }) => ContenderState::WaitsFor(on),
-            Some(Verdict::StepBack) | None => ContenderState::Unknown,
+            Standing::Unknown => ContenderState::Unknown,
         }
+    }
+
+    /// True if the rule of one contender counts the other one.
+    pub(crate) fn counts(&self, place: usize, other: usize) -> bool {
+        if !self.is_mixed {
+            return true;
+        }
+        let wish = |place: usize| wish(self.contenders.get(place)?.label());
+        let (own, other) = (wish(place), wish(other));
+        own.zip(other)
+            .is_some_and(|(own, other)| recipe(self.kind, own).counts(other))
     }
 
     /// The path of the znode of the contender at this place.
@@ -369,15 +412,6 @@ impl QueueStatus {
     /// The contenders that have an order.
     pub(crate) fn ordered(&self) -> &[Contender] {
         &self.contenders
-    }
-
-    pub(crate) fn rule_input(&self) -> RuleInput<'_> {
-        RuleInput {
-            path: &self.path,
-            kind: self.kind,
-            is_mixed: self.is_mixed,
-            permits: self.permits,
-        }
     }
 
     pub(crate) fn numbered_at(&self) -> i64 {
@@ -401,13 +435,6 @@ impl QueueStatus {
 
     fn stat(&self, place: usize) -> Option<ShortStat> {
         Some(self.facts.get(place)?.as_ref()?.stat)
-    }
-
-    fn verdict(&self, place: usize) -> Option<Verdict> {
-        match self.contenders.get(place) {
-            Some(me) => self.rule_input().verdict(&self.contenders[..place], me),
-            None => Some(Verdict::Hold),
-        }
     }
 }
 

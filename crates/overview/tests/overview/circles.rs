@@ -202,6 +202,37 @@ async fn session_that_waits_behind_itself_is_no_circle() {
     assert!(look(&viewer).await.circles().is_empty());
 }
 
+/// Queues are judged in the order of their paths. That the holder of `/d` can release is seen last,
+/// after each session before it has seemed stuck.
+#[tokio::test(start_paused = true)]
+async fn chain_of_waits_that_ends_in_the_last_queue_is_no_circle() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let [one, other, third, fourth] = sessions(&simulation).await;
+    let last = simulated_session(&simulation, "the last of all").await;
+    let permit = |session: &Session| SEMAPHORE.of(2).at(session, "/b", 1);
+    let _permits = [
+        permit(&one).acquire().await.expect("a permit"),
+        permit(&other).acquire().await.expect("a permit"),
+    ];
+    let _holds = [
+        hold(&third, "/a").await,
+        hold(&fourth, "/c").await,
+        hold(&last, "/d").await,
+    ];
+    let _waits_for_permit = waiter(permit(&third));
+    until_queued(&simulation, "/b", 3).await;
+    let _waits = [
+        wait(&simulation, &one, "/a", 2).await,
+        wait(&simulation, &other, "/c", 2).await,
+        wait(&simulation, &fourth, "/d", 2).await,
+    ];
+    let overview = look(&viewer).await;
+    assert!(overview.circles().is_empty(), "{:?}", overview.circles());
+    let _closes = wait(&simulation, &last, "/a", 3).await;
+    assert_eq!(look(&viewer).await.circles().len(), 1);
+}
+
 /// Two processes with several tasks each share a lock, as many services do.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_queue_for_one_lock_are_no_circle() {

@@ -4,5 +4,6 @@ mod circles;
 mod kinds;
 mod live;
 mod looks;
+mod rules;
 mod scale;
 mod support;

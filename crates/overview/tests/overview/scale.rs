@@ -1,5 +1,7 @@
 //! What a look costs.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::join_all;
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_core::NodePath;
@@ -7,7 +9,7 @@ use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_simulation::{RequestKind, Simulation};
 use zookeeper_recipes_suite::{QUIET, TestServer, proxy, session};
 
-use crate::support::{CURATOR, VIEWER, client, everyone, look, viewer};
+use crate::support::{CURATOR, VIEWER, client, create, everyone, look, queue, viewer};
 
 /// Creates so many locks, each with a holder and a waiter.
 async fn many_queues(client: &ServerSession, number: usize) {
@@ -80,4 +82,35 @@ async fn bytes_of_a_look_are_few_for_each_queue() {
     // A list and the reads of two contenders, whose names have 55 bytes.
     assert!(up < 300 * NUMBER as u64, "{up}");
     assert!(down < 600 * NUMBER as u64, "{down}");
+}
+
+/// Sums over all contenders before each one would take seconds.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_contenders_are_judged_in_one_pass() {
+    for (data, labels) in [
+        ("5000", ["permit-1-", "permit-1-"]),
+        ("", ["__READ__", "__rlock__"]),
+        ("", ["lock-", "latch-"]),
+    ] {
+        let simulation = Simulation::with(|it| it.trace_limit = 0);
+        let one = client(&simulation, "one").await;
+        create(&simulation, "/queue", data);
+        for place in 0..10_000 {
+            let label = labels[place % 2];
+            queue(&one, &format!("/queue/{CURATOR}{label}"), "").await;
+        }
+        let viewer = viewer(&simulation).await;
+        let overview = look(&viewer).await;
+        let began = Instant::now();
+        let [session] = &overview.sessions()[..] else {
+            panic!("{:?}", overview.sessions())
+        };
+        let lock = &overview.queues()[0];
+        assert_eq!(lock.holders(), Some(session.holds));
+        assert_eq!(session.holds + session.waits, 10_000);
+        assert!(!lock.marks().is_empty());
+        let took = began.elapsed();
+        println!("{labels:?}: {took:?}");
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
 }
