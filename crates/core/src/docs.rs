@@ -16,6 +16,6 @@ macro_rules! pages {
 }
 
 pages! {
-    first_week failures fencing tick runtimes events encryption servers sharing lease handoff
-    connection
+    first_week on_call failures fencing tick runtimes events encryption servers sharing lease
+    handoff connection
 }
