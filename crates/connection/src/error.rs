@@ -167,6 +167,9 @@ pub enum RequestError {
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]
     Reserved(OpCode),
+    /// The server refused to watch a tree.
+    #[error("the server refused to watch the tree: {0}")]
+    Refused(ErrorCode),
     /// Connections broke at requests of this kind, so the servers may not know it. It was not sent.
     #[error("the servers close the connection at each request of this kind: {0:?}")]
     Unsupported(OpCode),

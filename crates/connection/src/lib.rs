@@ -34,12 +34,14 @@ mod session {
     pub(crate) mod requests;
     pub(crate) mod sasl;
     pub(crate) mod timing;
+    pub(crate) mod tree_watches;
+    pub(crate) mod trees;
     pub(crate) mod unsupported;
     pub(crate) mod watches;
 }
 
 pub use driver::clock::{now, tokio_is_paused};
-pub use driver::connection::{Connection, Pending, Watch};
+pub use driver::connection::{Connection, Pending, TreeWatch, Watch};
 pub use driver::network::{Connecting, LookingUp, Network, Stream};
 pub use driver::task::Driver;
 pub use driver::tcp::Tcp;
@@ -52,5 +54,6 @@ pub use session::host::Host;
 pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
 pub use session::obstacle::Obstacle;
 pub use session::request_limit::check_length;
+pub use session::trees::TreeEvent;
 pub use session::unsupported::UnsupportedRequests;
 pub use session::watches::{WatchEvent, WatchId};

@@ -142,7 +142,7 @@
 //!
 //! * Servers: a leader, and followers that lag behind it. Elections, quorums, synchronisation.
 //! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
-//!   control lists, transactions, one-shot watches; over TCP also persistent and recursive watches.
+//!   control lists, transactions, one-shot, persistent and recursive watches.
 //! * Sessions: the leader expires them, a reconnect moves them to another server.
 //! * Clients: they are the library's own connection. The network carries the bytes of frames, and a
 //!   fault can cut a request or a reply at any byte. A server decodes the bytes that arrive.

@@ -189,6 +189,8 @@ pub enum Opcode {
     SetWatches,
     /// A watch that is taken off.
     RemoveWatches,
+    /// A watch of a znode and of all below it.
+    AddWatch,
 }
 
 impl Opcode {
@@ -202,7 +204,8 @@ impl Opcode {
             (Opcode::Create, OpCode::Create2 | OpCode::CreateContainer)
             | (Opcode::CreateContainer, OpCode::CreateContainer)
             | (Opcode::SetWatches, OpCode::SetWatches | OpCode::SetWatches2)
-            | (Opcode::RemoveWatches, OpCode::RemoveWatches) => true,
+            | (Opcode::RemoveWatches, OpCode::RemoveWatches)
+            | (Opcode::AddWatch, OpCode::AddWatch) => true,
             (Opcode::CreateContainer, _) => {
                 matches!(request, RequestBody::Multi(all) if all.iter().any(is_container))
             }

@@ -1,7 +1,7 @@
 //! The handle of a session: sends requests, and reports the state.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::error::{End, RequestError};
 use crate::session::host::Host;
 use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
 use crate::session::obstacle::Obstacle;
+use crate::session::trees::TreeEvent;
 use crate::session::watches::{WatchEvent, WatchId};
 use crate::sync::Mutex;
 
@@ -98,6 +99,22 @@ impl Connection {
             let answer = Pending { reply }.await?;
             let is_set = read.sets_watch(answer.reply.header.error);
             Ok((answer, is_set.then_some(watch)))
+        }
+    }
+
+    /// Watches a znode and all znodes below it. The znode need not exist. The request is sent when
+    /// this is called.
+    ///
+    /// The first event is a [`TreeEvent::Missed`], once a server has set the watch. ZooKeeper has
+    /// such watches since 3.6. On other servers the first thing to come is
+    /// [`RequestError::Unsupported`] or [`RequestError::Refused`], at the cost of one connection.
+    /// Further calls cost nothing for ten minutes.
+    pub fn watch_tree(&self, path: &str) -> TreeWatch {
+        TreeWatch {
+            id: self
+                .shared
+                .input(|machine, now| machine.watch_tree(now, path)),
+            shared: self.shared.clone(),
         }
     }
 
@@ -239,5 +256,50 @@ impl Drop for Watch {
 impl fmt::Debug for Watch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Watch({:?})", self.id.path)
+    }
+}
+
+/// A watch of a znode and all znodes below it, which stays until it is dropped.
+///
+/// It survives reconnects: each is a [`TreeEvent::Missed`]. If more than 1 MiB of events wait, they
+/// give way to one [`TreeEvent::Missed`]. Nothing is reported of a znode that the session may not
+/// read, by servers since 3.8.4 and 3.9.2.
+///
+/// If the watch is dropped, it is removed from the server, unless another watch of the session needs
+/// it. That is one request, and the drop does not wait for the reply.
+pub struct TreeWatch {
+    shared: Arc<Shared>,
+    id: WatchId,
+}
+
+impl TreeWatch {
+    /// The next event. It waits until there is one.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, no event is lost.
+    ///
+    /// # Errors
+    ///
+    /// There will be no further event: the session is over, or the server refuses the watch.
+    pub async fn next(&mut self) -> Result<TreeEvent, RequestError> {
+        poll_fn(|context| {
+            let mut inner = self.shared.lock();
+            inner.machine.poll_tree(&self.id, context)
+        })
+        .await
+    }
+}
+
+impl Drop for TreeWatch {
+    fn drop(&mut self) {
+        self.shared
+            .input(|machine, now| machine.unwatch_tree(now, &self.id));
+    }
+}
+
+impl fmt::Debug for TreeWatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "TreeWatch({:?})", self.id.path)
     }
 }

@@ -65,6 +65,7 @@ impl Shared {
         match output {
             Output::Answered(to, answer) => drop(to.send(answer)),
             Output::Watched(to, event) => drop(to.send(event)),
+            Output::Wake(waker) => waker.wake(),
             Output::State(state) => drop(self.state.send_replace(state)),
             Output::Connect { .. } | Output::LookUp(_) | Output::Disconnect => {}
         }

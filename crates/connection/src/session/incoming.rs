@@ -93,7 +93,7 @@ impl<R, W> Machine<R, W> {
             return Ok(());
         }
         match header.xid {
-            xid::NOTIFICATION => self.event(frame),
+            xid::NOTIFICATION => self.event(now, frame),
             xid::PING => {
                 let asked = self.pinged_at.take();
                 asked.ok_or(DisconnectReason::NotAsked(header.xid))?;
@@ -193,7 +193,7 @@ impl<R, W> Machine<R, W> {
         Ok(())
     }
 
-    fn event(&mut self, frame: &[u8]) -> Result<(), DisconnectReason> {
+    fn event(&mut self, now: Duration, frame: &[u8]) -> Result<(), DisconnectReason> {
         let reply = Reply::decode(frame, OpCode::Notification)?;
         let ReplyBody::Notification(WatcherEvent { kind, path, .. }) = reply.body else {
             return Ok(());
@@ -201,6 +201,7 @@ impl<R, W> Machine<R, W> {
         for watch in self.watches.fire(&path, kind) {
             self.yields(Output::Watched(watch, WatchEvent::Fired(kind)));
         }
+        self.tree_event(now, &path, kind);
         Ok(())
     }
 
@@ -271,13 +272,13 @@ impl<R, W> Machine<R, W> {
             return;
         };
         let unsupported = &mut self.config.unsupported;
-        unsupported.answered(asked.opcode, header.error);
+        unsupported.answered(asked.opcode, header.error, now);
         match asked.to {
             Recipient::Caller(caller, watch) => {
                 if let Some((read, id)) = watch {
                     match read.kind_set(header.error) {
                         Some(kind) if !self.watches.set(&id, kind) => {
-                            self.remove_watch(now, &id.path, kind);
+                            self.remove_watch(now, &id.path, kind.table());
                         }
                         Some(_) if reply.is_ok() => {}
                         _ => self.unwatch(now, &id),
@@ -291,6 +292,7 @@ impl<R, W> Machine<R, W> {
                 });
                 self.yields(Output::Answered(caller, answer));
             }
+            Recipient::Tree(path) => self.tree_watched(&path, header.error),
             Recipient::Nobody => {}
             Recipient::Closing => self.end(End::Closed),
         }

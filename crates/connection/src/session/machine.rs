@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
@@ -17,8 +19,9 @@ use crate::session::hosts::Hosts;
 use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::{HandshakeLimit, Timing};
+use crate::session::trees::Trees;
 use crate::session::unsupported::UnsupportedRequests;
-use crate::session::watches::{WatchEvent, WatchId, WatchKind, Watches};
+use crate::session::watches::{WatchEvent, WatchId, Watches};
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -120,6 +123,9 @@ pub enum Output<R, W> {
     Answered(R, Result<Answer, RequestError>),
     /// This watch has ended.
     Watched(W, WatchEvent),
+    /// A watch of a tree has an event, or has ended. [`poll_tree`](Machine::poll_tree) has left
+    /// this waker.
+    Wake(Waker),
     /// The state of the session has changed, or an address was tried or looked up in vain.
     State(State),
 }
@@ -130,6 +136,8 @@ pub(crate) enum Recipient<R> {
     Caller(R, Option<(WatchedRead, WatchId)>),
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
+    /// To the readers of the watch of this tree.
+    Tree(Arc<str>),
     Closing,
 }
 
@@ -207,6 +215,7 @@ pub struct Machine<R, W> {
     pub(crate) refusals: usize,
     pub(crate) requests: Requests<Recipient<R>>,
     pub(crate) watches: Watches<W>,
+    pub(crate) trees: Trees,
     pub(crate) decoder: FrameDecoder,
     /// Frames of the machine itself: the handshake, credentials, watches, pings.
     pub(crate) own_frames: Vec<u8>,
@@ -273,6 +282,7 @@ impl<R, W> Machine<R, W> {
             refusals: 0,
             requests: Requests::new(),
             watches: Watches::new(),
+            trees: Trees::default(),
             decoder: FrameDecoder::new(config.reply_limit),
             own_frames: Vec::new(),
             heard_at: now,
@@ -332,13 +342,16 @@ impl<R, W> Machine<R, W> {
             body,
             Recipient::Caller(caller, Some((read, id.clone()))),
         );
+        if table == WatcherType::Data {
+            self.put_tree_back(now, &id.path);
+        }
         id
     }
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
     pub fn unwatch(&mut self, now: Duration, id: &WatchId) {
         if let Some(kind) = self.watches.forget(id) {
-            self.remove_watch(now, &id.path, kind);
+            self.remove_watch(now, &id.path, kind.table());
         }
     }
 
@@ -390,7 +403,7 @@ impl<R, W> Machine<R, W> {
                 let serves_others = !only_reads(asked.opcode) && asked.opcode != OpCode::Sync;
                 serves_others || is_wanted(caller)
             }
-            Recipient::Nobody | Recipient::Closing => true,
+            Recipient::Nobody | Recipient::Tree(_) | Recipient::Closing => true,
         });
         for asked in unwanted {
             if let Recipient::Caller(_, Some((_, id))) = asked.to {
@@ -434,7 +447,7 @@ impl<R, W> Machine<R, W> {
         self.outputs.push_back(output);
     }
 
-    fn ask(&mut self, now: Duration, body: RequestBody, to: Recipient<R>) {
+    pub(crate) fn ask(&mut self, now: Duration, body: RequestBody, to: Recipient<R>) {
         let opcode = body.opcode();
         let asked = match self.phase {
             Phase::Ended(end) => Err((to, RequestError::Ended(end))),
@@ -451,22 +464,39 @@ impl<R, W> Machine<R, W> {
 
     /// Passes on that a request will have no reply.
     pub(crate) fn unanswered(&mut self, to: Recipient<R>, error: RequestError) {
-        let Recipient::Caller(caller, watch) = to else {
-            return;
-        };
-        if let Some((_, id)) = watch {
-            self.watches.forget(&id);
+        match (to, error) {
+            (Recipient::Caller(caller, watch), error) => {
+                if let Some((_, id)) = watch {
+                    self.watches.forget(&id);
+                }
+                self.yields(Output::Answered(caller, Err(error)));
+            }
+            // The next connection asks again.
+            (Recipient::Tree(_), RequestError::Broken(_)) => {}
+            (Recipient::Tree(path), error) => self.end_tree(&path, &error),
+            (Recipient::Nobody | Recipient::Closing, _) => {}
         }
-        self.yields(Output::Answered(caller, Err(error)));
     }
 
     /// Has the server forget a watch for which a caller does not wait any more, unless others do.
-    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatchKind) {
+    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatcherType) {
+        // Servers before 3.9 remove all watches of the path with its recursive one, and that one
+        // with others.
+        let (is_needed, kind) = match self.trees.has(path) {
+            true => (
+                self.trees.has_reader(path) || self.watches.has(path),
+                WatcherType::Any,
+            ),
+            false => (self.watches.needs(path, kind), kind),
+        };
+        if is_needed {
+            return;
+        }
+        self.trees.forget_path(path);
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
-        let keeps = matches!(self.phase, Phase::Up | Phase::Restoring { .. });
-        let (path, kind) = (path.to_owned(), kind.table());
-        if keeps && !self.watches.needs(&path, kind) {
+        if matches!(self.phase, Phase::Up | Phase::Restoring { .. }) {
+            let path = path.to_owned();
             let request = RequestBody::RemoveWatches(WatchesRequest { path, kind });
             self.ask(now, request, Recipient::Nobody);
         }
@@ -482,7 +512,7 @@ impl<R, W> Machine<R, W> {
 /// True if a caller must not send such a request.
 ///
 /// A caller that removes a watch would silence others of the session that wait for it. A watch that
-/// `addWatch` adds would have no receiver, and would be gone with the connection.
+/// a caller adds by `addWatch` would have no receiver.
 fn is_reserved(opcode: OpCode) -> bool {
     matches!(
         opcode,

@@ -225,6 +225,7 @@ impl<R, W> Machine<R, W> {
             timeout: self.shortest,
             connection: self.connection,
         }));
+        self.add_watches(now);
     }
 
     /// The connection could not be opened, or has broken.
@@ -255,6 +256,7 @@ impl<R, W> Machine<R, W> {
         self.decoder = FrameDecoder::new(self.config.reply_limit);
         self.own_frames.clear();
         self.pinged_at = None;
+        self.trees.unset_all();
         for asked in self.requests.broken() {
             match asked.to {
                 // The session may be open. The holds of it would last until the session timeout.
@@ -296,7 +298,7 @@ impl<R, W> Machine<R, W> {
     }
 
     fn unwatch_all(&mut self) {
-        for watch in self.watches.take_set() {
+        for watch in self.watches.take_all_set() {
             self.yields(Output::Watched(watch, WatchEvent::Unwatched));
         }
     }
@@ -318,6 +320,7 @@ impl<R, W> Machine<R, W> {
             self.unanswered(asked.to, RequestError::Ended(end));
         }
         self.unwatch_all();
+        self.end_trees(&RequestError::Ended(end));
         self.yields(Output::State(State::Ended(end)));
         if had_connection {
             self.yields(Output::Disconnect);

@@ -14,6 +14,8 @@ const MAX_DOUBLINGS: u32 = 10;
 /// How many breaks in a row show that a kind of request is not supported.
 const MAX_BREAKS: u32 = 8;
 const MAX_BREAKS_IF_REPLACED: u32 = 3;
+/// Callers do without a watch of a tree for a while, and a break can cost the session.
+const MAX_BREAKS_OF_TREES: u32 = 1;
 /// The least time between the first and the last of them, if nothing replaces the request.
 const MIN_TIME: Duration = Duration::from_secs(30);
 
@@ -24,7 +26,7 @@ const MIN_TIME: Duration = Duration::from_secs(30);
 /// clone shares what is known.
 ///
 /// Connections break for other reasons, too. So a kind that something replaces counts as unsupported
-/// after three such breaks in a row. It is tried again after ten minutes, and then after pauses that
+/// after three such breaks in a row, and a watch of a tree after one. It is tried again after ten minutes, and then after pauses that
 /// double. A request that nothing replaces is refused once after eight breaks in a row over half a
 /// minute or more, and the next one is sent. Once a server has answered a request, its kind is
 /// supported for good.
@@ -65,9 +67,13 @@ impl UnsupportedRequests {
             }
             return is_refused;
         }
-        let doublings = times.saturating_sub(MAX_BREAKS_IF_REPLACED);
+        let most = match opcode {
+            OpCode::AddWatch => MAX_BREAKS_OF_TREES,
+            _ => MAX_BREAKS_IF_REPLACED,
+        };
+        let doublings = times.saturating_sub(most);
         let pause = FIRST_PAUSE * 2_u32.pow(doublings.min(MAX_DOUBLINGS));
-        times >= MAX_BREAKS_IF_REPLACED && now < last + pause
+        times >= most && now < last + pause
     }
 
     /// The server closed the connection, perhaps because of such a request.
@@ -85,20 +91,31 @@ impl UnsupportedRequests {
     }
 
     /// A server has answered such a request. A server that has too much to do has not looked at it.
-    pub(crate) fn answered(&mut self, opcode: OpCode, error: ErrorCode) {
-        let is_known = !may_be_unknown(opcode) || self.answered.contains(&opcode);
-        if !is_known && error != ErrorCode::ThrottledOp {
-            lock(&self.known).insert(opcode, Support::Supported);
-            self.answered.push(opcode);
+    pub(crate) fn answered(&mut self, opcode: OpCode, error: ErrorCode, now: Duration) {
+        if !may_be_unknown(opcode) || self.answered.contains(&opcode) {
+            return;
+        }
+        match error {
+            ErrorCode::ThrottledOp => {}
+            // Apache's servers say so, and close the connection then.
+            ErrorCode::Unimplemented => self.closed(opcode, now),
+            _ => {
+                lock(&self.known).insert(opcode, Support::Supported);
+                self.answered.push(opcode);
+            }
         }
     }
 }
 
 /// True if callers go on without such a request.
 ///
-/// A persistent znode replaces a container, and a watch can stay until it fires.
+/// A persistent znode replaces a container, a watch can stay until it fires, and a tree can be read
+/// from time to time.
 pub(crate) fn is_replaced(opcode: OpCode) -> bool {
-    matches!(opcode, OpCode::CreateContainer | OpCode::RemoveWatches)
+    matches!(
+        opcode,
+        OpCode::CreateContainer | OpCode::RemoveWatches | OpCode::AddWatch
+    )
 }
 
 /// True if some servers close the connection because they do not know the request.

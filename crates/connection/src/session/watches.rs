@@ -14,8 +14,8 @@ use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WatchId {
     pub(crate) path: Arc<str>,
-    /// The number of the watch within its session.
-    number: u64,
+    /// The number of the watch among those of its kind and session.
+    pub(crate) number: u64,
 }
 
 /// How a watch has ended.
@@ -129,6 +129,11 @@ impl<W> Watches<W> {
         watches.any(|watch| watch.table == table)
     }
 
+    /// True if a caller waits for a watch of this path, or will.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.paths.contains_key(path)
+    }
+
     /// Takes the watches that an event fires.
     pub(crate) fn fire(&mut self, path: &str, event: EventType) -> Vec<W> {
         let fires = |watch: &Watch<W>| watch.set.is_some_and(|kind| kind.fires_at(event));
@@ -149,8 +154,14 @@ impl<W> Watches<W> {
         taken
     }
 
+    /// Takes the watches of a path and kind that are set.
+    pub(crate) fn take_set(&mut self, path: &str, kind: WatchKind) -> Vec<W> {
+        let taken = self.take(path, |watch| watch.set == Some(kind));
+        taken.into_iter().map(|watch| watch.to).collect()
+    }
+
     /// Takes all watches that are set, and leaves those whose read has no reply yet.
-    pub(crate) fn take_set(&mut self) -> Vec<W> {
+    pub(crate) fn take_all_set(&mut self) -> Vec<W> {
         let paths: Vec<Arc<str>> = self.paths.keys().cloned().collect();
         let taken = paths.iter();
         let taken = taken.flat_map(|path| self.take(path, |watch| watch.set.is_some()));

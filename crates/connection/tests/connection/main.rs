@@ -33,4 +33,5 @@ mod secrets;
 #[cfg(target_os = "linux")]
 mod sleep;
 mod slow_handshakes;
+mod trees;
 mod watches;

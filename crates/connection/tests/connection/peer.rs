@@ -23,6 +23,8 @@ pub(crate) struct Conduct {
     /// The error that `setWatches` is answered with.
     pub(crate) refuses_watches: Option<ErrorCode>,
     pub(crate) refuses_auth: bool,
+    /// The error that `addWatch` is answered with. The connection is closed behind it.
+    pub(crate) refuses_trees: Option<ErrorCode>,
     /// How tokens of SASL are answered. By default there is no SASL.
     pub(crate) sasl: Option<fn(&[u8]) -> Challenge>,
     /// Each request but credentials is answered with this error, and the connection is closed.
@@ -70,6 +72,7 @@ pub(crate) struct Served {
     decoder: FrameDecoder,
     session: Option<i64>,
     data: BTreeSet<String>,
+    trees: BTreeSet<String>,
     children: BTreeSet<String>,
     /// Bytes for the client.
     pub(crate) to_client: Vec<u8>,
@@ -82,6 +85,7 @@ impl Served {
             decoder: FrameDecoder::new(DEFAULT_FRAME_LIMIT),
             session: None,
             data: BTreeSet::new(),
+            trees: BTreeSet::new(),
             children: BTreeSet::new(),
             to_client: Vec::new(),
             closed: false,
@@ -90,7 +94,7 @@ impl Served {
 
     /// The paths that the member watches for this connection.
     pub(crate) fn watched(&self) -> usize {
-        self.data.len() + self.children.len()
+        self.data.len() + self.children.len() + self.trees.len()
     }
 
     fn send(&mut self, reply: &Reply) {
@@ -99,6 +103,9 @@ impl Served {
 
     fn watch(&mut self, read: &ReadRequest, kind: WatcherType) {
         if read.watch {
+            if kind == WatcherType::Data {
+                self.trees.remove(&read.path);
+            }
             self.table(kind).insert(read.path.clone());
         }
     }
@@ -110,6 +117,26 @@ impl Served {
         }
     }
 
+    /// Removes watches. Servers before 3.9 remove the recursive watch of the path with that of data.
+    fn unwatch(&mut self, path: &str, kind: WatcherType) -> bool {
+        let data =
+            kind != WatcherType::Children && (self.data.remove(path) | self.trees.remove(path));
+        let children = kind != WatcherType::Data && self.children.remove(path);
+        data | children
+    }
+
+    /// True if a recursive watch covers the path.
+    fn covers(&self, path: &str) -> bool {
+        let mut above = path;
+        while !self.trees.contains(above) {
+            if above == "/" {
+                return false;
+            }
+            above = parent(above);
+        }
+        true
+    }
+
     /// Sends the event to the client, if a watch waits for it.
     fn event(&mut self, path: &str, kind: EventType) {
         let (data, children) = match kind {
@@ -117,7 +144,8 @@ impl Served {
             EventType::NodeChildrenChanged => (false, self.children.remove(path)),
             _ => (self.data.remove(path), false),
         };
-        if data || children {
+        let in_tree = kind != EventType::NodeChildrenChanged && self.covers(path);
+        if data || children || in_tree {
             self.send(&Reply::notification(event(path, kind)));
         }
     }
@@ -195,7 +223,8 @@ impl Ensemble {
             Err(error) => Reply::failed(xid, self.zxid, error),
         });
         let refused = opcode == OpCode::Sasl && is_refusal
-            || opcode == OpCode::Auth && self.conduct.refuses_auth;
+            || opcode == OpCode::Auth && self.conduct.refuses_auth
+            || opcode == OpCode::AddWatch && is_refusal;
         served.closed |= refused || opcode == OpCode::CloseSession;
     }
 
@@ -230,10 +259,20 @@ impl Ensemble {
                 ReplyBody::Stat(stat)
             }
             RequestBody::RemoveWatches(request) => {
-                match served.table(request.kind).remove(&request.path) {
+                match served.unwatch(&request.path, request.kind) {
                     true => ReplyBody::Empty,
                     false => return Err(ErrorCode::NoWatcher),
                 }
+            }
+            RequestBody::AddWatch(request) => {
+                if let Some(error) = self.conduct.refuses_trees {
+                    return Err(error);
+                }
+                // As servers before 3.9: the last mode of a path replaces the others.
+                served.data.remove(&request.path);
+                served.children.remove(&request.path);
+                served.trees.insert(request.path);
+                ReplyBody::AddWatch(ErrorCode::Ok)
             }
             RequestBody::Auth(_) if self.conduct.refuses_auth => return Err(ErrorCode::AuthFailed),
             RequestBody::Sasl(request) => {

@@ -5,10 +5,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Config, DisconnectReason, End, Host, Machine, Output, RequestError, State,
+    Answer, Config, DisconnectReason, End, Host, Machine, Output, RequestError, State, TreeEvent,
     UnsupportedRequests, WatchEvent, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
@@ -214,6 +215,30 @@ impl World {
     pub(crate) fn leave(&mut self, caller: usize) {
         self.gone.insert(caller);
         self.unwatch(caller);
+    }
+
+    pub(crate) fn watch_tree(&mut self, path: &str) -> WatchId {
+        self.machine.watch_tree(self.now, path)
+    }
+
+    /// All events of a tree that have come.
+    pub(crate) fn tree_events(&mut self, id: &WatchId) -> Vec<TreeEvent> {
+        let mut events = Vec::new();
+        let context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Ok(event)) = self.machine.poll_tree(id, &context) {
+            events.push(event);
+        }
+        events
+    }
+
+    /// Why no further event of a tree comes.
+    pub(crate) fn tree_end(&mut self, id: &WatchId) -> Option<RequestError> {
+        let context = Context::from_waker(Waker::noop());
+        match self.machine.poll_tree(id, &context) {
+            Poll::Ready(Err(error)) => Some(error),
+            Poll::Ready(Ok(event)) => panic!("{event:?}"),
+            Poll::Pending => None,
+        }
     }
 
     pub(crate) fn unwatch(&mut self, watch: usize) {
@@ -541,6 +566,7 @@ impl World {
                 self.answers.entry(caller).or_default().push(answer);
             }
             Output::Watched(watch, event) => self.seen.entry(watch).or_default().push(event),
+            Output::Wake(waker) => waker.wake(),
             Output::State(state) => self.states.push((self.now, state)),
         }
     }

@@ -23,7 +23,7 @@ fn request_that_something_replaces_is_tried_again_after_pauses_that_grow_until_i
         pause = (pause * 2).min(FIRST_PAUSE * 2_u32.pow(MAX_DOUBLINGS));
     }
     assert!(!unsupported.refuses(OpCode::RemoveWatches, now));
-    shared.answered(opcode, ErrorCode::Ok);
+    shared.answered(opcode, ErrorCode::Ok, now);
     assert!(!unsupported.refuses(opcode, now));
 }
 
@@ -50,7 +50,7 @@ fn request_that_nothing_replaces_is_refused_once_after_eight_breaks_over_half_a_
 #[test]
 fn request_that_was_answered_once_is_supported_however_often_connections_break_at_it() {
     let mut unsupported = UnsupportedRequests::default();
-    unsupported.answered(OpCode::Create2, ErrorCode::Ok);
+    unsupported.answered(OpCode::Create2, ErrorCode::Ok, SECOND);
     for _ in 0..20 {
         unsupported.closed(OpCode::Create2, SECOND);
     }
@@ -61,17 +61,31 @@ fn request_that_was_answered_once_is_supported_however_often_connections_break_a
 #[test]
 fn request_that_was_throttled_may_be_unsupported() {
     let mut unsupported = UnsupportedRequests::default();
-    unsupported.answered(OpCode::CreateContainer, ErrorCode::ThrottledOp);
+    unsupported.answered(OpCode::CreateContainer, ErrorCode::ThrottledOp, SECOND);
     for _ in 0..3 {
         unsupported.closed(OpCode::CreateContainer, SECOND);
     }
     assert!(unsupported.refuses(OpCode::CreateContainer, SECOND));
 }
 
+/// Callers do without it for a while. Apache's servers say so, and close the connection then.
+#[test]
+fn watch_of_a_tree_is_unsupported_after_one_break_or_one_answer_that_says_so() {
+    for breaks in [true, false] {
+        let mut unsupported = UnsupportedRequests::default();
+        match breaks {
+            true => unsupported.closed(OpCode::AddWatch, SECOND),
+            false => unsupported.answered(OpCode::AddWatch, ErrorCode::Unimplemented, SECOND),
+        }
+        assert!(unsupported.refuses(OpCode::AddWatch, FIRST_PAUSE));
+        assert!(!unsupported.refuses(OpCode::AddWatch, FIRST_PAUSE + SECOND));
+    }
+}
+
 #[test]
 fn request_that_each_server_knows_is_never_counted() {
     let mut unsupported = UnsupportedRequests::default();
-    unsupported.answered(OpCode::GetData, ErrorCode::Ok);
+    unsupported.answered(OpCode::GetData, ErrorCode::Ok, SECOND);
     assert!(lock(&unsupported.known).is_empty());
     assert!(!unsupported.refuses(OpCode::GetData, SECOND));
 }

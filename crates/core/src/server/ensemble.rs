@@ -36,14 +36,14 @@ pub use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 pub use crate::server::options::ConnectionOption;
 pub use crate::server::raw_session::{
-    RawAnswer, RawReply, RawSession, SessionId, Watch, boxed_reply,
+    RawAnswer, RawReply, RawSession, SessionId, TreeEvents, Watch, boxed_reply,
 };
 pub use crate::server::scope::Scope;
 pub use crate::server::session::{
-    Created, Exchange, Node, Pending, ServerSession, TransactionError,
+    Created, Exchange, Node, Pending, ServerSession, TransactionError, TreeWatch,
 };
 pub use zookeeper_recipes_connection::{
-    Answer, RequestError, State as ConnectionState, WatchEvent, now,
+    Answer, RequestError, State as ConnectionState, TreeEvent, WatchEvent, now,
 };
 pub use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, EventType, MultiOperation as Operation, MultiResult as Outcome,

@@ -56,6 +56,7 @@ impl From<RequestError> for ServerError {
             }
             RequestError::TooLong { length, limit } => Refusal::ReplyTooLong { length, limit },
             RequestError::Unreadable(cause) => Refusal::UnreadableReply(cause.to_string()),
+            RequestError::Refused(code) => return code.into(),
             RequestError::Unsupported(_) => Refusal::Unimplemented,
             other => return ServerError::outcome_unknown(other),
         })

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use futures_util::future::{BoxFuture, Either, FutureExt, Map};
+use futures_util::future::{BoxFuture, Either, FutureExt, Map, ready};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use zookeeper_recipes_connection::{
-    Answer, Connection, Pending, RequestError, WatchEvent, WatchedRead,
+    Answer, Connection, Pending, RequestError, TreeEvent, WatchEvent, WatchedRead,
 };
-use zookeeper_recipes_protocol::RequestBody;
+use zookeeper_recipes_protocol::{OpCode, RequestBody};
 
 /// One ZooKeeper session, which sends the requests of the protocol as they are.
 ///
@@ -16,6 +17,15 @@ pub trait RawSession: fmt::Debug + Send + Sync {
     ///
     /// A read with `watch` sets a watch: the answer has it, unless no watch was set.
     fn send(&self, request: RequestBody) -> RawReply;
+
+    /// Watches the znode at this path at the server, and all znodes below it.
+    ///
+    /// The request is sent when this is called. The first event is [`TreeEvent::Missed`], once the
+    /// watch is set. Nothing comes behind an error. By default each watch is refused.
+    fn watch_tree(&self, _path: &str) -> TreeEvents {
+        let refused = RequestError::Unsupported(OpCode::AddWatch);
+        stream::once(ready(Err(refused))).boxed()
+    }
 
     /// True if the events of one connection come in the order of their transactions.
     ///
@@ -55,6 +65,14 @@ impl RawSession for Connection {
         })
     }
 
+    fn watch_tree(&self, path: &str) -> TreeEvents {
+        let watch = Connection::watch_tree(self, path);
+        let next = |mut watch: zookeeper_recipes_connection::TreeWatch| async move {
+            Some((watch.next().await, watch))
+        };
+        stream::unfold(watch, next).boxed()
+    }
+
     fn leave_server(&self) {
         Connection::leave_server(self);
     }
@@ -63,6 +81,9 @@ impl RawSession for Connection {
         self.begin_close();
     }
 }
+
+/// The events of a znode and of all znodes below it. If the stream is dropped, the watch is removed.
+pub type TreeEvents = BoxStream<'static, Result<TreeEvent, RequestError>>;
 
 /// An answer, and the watch that the request has set.
 pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;

@@ -10,14 +10,14 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{Answer, State as ConnectionState};
+use zookeeper_recipes_connection::{Answer, RequestError, State as ConnectionState, TreeEvent};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, ErrorCode, MultiOperation as Operation, MultiResult as Outcome,
-    PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
+    OpCode, PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
 };
 
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
+use crate::server::raw_session::{RawReply, RawSession, SessionId, TreeEvents, Watch};
 use crate::server::scope::Scope;
 
 /// One ZooKeeper session that a server has confirmed, with a method for each request of the recipes.
@@ -348,6 +348,38 @@ impl ServerSession {
         }
     }
 
+    /// Watches a znode and all znodes below it, also those that are created later.
+    ///
+    /// The znode need not exist. Read the tree after this has returned, then again whatever
+    /// [an event](TreeWatch::next) names: no change is missed. ZooKeeper has such watches since 3.6.
+    /// A server that does not know the request closes the connection. The session continues over
+    /// another one, and such a watch is then refused without a request for ten minutes.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the watch is removed.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Unimplemented`] if the server has no such watches, or the session is that of a
+    /// [user's client](crate::ensemble): read the tree at an interval instead.
+    pub fn watch_tree(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<TreeWatch, ServerError>> + Send + use<> {
+        let path = self.scope.path(path, false);
+        let events = path.map(|path| self.raw.watch_tree(&path));
+        let chroot = self.scope.chroot_length();
+        async move {
+            let mut events = events?;
+            match events.next().await {
+                Some(Ok(_)) => Ok(TreeWatch { events, chroot }),
+                Some(Err(error)) => Err(error.into()),
+                None => Err(RequestError::Unsupported(OpCode::AddWatch).into()),
+            }
+        }
+    }
+
     /// Makes the server of this session catch up with the leader.
     ///
     /// The answer proves that the server had its leader after this call.
@@ -407,6 +439,43 @@ impl ServerSession {
     }
 }
 
+/// A watch of a znode and all znodes below it. If it is dropped, the server forgets the watch.
+pub struct TreeWatch {
+    events: TreeEvents,
+    chroot: usize,
+}
+
+impl TreeWatch {
+    /// The next event, in the order of the transactions, with the path below the chroot.
+    ///
+    /// [`TreeEvent::Missed`] comes after each reconnect, and if more than 1 MiB of events wait for
+    /// this call: the tree has to be read again. A change of the list of children is no event of
+    /// its own: the children are. Servers since 3.8.4 and 3.9.2 report nothing of a znode that the
+    /// session may not read.
+    ///
+    /// `None` if there will be no further event. The session is over, or the present server has no
+    /// such watches: call [`ServerSession::watch_tree`] again for the error.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, no event is lost.
+    pub async fn next(&mut self) -> Option<TreeEvent> {
+        let chroot = self.chroot;
+        Some(match self.events.next().await?.ok()? {
+            TreeEvent::Created(path) => TreeEvent::Created(below(chroot, path)),
+            TreeEvent::Deleted(path) => TreeEvent::Deleted(below(chroot, path)),
+            TreeEvent::DataChanged(path) => TreeEvent::DataChanged(below(chroot, path)),
+            TreeEvent::Missed => TreeEvent::Missed,
+        })
+    }
+}
+
+impl fmt::Debug for TreeWatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TreeWatch")
+    }
+}
+
 impl<T, E> Pending<T, E> {
     /// The answer to what needs no request.
     fn known(answer: Result<T, E>) -> Pending<T, E> {
@@ -463,10 +532,14 @@ fn alone(operation: Operation) -> RequestBody {
 
 /// The path below the chroot, which has so many bytes, of a znode at this path at the server.
 fn below(chroot: usize, mut path: String) -> String {
-    if path.get(chroot..).is_some_and(|it| it.starts_with('/')) {
-        path.drain(..chroot);
+    match path.get(chroot..) {
+        Some("") => "/".to_owned(),
+        Some(it) if it.starts_with('/') => {
+            path.drain(..chroot);
+            path
+        }
+        _ => path,
     }
-    path
 }
 
 /// The result of one operation of a transaction, as the session sees it.

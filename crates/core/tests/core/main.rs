@@ -39,6 +39,7 @@ mod slow_handshakes;
 mod support;
 mod time_limits;
 mod tokens;
+mod trees;
 mod unpolled_attempts;
 mod unsupported_requests;
 mod users_clients;

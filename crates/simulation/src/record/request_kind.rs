@@ -36,7 +36,7 @@ pub enum RequestKind {
     CloseSession,
     /// The credentials of a client, on each connection.
     Authenticate,
-    /// A request of another kind. Only clients over TCP send it.
+    /// A request of another kind, such as the watch of a tree.
     Other,
 }
 

@@ -16,4 +16,5 @@ mod sasl;
 mod secrets;
 mod sequence_overflow;
 mod support;
+mod trees;
 mod users_clients;

@@ -1,0 +1,107 @@
+//! What the machine asks and hears of the watches of whole trees.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{
+    AddWatchMode, AddWatchRequest, ErrorCode, EventType, RequestBody, WatcherType,
+};
+
+use crate::error::RequestError;
+use crate::session::machine::{Machine, Output, Recipient};
+use crate::session::trees::TreeEvent;
+use crate::session::watches::{WatchEvent, WatchId, WatchKind};
+
+impl<R, W> Machine<R, W> {
+    /// Has a server watch a znode and all znodes below it, as
+    /// [`Connection::watch_tree`](crate::Connection::watch_tree).
+    pub fn watch_tree(&mut self, now: Duration, path: &str) -> WatchId {
+        let id = self.trees.ask(path);
+        self.add_watch(now, id.path.clone());
+        id
+    }
+
+    /// The next event of a watch of a tree, or why there will be none.
+    ///
+    /// If it is pending, the waker of `context` comes with [`Output::Wake`].
+    pub fn poll_tree(
+        &mut self,
+        id: &WatchId,
+        context: &Context<'_>,
+    ) -> Poll<Result<TreeEvent, RequestError>> {
+        self.trees.poll(id, context)
+    }
+
+    /// Forgets a watch of a tree. If no other one needs it, the server forgets it, too.
+    pub fn unwatch_tree(&mut self, now: Duration, id: &WatchId) {
+        if self.trees.forget(id) {
+            self.remove_watch(now, &id.path, WatcherType::Any);
+        }
+    }
+
+    fn add_watch(&mut self, now: Duration, path: Arc<str>) {
+        let request = AddWatchRequest {
+            path: path.to_string(),
+            mode: AddWatchMode::PersistentRecursive,
+        };
+        self.ask(now, RequestBody::AddWatch(request), Recipient::Tree(path));
+    }
+
+    /// Has the server of a new connection watch all trees.
+    pub(crate) fn add_watches(&mut self, now: Duration) {
+        for path in self.trees.paths() {
+            self.add_watch(now, path);
+        }
+    }
+
+    /// A read is sent that sets a watch of data.
+    ///
+    /// On servers before 3.9 it replaces the recursive watch of the same path (ZOOKEEPER-4466). Put
+    /// back, that one sends the events of both.
+    pub(crate) fn put_tree_back(&mut self, now: Duration, path: &Arc<str>) {
+        if self.trees.unset(path) {
+            self.add_watch(now, path.clone());
+        }
+    }
+
+    /// The answer to the request for a watch of a tree.
+    pub(crate) fn tree_watched(&mut self, path: &str, error: ErrorCode) {
+        if error != ErrorCode::Ok {
+            return self.end_tree(path, &RequestError::Refused(error));
+        }
+        self.trees.set(path);
+        self.wake();
+        // On servers before 3.9 it has replaced the watches of the children of the same path.
+        let children = self.watches.take_set(path, WatchKind::Children);
+        for watch in children {
+            self.yields(Output::Watched(watch, WatchEvent::Unwatched));
+        }
+    }
+
+    pub(crate) fn end_tree(&mut self, path: &str, reason: &RequestError) {
+        self.trees.end(path, reason);
+        self.wake();
+    }
+
+    pub(crate) fn end_trees(&mut self, reason: &RequestError) {
+        for path in self.trees.paths() {
+            self.end_tree(&path, reason);
+        }
+    }
+
+    /// Passes an event on, whose own watches were fired before.
+    pub(crate) fn tree_event(&mut self, now: Duration, path: &str, kind: EventType) {
+        self.trees.push(path, kind);
+        self.wake();
+        if self.trees.has(path) {
+            self.remove_watch(now, path, WatcherType::Any);
+        }
+    }
+
+    fn wake(&mut self) {
+        for waker in self.trees.take_woken() {
+            self.yields(Output::Wake(waker));
+        }
+    }
+}
