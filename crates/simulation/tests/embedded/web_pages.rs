@@ -145,7 +145,7 @@ fn own_page_and_tools_are_answered() {
     for own in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"] {
         let host = format!("Host: {own}:{port}");
         assert_eq!(status(&place, &["GET /members HTTP/1.1", &host], ""), 200);
-        let origin = format!("Origin: http://127.0.0.1:{port}");
+        let origin = format!("Origin: http://{own}:{port}");
         let json = "Content-Type: Application/JSON; charset=utf-8";
         let lag = ["POST /members/0/lag HTTP/1.1", &host, &origin, json];
         let length = "Content-Length: 18";

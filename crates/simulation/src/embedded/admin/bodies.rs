@@ -7,8 +7,8 @@ use axum::extract::rejection::BytesRejection;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_http::Refused;
 
-use super::response::Refused;
 use crate::chance::fault::{Fault, FaultKind};
 use crate::record::request_kind::RequestKind;
 

@@ -1,17 +1,14 @@
 //! The admin port: faults over HTTP, with bodies in JSON.
 
-mod admission;
 mod bodies;
-mod connections;
-mod response;
 mod routes;
 mod views;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use admission::Admission;
 use views::Administered;
+use zookeeper_recipes_http::{Admission, guarded, serve};
 
 use super::error::StartError;
 use super::member::Member;
@@ -35,7 +32,7 @@ pub(super) fn start(
         members,
         backup: Mutex::new(None),
     });
-    let router = routes::router(administered, Admission { port });
-    tokio::spawn(connections::serve(listener, router));
+    let router = guarded(routes::router(administered), Admission::loopback(port));
+    tokio::spawn(serve(listener, router, std::future::pending()));
     Ok(Some(address))
 }

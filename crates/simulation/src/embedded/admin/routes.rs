@@ -6,17 +6,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_http::{Refused, json_response};
 
-use super::admission::{Admission, LARGEST_BODY, admit};
 use super::bodies::{Cut, Delay, Lost, OfSession, Session, Time, Within, kinds, read};
-use super::response::{Refused, json_response};
 use super::views;
 use super::views::Administered;
 use crate::chance::fault::{Fault, FaultKind};
@@ -67,7 +65,7 @@ type Body = Result<Bytes, BytesRejection>;
 
 type Known = State<Arc<Administered>>;
 
-pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> Router {
+pub(super) fn router(administered: Arc<Administered>) -> Router {
     Router::new()
         .route("/", get(routes))
         .route("/members", get(members))
@@ -89,8 +87,6 @@ pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> R
         .route("/faults/drop-reply", post(drop_reply))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(admission, admit))
         .with_state(administered)
 }
 

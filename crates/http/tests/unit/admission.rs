@@ -1,10 +1,10 @@
-//! Tests of `src/embedded/admin/admission.rs`.
+//! Tests of `src/admission.rs`.
 
 use super::Admission;
 
 #[test]
 fn own_host_is_known_by_its_name_and_its_port() {
-    let own = Admission { port: 8080 };
+    let own = Admission::loopback(8080);
     for host in [
         "127.0.0.1:8080",
         "localhost:8080",
@@ -34,7 +34,39 @@ fn own_host_is_known_by_its_name_and_its_port() {
     ] {
         assert!(!own.is_own(host), "{host}");
     }
-    let own = Admission { port: 80 };
+    let own = Admission::loopback(80);
     assert!(own.is_own("localhost") && own.is_own("localhost:80"));
     assert!(!own.is_own("evil.example") && !own.is_own("localhost:8080"));
+}
+
+#[test]
+fn host_of_a_remote_port_is_an_address_or_a_name_that_was_given() {
+    let own = Admission::remote(["zkr.example".to_owned()]);
+    for host in [
+        "10.0.0.7:9470",
+        "10.0.0.7",
+        "[fd00::7]:9470",
+        "[::1]",
+        "localhost:8080",
+        "zkr.example",
+        "ZKR.example:443",
+    ] {
+        assert!(own.is_own(host), "{host}");
+    }
+    for host in [
+        "",
+        ":9470",
+        "evil.example",
+        "evil.zkr.example",
+        "zkr.example.evil",
+        "zkr.example:",
+        "10.0.0.7.evil.example",
+        "10.0.0.7@evil.example",
+        "[evil.example]",
+        "fd00::7",
+        "10.0.0",
+        "zkr.example:9470:9470",
+    ] {
+        assert!(!own.is_own(host), "{host}");
+    }
 }

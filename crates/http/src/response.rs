@@ -1,35 +1,38 @@
-//! The answers of the admin port.
+//! Answers in JSON.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 /// An answer in JSON, with a line feed for people.
-pub(super) fn json_response(status: StatusCode, value: &Value) -> Response {
+pub fn json_response(status: StatusCode, value: &Value) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json")];
     (status, headers, format!("{value:#}\n")).into_response()
 }
 
 /// A request that is refused, with one sentence that says why.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub struct Refused {
     status: StatusCode,
     why: String,
 }
 
 impl Refused {
-    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Refused {
+    /// A refusal with this status.
+    pub fn new(status: StatusCode, why: impl Into<String>) -> Refused {
         Refused {
             status,
             why: why.into(),
         }
     }
 
-    pub(super) fn malformed(why: impl Into<String>) -> Refused {
+    /// The status 400.
+    pub fn malformed(why: impl Into<String>) -> Refused {
         Refused::new(StatusCode::BAD_REQUEST, why)
     }
 
-    pub(super) fn not_found(why: impl Into<String>) -> Refused {
+    /// The status 404.
+    pub fn not_found(why: impl Into<String>) -> Refused {
         Refused::new(StatusCode::NOT_FOUND, why)
     }
 }
