@@ -12,7 +12,7 @@ Exit codes:
   64   the arguments, the connect string, the chroot or the path are wrong
   69   no server could be reached, or none answered
   70   an error of zkr itself or of the machine
-  73   dev-server: another process has the port
+  73   serve, dev-server: another process has the port
   75   --try: another contender holds; evict: declined, no such holder, or the
        contender is gone
   76   doctor --thorough: the servers break a promise
@@ -39,7 +39,6 @@ pub(crate) enum Exit {
     /// An error of `zkr` itself or of the machine.
     Internal,
     /// Another process has the port of the server.
-    #[cfg_attr(not(feature = "dev-server"), expect(dead_code))]
     PortInUse,
     /// Another contender holds, and the user did not want to wait.
     Conflict,

@@ -125,7 +125,7 @@ impl Look {
 }
 
 /// What concerns no single queue.
-fn notes(overview: &Overview) -> Vec<String> {
+pub(crate) fn notes(overview: &Overview) -> Vec<String> {
     let mut notes = Vec::new();
     match overview.unread() {
         [] => {}

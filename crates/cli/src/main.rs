@@ -20,6 +20,7 @@ mod queue;
 #[cfg(unix)]
 mod run;
 mod screen;
+mod serve;
 mod thorough;
 mod verbs;
 

@@ -13,4 +13,4 @@ pub(crate) use row::{Row, json_of, recipe};
 #[cfg(unix)]
 pub(crate) use slot::slot_text;
 pub(crate) use summary::{Sort, Summary, summary_table};
-pub(crate) use table::{age, age_of, milliseconds, now};
+pub(crate) use table::{age, age_of, elapsed, milliseconds, now};

@@ -16,6 +16,7 @@ pub(crate) mod once;
 pub(crate) mod resize;
 #[cfg(unix)]
 pub(crate) mod semaphore;
+pub(crate) mod serve;
 pub(crate) mod watch;
 pub(crate) mod who;
 
@@ -40,6 +41,7 @@ pub(crate) enum Verb {
     Locks(locks::Locks),
     Deadlocks(deadlocks::Deadlocks),
     Watch(watch::Watch),
+    Serve(serve::Serve),
     Leader(leader::Leader),
     Evict(evict::Evict),
     Resize(resize::Resize),
@@ -78,6 +80,7 @@ impl Verb {
             Verb::Locks(locks) => in_runtime(locks.run(connection)),
             Verb::Deadlocks(deadlocks) => in_runtime(deadlocks.run(connection)),
             Verb::Watch(watch) => in_runtime(watch.run(connection)),
+            Verb::Serve(serve) => in_runtime(serve.run(connection)),
             Verb::Leader(leader) => in_runtime(leader.run(connection)),
             Verb::Evict(evict) => in_runtime(evict.run(connection)),
             Verb::Resize(resize) => in_runtime(resize.run(connection)),

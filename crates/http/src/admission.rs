@@ -58,7 +58,7 @@ enum Hosts {
     /// A loopback address with this port.
     Loopback(u16),
     /// An IP address, `localhost` or one of these names, with any port.
-    Remote(Arc<[String]>),
+    Named(Arc<[String]>),
 }
 
 impl Admission {
@@ -69,12 +69,13 @@ impl Admission {
         }
     }
 
-    /// A port that serves other machines, under these names or any IP address.
+    /// A port that is asked by these names, by `localhost` or by an IP address, with any port: that of
+    /// a tunnel or of a proxy.
     ///
-    /// A page of another origin cannot have an IP address as its own name, so it cannot rebind one.
-    pub fn remote(names: impl IntoIterator<Item = String>) -> Admission {
+    /// A web page that rebinds a name is asked for by that name, never by an IP address.
+    pub fn named(names: impl IntoIterator<Item = String>) -> Admission {
         Admission {
-            hosts: Hosts::Remote(names.into_iter().collect()),
+            hosts: Hosts::Named(names.into_iter().collect()),
         }
     }
 
@@ -108,7 +109,7 @@ impl Admission {
                 let own = ["127.0.0.1", "localhost", "[::1]"];
                 own.iter().any(|own| is(host, own))
             }
-            Hosts::Remote(names) => {
+            Hosts::Named(names) => {
                 let host = without_port(authority);
                 let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
                 inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok())
@@ -123,7 +124,7 @@ impl Admission {
     fn own(&self) -> String {
         match &self.hosts {
             Hosts::Loopback(port) => format!("127.0.0.1:{port}, localhost:{port} or [::1]:{port}"),
-            Hosts::Remote(_) => "an IP address, localhost or a name of --host".to_owned(),
+            Hosts::Named(_) => "an IP address, localhost or a name of --host".to_owned(),
         }
     }
 }

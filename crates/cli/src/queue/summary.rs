@@ -30,19 +30,19 @@ pub(crate) struct Summary {
     /// The place of the queue in its overview.
     pub(crate) place: usize,
     pub(crate) path: String,
-    kind: QueueKind,
-    permits: Option<u32>,
-    contenders: usize,
-    holders: Option<usize>,
+    pub(crate) kind: QueueKind,
+    pub(crate) permits: Option<u32>,
+    pub(crate) contenders: usize,
+    pub(crate) holders: Option<usize>,
     /// The first holder, and how many others hold.
-    holder: String,
-    waiting: usize,
+    pub(crate) holder: String,
+    pub(crate) waiting: usize,
     /// When the oldest holder queued, in milliseconds since 1970.
-    held_since: Option<i64>,
+    pub(crate) held_since: Option<i64>,
     /// When the oldest waiter queued, in milliseconds since 1970.
-    waits_since: Option<i64>,
+    pub(crate) waits_since: Option<i64>,
     marks: Vec<Mark>,
-    is_in_circle: bool,
+    pub(crate) is_in_circle: bool,
 }
 
 /// The order of the rows. Equal rows are in the order of their paths.
@@ -62,13 +62,16 @@ pub(crate) enum Sort {
     Oldest,
 }
 
-/// How bad a mark is.
+/// How bad it is with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Severity {
+pub(crate) enum Trouble {
+    None,
     /// The overview cannot say all of the queue.
     Unclear,
     /// The queue may be stuck, or may let two hold.
     Wrong,
+    /// Sessions wait for each other.
+    Circle,
 }
 
 impl Summary {
@@ -132,8 +135,17 @@ impl Summary {
         since.is_some_and(|since| elapsed(since, now) > than)
     }
 
+    /// How bad it is: a possible deadlock is the worst, then what the worst mark says.
+    pub(crate) fn trouble(&self) -> Trouble {
+        let marks = self.marks.iter().map(trouble).max();
+        match self.is_in_circle {
+            true => Trouble::Circle,
+            false => marks.unwrap_or(Trouble::None),
+        }
+    }
+
     /// When the oldest waiter queued. Candidates wait for as long as the leader lives.
-    fn troubling_wait(&self) -> Option<i64> {
+    pub(crate) fn troubling_wait(&self) -> Option<i64> {
         let is_usual = self.kind == QueueKind::Election;
         self.waits_since.filter(|_| !is_usual)
     }
@@ -159,11 +171,11 @@ impl Summary {
         marks.collect::<Vec<_>>().join(", ")
     }
 
-    fn mark_texts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn mark_texts(&self) -> impl Iterator<Item = String> {
         self.marks.iter().map(Mark::to_string)
     }
 
-    fn kind_text(&self) -> String {
+    pub(crate) fn kind_text(&self) -> String {
         match (self.kind, self.permits) {
             (kind @ QueueKind::Semaphore, Some(permits)) => format!("{kind} of {permits}"),
             (kind, _) => kind.to_string(),
@@ -195,13 +207,9 @@ impl Sort {
         let oldest = |since: Option<i64>| since.unwrap_or(i64::MAX);
         match self {
             Sort::Path => {}
-            Sort::Trouble => summaries.sort_by_key(|it| {
-                let severity = it.marks.iter().map(severity).max();
-                (
-                    Reverse((it.is_in_circle, severity)),
-                    oldest(it.troubling_wait()),
-                )
-            }),
+            Sort::Trouble => {
+                summaries.sort_by_key(|it| (Reverse(it.trouble()), oldest(it.troubling_wait())))
+            }
             Sort::Held => summaries.sort_by_key(|it| oldest(it.held_since)),
             Sort::Waiting => summaries.sort_by_key(|it| Reverse(it.waiting)),
             Sort::Oldest => summaries.sort_by_key(|it| oldest(it.waits_since)),
@@ -209,10 +217,10 @@ impl Sort {
     }
 }
 
-fn severity(mark: &Mark) -> Severity {
+fn trouble(mark: &Mark) -> Trouble {
     match mark {
-        Mark::Persistent(_) | Mark::Mixed | Mark::NumbersUsed(_) => Severity::Wrong,
-        _ => Severity::Unclear,
+        Mark::Persistent(_) | Mark::Mixed | Mark::NumbersUsed(_) => Trouble::Wrong,
+        _ => Trouble::Unclear,
     }
 }
 

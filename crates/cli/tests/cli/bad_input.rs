@@ -51,6 +51,13 @@ const WRONG_ARGUMENTS: &[(&str, &str)] = &[
         "\"nobody\" does not campaign at /leader",
     ),
     ("watch /lock", "not a terminal"),
+    ("serve --listen 0.0.0.0:0", "--allow-remote"),
+    ("serve --listen 0.0.0.0:0 --allow-remote", "--token-file"),
+    ("serve --listen here", "--listen"),
+    ("serve --listen 127.0.0.1:0 --interval 0s", "--interval"),
+    ("serve --listen 127.0.0.1:0 no", "no"),
+    ("serve --token-file /no/file", "/no/file"),
+    ("serve --token-file /dev/null", "16 or more"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,7 @@ mod once;
 mod overview;
 mod readme;
 mod secrets;
+mod serve;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;

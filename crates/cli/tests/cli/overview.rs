@@ -9,7 +9,7 @@ use crate::support::{Ended, Stage};
 const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
 
 /// Adds a contender as Curator does.
-async fn queue(client: &Client, directory: &str, owner: &str) {
+pub(crate) async fn queue(client: &Client, directory: &str, owner: &str) {
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let path = format!("{directory}/{CURATOR}");
     let created = client.create(&path, owner.as_bytes(), &options).await;
@@ -17,7 +17,7 @@ async fn queue(client: &Client, directory: &str, owner: &str) {
 }
 
 /// Two clients, and these directories.
-async fn clients(stage: &Stage, directories: &[&str]) -> [Client; 2] {
+pub(crate) async fn clients(stage: &Stage, directories: &[&str]) -> [Client; 2] {
     let connect = async || Client::connect(&stage.connect).await.expect("it connects");
     let clients = [connect().await, connect().await];
     for directory in directories {

@@ -40,8 +40,8 @@ fn own_host_is_known_by_its_name_and_its_port() {
 }
 
 #[test]
-fn host_of_a_remote_port_is_an_address_or_a_name_that_was_given() {
-    let own = Admission::remote(["zkr.example".to_owned()]);
+fn host_of_a_named_port_is_an_address_or_a_name_that_was_given() {
+    let own = Admission::named(["zkr.example".to_owned()]);
     for host in [
         "10.0.0.7:9470",
         "10.0.0.7",

@@ -122,7 +122,7 @@ pub(super) async fn accept(port: Arc<MemberPort>, member: Arc<Member>) {
 /// Waits after a connection could not be taken.
 ///
 /// If too many files are open, for one, some have to be closed first.
-pub(super) async fn pause_after(error: &io::Error) {
+async fn pause_after(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be taken");
     tokio::time::sleep(Duration::from_millis(10)).await;
 }

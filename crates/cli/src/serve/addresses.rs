@@ -1,0 +1,59 @@
+//! The addresses of the clients, which the servers are asked for now and then.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zookeeper_recipes_core::{Session, SessionId};
+use zookeeper_recipes_overview::Overview;
+
+use crate::connecting::Connection;
+use crate::failure::Failure;
+use crate::four_letter::Servers;
+
+/// The pause between two questions, if sessions without an address were found.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The pause if there are none, or if the servers report no addresses.
+const LONG_PAUSE: Duration = Duration::from_secs(60);
+
+/// The address of each session's client, as the servers have reported it.
+pub(crate) struct Addresses<'s> {
+    session: &'s Session,
+    connection: &'s Connection,
+    known: Arc<HashMap<i64, String>>,
+    asked_at: Option<Instant>,
+}
+
+impl<'s> Addresses<'s> {
+    pub(crate) fn new(session: &'s Session, connection: &'s Connection) -> Addresses<'s> {
+        Addresses {
+            session,
+            connection,
+            known: Arc::default(),
+            asked_at: None,
+        }
+    }
+
+    /// The addresses for this overview. An older one is good enough for a while.
+    pub(crate) async fn of(
+        &mut self,
+        overview: &Overview,
+    ) -> Result<Arc<HashMap<i64, String>>, Failure> {
+        let contenders = overview.queues().iter().flat_map(|it| it.contenders());
+        let mut sessions = contenders.map(|it| it.session_id);
+        let is_unknown = |id: SessionId| id.0 != 0 && !self.known.contains_key(&id.0);
+        let pause = match !self.known.is_empty() && sessions.any(is_unknown) {
+            true => PAUSE,
+            false => LONG_PAUSE,
+        };
+        let is_recent = self.asked_at.is_some_and(|at| at.elapsed() < pause);
+        if !is_recent && !overview.queues().is_empty() {
+            let servers = Servers::of(self.session, self.connection).await?;
+            self.known = Arc::new(servers.addresses().await);
+            self.asked_at = Some(Instant::now());
+        }
+        Ok(Arc::clone(&self.known))
+    }
+}

@@ -1,0 +1,211 @@
+//! One look, as the page and the metrics show it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use zookeeper_recipes_overview::{LiveOverview, Overview, QueueKind, QueueStatus, SessionId};
+
+use crate::look::notes;
+use crate::queue::{Row, Summary, circle_json, json_of, now};
+
+/// One look with the addresses of the clients, and the row of each queue as JSON.
+///
+/// A row has times and no ages, so that it is equal in two looks if nothing has changed.
+pub(crate) struct Snapshot {
+    pub(super) live: LiveOverview,
+    pub(super) addresses: Arc<HashMap<i64, String>>,
+    pub(super) is_redacted: bool,
+    /// In the order of their paths, as the rows are.
+    pub(super) summaries: Vec<Summary>,
+    rows: Vec<String>,
+    /// What concerns no single queue, without the end of the object.
+    head: String,
+}
+
+/// The row of a queue. Times are in milliseconds since 1970, by the clock of the servers.
+#[derive(Serialize)]
+struct QueueRow<'s> {
+    path: &'s str,
+    kind: String,
+    /// The first holder. `None` if it is not shown.
+    holder: Option<&'s str>,
+    holders: Option<usize>,
+    contenders: usize,
+    waiting: usize,
+    held_since_ms: Option<i64>,
+    waits_since_ms: Option<i64>,
+    marks: Vec<String>,
+    in_circle: bool,
+    /// The order by trouble: the larger number first, then the older wait.
+    trouble: u8,
+    trouble_since_ms: Option<i64>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        live: LiveOverview,
+        addresses: Arc<HashMap<i64, String>>,
+        is_redacted: bool,
+    ) -> Snapshot {
+        let summaries = Summary::of_all(&live.overview);
+        let row = |summary: &Summary| {
+            let shows_holder = !is_redacted || summary.kind == QueueKind::Group;
+            let row = QueueRow {
+                path: &summary.path,
+                kind: summary.kind_text(),
+                holder: shows_holder.then_some(&summary.holder),
+                holders: summary.holders,
+                contenders: summary.contenders,
+                waiting: summary.waiting,
+                held_since_ms: summary.held_since,
+                waits_since_ms: summary.waits_since,
+                marks: summary.mark_texts().collect(),
+                in_circle: summary.is_in_circle,
+                trouble: summary.trouble() as u8,
+                trouble_since_ms: summary.troubling_wait(),
+            };
+            // Its maps have no keys but texts, so that it can always be written.
+            serde_json::to_string(&row).unwrap_or_default()
+        };
+        let mut snapshot = Snapshot {
+            rows: summaries.iter().map(row).collect(),
+            summaries,
+            addresses,
+            is_redacted,
+            head: String::new(),
+            live,
+        };
+        snapshot.head = snapshot.head();
+        snapshot
+    }
+
+    pub(super) fn overview(&self) -> &Overview {
+        &self.live.overview
+    }
+
+    pub(super) fn address(&self, session: SessionId) -> Option<String> {
+        self.addresses.get(&session.0).cloned()
+    }
+
+    fn head(&self) -> String {
+        let overview = self.overview();
+        let address = |session| self.address(session);
+        let mut circles: Value = overview
+            .circles()
+            .iter()
+            .map(|circle| circle_json(circle, &address))
+            .collect();
+        if self.is_redacted {
+            hide_owners(&mut circles);
+        }
+        let head = json!({
+            "path": overview.path(),
+            "exists": overview.exists(),
+            "redacted": self.is_redacted,
+            "circles": circles,
+            "notes": notes(overview),
+        });
+        let mut head = head.to_string();
+        head.pop();
+        head
+    }
+
+    /// All queues and circles.
+    pub(super) fn json(&self) -> String {
+        self.with_rows(true, self.rows.iter(), &[])
+    }
+
+    /// What this look has changed since another one: all of the head, and the rows that differ.
+    pub(super) fn changes_since(&self, before: &Snapshot) -> String {
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let mut old = before.summaries.iter().zip(&before.rows).peekable();
+        for (summary, row) in self.summaries.iter().zip(&self.rows) {
+            loop {
+                let order = old.peek().map(|(it, _)| it.path.cmp(&summary.path));
+                match order {
+                    Some(Ordering::Less) => gone.extend(old.next().map(|(it, _)| &*it.path)),
+                    Some(Ordering::Equal) => {
+                        if old.next().is_none_or(|(_, before)| before != row) {
+                            changed.push(row);
+                        }
+                        break;
+                    }
+                    Some(Ordering::Greater) | None => {
+                        changed.push(row);
+                        break;
+                    }
+                }
+            }
+        }
+        gone.extend(old.map(|(it, _)| &*it.path));
+        self.with_rows(false, changed.into_iter(), &gone)
+    }
+
+    fn with_rows<'r>(
+        &self,
+        is_whole: bool,
+        rows: impl Iterator<Item = &'r String>,
+        gone: &[&str],
+    ) -> String {
+        let mut text = self.head.clone();
+        let since_look = Instant::now().saturating_duration_since(self.live.looked_at);
+        let look = json!({
+            "now_ms": now(),
+            "age_ms": u64::try_from(since_look.as_millis()).unwrap_or(u64::MAX),
+            "failures": self.live.failures,
+            "error": self.live.error.as_ref().map(ToString::to_string),
+        });
+        text += &format!(
+            r#","look":{look},"whole":{is_whole},"gone":{},"queues":["#,
+            json!(gone)
+        );
+        let mut separator = "";
+        for row in rows {
+            text += separator;
+            text += row;
+            separator = ",";
+        }
+        text += "]}";
+        text
+    }
+
+    /// The contenders of the queue at this path.
+    pub(super) fn queue(&self, path: &str) -> Option<Value> {
+        let queue = self.overview().queue(path)?;
+        let mut object = json_of(queue, &self.contenders(queue));
+        if self.is_redacted {
+            object["job"] = Value::Null;
+        }
+        Some(object)
+    }
+
+    /// The contenders of a queue as they are shown.
+    ///
+    /// The members of a group are shown without their data: they may be the znodes of any program.
+    pub(super) fn contenders(&self, queue: &QueueStatus) -> Vec<Row> {
+        let hides_owners = self.is_redacted || queue.kind() == QueueKind::Group;
+        let mut rows = Row::of(queue);
+        for row in &mut rows {
+            row.address = self.address(row.contender.session_id);
+            if hides_owners {
+                row.contender.owner = Arc::default();
+            }
+        }
+        rows
+    }
+}
+
+/// Removes the owners of the contenders in these circles.
+fn hide_owners(circles: &mut Value) {
+    let circles = circles.as_array_mut().into_iter().flatten();
+    let waits = circles.filter_map(|it| it["waits"].as_array_mut());
+    for wait in waits.flatten() {
+        for contender in ["waiter", "waits_for"] {
+            wait[contender]["owner"] = json!("");
+        }
+    }
+}
