@@ -8,6 +8,8 @@ pub(crate) mod meter;
 
 use std::sync::Arc;
 
+#[cfg(feature = "metrics")]
+use self::meter::Keys;
 use crate::path::NodePath;
 
 pub(crate) const TARGET: &str = "zookeeper_recipes";
@@ -22,9 +24,27 @@ pub(crate) struct RecipeInfo {
     pub(crate) path: NodePath,
     /// The text in the contender's znode that says whose it is.
     pub(crate) owner: Arc<str>,
+    #[cfg(feature = "metrics")]
+    pub(crate) keys: Keys,
 }
 
 impl RecipeInfo {
+    pub(crate) fn new(
+        recipe: &'static str,
+        name: Arc<str>,
+        path: NodePath,
+        owner: Arc<str>,
+    ) -> RecipeInfo {
+        RecipeInfo {
+            #[cfg(feature = "metrics")]
+            keys: Keys::of(recipe, &name),
+            recipe,
+            name,
+            path,
+            owner,
+        }
+    }
+
     /// True for a leader election.
     pub(crate) fn leads(&self) -> bool {
         self.recipe == "election"

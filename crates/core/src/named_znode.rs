@@ -196,12 +196,7 @@ impl NamedZnode {
         let owner = self.znode_owner;
         owner.znode.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
-        let info = RecipeInfo {
-            recipe,
-            name: self.options.name,
-            path: self.path,
-            owner: self.owner,
-        };
+        let info = RecipeInfo::new(recipe, self.options.name, self.path, self.owner);
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(info), &caller, token, waited);
         let mut grant = Grant::new(owner.znode.clone(), token, epoch, record);

@@ -84,12 +84,9 @@ impl Queue {
         let name = check_label(&rule, &label)?;
         options.check_contender(session, &directory, &name, options.get_data())?;
         let owner = owner::in_data(options.get_data());
-        let info = RecipeInfo {
-            recipe: rule.recipe(&label),
-            name: options.name.clone(),
-            path: directory.clone(),
-            owner: owner.map_or_else(|| session.owner().into(), Into::into),
-        };
+        let owner = owner.map_or_else(|| session.owner().into(), Into::into);
+        let (recipe, path) = (rule.recipe(&label), directory.clone());
+        let info = RecipeInfo::new(recipe, options.name.clone(), path, owner);
         let shared = SharedQueue {
             session: session.clone(),
             directory,

@@ -49,10 +49,10 @@ impl HoldRecord {
 
     /// The same hold continues as a hold of another recipe: a writer becomes a reader.
     pub(crate) fn replaced(&self, recipe: &'static str, token: FencingToken) -> HoldRecord {
-        let info = RecipeInfo {
-            recipe,
-            ..(*self.info).clone()
-        };
+        let RecipeInfo {
+            name, path, owner, ..
+        } = (*self.info).clone();
+        let info = RecipeInfo::new(recipe, name, path, owner);
         HoldRecord::begin(Arc::new(info), &self.span, token, Duration::ZERO)
     }
 

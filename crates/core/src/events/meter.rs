@@ -1,8 +1,17 @@
 //! The metrics, reported to the recorder of the `metrics` facade if the feature `metrics` is on.
 
+#[cfg(feature = "metrics")]
+use std::collections::HashMap;
+#[cfg(feature = "metrics")]
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use metrics::{Key, Label, Level, Metadata, with_recorder};
+
 use crate::events::RecipeInfo;
+#[cfg(feature = "metrics")]
+use crate::sync::{Mutex, lock};
 
 pub(crate) const ATTEMPTS: &str = "zookeeper_recipes_attempts_total";
 pub(crate) const WAITING: &str = "zookeeper_recipes_waiting";
@@ -19,6 +28,38 @@ pub(crate) const RECONNECTS: &str = "zookeeper_recipes_session_reconnects_total"
 pub(crate) const EXPIRIES: &str = "zookeeper_recipes_session_expiries_total";
 pub(crate) const PROBES: &str = "zookeeper_recipes_session_probe_seconds";
 
+/// The metrics of a recipe: all others are those of a session, without labels.
+#[cfg(feature = "metrics")]
+const OF_RECIPE: [&str; 10] = [
+    ATTEMPTS, WAITING, FAILED, ACQUIRED, HOLDING, WAITED, HANDOFF, LOST, RELEASED, HELD,
+];
+
+/// The keys of a recipe's metrics, with their labels.
+#[cfg(feature = "metrics")]
+#[derive(Clone, Debug)]
+pub(crate) struct Keys(Arc<[Key; OF_RECIPE.len()]>);
+
+#[cfg(feature = "metrics")]
+impl Keys {
+    /// The keys of the recipes of this kind and this name, which share them.
+    ///
+    /// They are kept for good, as a recorder keeps what was reported under them.
+    pub(crate) fn of(recipe: &'static str, name: &Arc<str>) -> Keys {
+        type Made = HashMap<(&'static str, Arc<str>), Keys>;
+        static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
+        let mut made = lock(&MADE);
+        let keys = made.entry((recipe, name.clone())).or_insert_with(|| {
+            let keys = OF_RECIPE.map(|metric| {
+                let recipe = Label::from_static_parts("recipe", recipe);
+                let labels = vec![recipe, Label::new("name", name.clone())];
+                Key::from_parts(metric, labels)
+            });
+            Keys(Arc::new(keys))
+        });
+        keys.clone()
+    }
+}
+
 /// Counts an event. `label` is a label of its own.
 pub(crate) fn count(
     name: &'static str,
@@ -26,39 +67,47 @@ pub(crate) fn count(
     label: Option<(&'static str, &'static str)>,
 ) {
     #[cfg(feature = "metrics")]
-    metrics::counter!(name, labels(info, label)).increment(1);
+    with_key(name, info, |key| {
+        let labelled = label.map(|(key_of, value)| {
+            key.with_extra_labels(vec![Label::from_static_parts(key_of, value)])
+        });
+        let key = labelled.as_ref().unwrap_or(key);
+        with_recorder(|recorder| recorder.register_counter(key, &METADATA)).increment(1);
+    });
     #[cfg(not(feature = "metrics"))]
     let _ = (name, info, label);
 }
 
 pub(crate) fn change(name: &'static str, info: &RecipeInfo, by: f64) {
     #[cfg(feature = "metrics")]
-    metrics::gauge!(name, labels(Some(info), None)).increment(by);
+    with_key(name, Some(info), |key| {
+        with_recorder(|recorder| recorder.register_gauge(key, &METADATA)).increment(by);
+    });
     #[cfg(not(feature = "metrics"))]
     let _ = (name, info, by);
 }
 
 pub(crate) fn record(name: &'static str, info: Option<&RecipeInfo>, took: Duration) {
     #[cfg(feature = "metrics")]
-    metrics::histogram!(name, labels(info, None)).record(took);
+    with_key(name, info, |key| {
+        with_recorder(|recorder| recorder.register_histogram(key, &METADATA)).record(took);
+    });
     #[cfg(not(feature = "metrics"))]
     let _ = (name, info, took);
 }
 
 #[cfg(feature = "metrics")]
-fn labels(
-    info: Option<&RecipeInfo>,
-    label: Option<(&'static str, &'static str)>,
-) -> Vec<metrics::Label> {
-    use metrics::Label;
-    let of = |info: &RecipeInfo| {
-        [
-            Label::from_static_parts("recipe", info.recipe),
-            Label::new("name", info.name.clone()),
-        ]
-    };
-    let label = label.map(|(key, value)| Label::from_static_parts(key, value));
-    info.map(of).into_iter().flatten().chain(label).collect()
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Finds the key of a metric of a recipe, or of a session.
+#[cfg(feature = "metrics")]
+fn with_key(name: &'static str, info: Option<&RecipeInfo>, work: impl FnOnce(&Key)) {
+    let mut keys = info.into_iter().flat_map(|info| info.keys.0.iter());
+    match keys.find(|key| key.name() == name) {
+        Some(key) => work(key),
+        None => work(&Key::from_static_name(name)),
+    }
 }
 
 /// Describes the metrics to the recorder. Call it once, after the recorder is installed.

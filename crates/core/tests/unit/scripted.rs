@@ -40,12 +40,8 @@ pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
 
 /// The source of the events of a lock.
 pub(crate) fn recipe_info() -> Arc<RecipeInfo> {
-    Arc::new(RecipeInfo {
-        recipe: "lock",
-        name: "".into(),
-        path: NodePath::new("/locks").expect("a good path"),
-        owner: "".into(),
-    })
+    let path = NodePath::new("/locks").expect("a good path");
+    Arc::new(RecipeInfo::new("lock", "".into(), path, "".into()))
 }
 
 /// The server of a session with the id 1.
