@@ -117,6 +117,11 @@ pub(crate) fn wish(label: &str) -> Option<Wish> {
     }
 }
 
+/// True if this contender may become a reader in its place.
+pub(crate) fn is_writer(contender: &Contender) -> bool {
+    wish(contender.label()) == Some(Wish::Write)
+}
+
 /// Reads the name of a contender of any recipe.
 pub(crate) fn contender(name: &str) -> Option<Contender> {
     Contender::parse(name, |label| wish(label).is_some())

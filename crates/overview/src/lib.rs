@@ -52,6 +52,7 @@
 //! | a look | 1 (`sync`) | 1 |
 //! | each znode that is no contender | 1 (`getChildren2`) | 64 |
 //! | each 128 contenders or fewer, of one queue or of several | 1 (a read of several) | 8 |
+//! | a read/write lock that a writer leaves between the two | 1 list, and the read of its contenders, again up to 8 times | 1, 8 |
 //! | a possible circle: each queue in which its sessions wait | 1 list, and the read of its contenders | 1, 8 |
 //!
 //! A look writes nothing and sets no watch. A contender costs less than 128 bytes of memory beside its
@@ -64,6 +65,8 @@
 //!   right for the moment when it had read the last contender of that queue.
 //! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
 //! * A holder may be dead: its znode exists until its session expires.
+//! * A server that is cut off from the other servers answers until it notices. A look at such a server
+//!   shows what was right when it was cut off.
 //! * A [`Circle`] is a *possible* deadlock. Waits that no znode shows are not in it: kazoo's waiters
 //!   for a semaphore, waiters for a lock of one znode, and waiters for Curator's leases.
 //! * What the session may not read is [counted](Overview::unread), and is no error.

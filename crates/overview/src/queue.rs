@@ -11,8 +11,11 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_lock::JobRecord;
 
 use crate::contender::{ContenderState, ContenderStatus, printable};
-use crate::kind::{QueueKind, contender, is_mixed, kind, recipe, wanted, wish};
+use crate::kind::{QueueKind, contender, is_mixed, is_writer, kind, recipe, wanted, wish};
 use crate::standing::{Before, Standing};
+
+/// How often a queue is listed that writers leave again and again.
+pub(crate) const TRIES: usize = 8;
 
 /// A queue at one moment: its kind and its contenders, in order.
 ///
@@ -113,7 +116,8 @@ impl QueueStatus {
     ///
     /// One list and one read of the directory, sent together, and one read of the contenders. If
     /// several contenders have one number, one more read gives their order. A contender that leaves
-    /// between the list and the read is left out.
+    /// between the list and the read is left out. If it is a writer, all is read again, because it may
+    /// have become a reader in its place.
     ///
     /// # Errors
     ///
@@ -123,10 +127,17 @@ impl QueueStatus {
         path: &NodePath,
         most: usize,
     ) -> Result<QueueStatus, ServerError> {
-        let (names, data) = (server.list(path.as_str()), server.get(path.as_str()));
-        let names = names.await;
-        let data = data.await;
-        QueueStatus::of(server, path, names, data, most).await
+        let mut tries = 0..TRIES;
+        loop {
+            let (names, data) = (server.list(path.as_str()), server.get(path.as_str()));
+            let names = names.await;
+            let data = data.await;
+            let read = QueueStatus::of_once(server, path, names, data, most).await;
+            let (queue, has_lost_a_writer) = read?;
+            if !has_lost_a_writer || tries.next().is_none() {
+                return Ok(queue);
+            }
+        }
     }
 
     /// As [`read`](Self::read), with the names and the data of the directory from the caller.
@@ -141,6 +152,18 @@ impl QueueStatus {
         data: Result<Node, ServerError>,
         most: usize,
     ) -> Result<QueueStatus, ServerError> {
+        let read = QueueStatus::of_once(server, path, names, data, most).await;
+        Ok(read?.0)
+    }
+
+    /// As [`of`](Self::of). True if a writer has left since the list.
+    async fn of_once(
+        server: &ServerSession,
+        path: &NodePath,
+        names: Result<Vec<String>, ServerError>,
+        data: Result<Node, ServerError>,
+        most: usize,
+    ) -> Result<(QueueStatus, bool), ServerError> {
         let exists = !matches!(&names, Err(error) if error.is(Refusal::NoNode));
         let mut queue = QueueStatus::of_names(path.to_string(), or_none(names)?);
         queue.exists = exists;
@@ -158,12 +181,13 @@ impl QueueStatus {
         }
         let first = 0..most.min(queue.len());
         let paths: Vec<String> = first.map(|place| queue.node(place)).collect();
+        let mut has_lost_a_writer = false;
         if !paths.is_empty() {
             let nodes = server.get_each(&paths).await?.into_iter();
             let nodes = nodes.map(|node| node.ok_or(Refusal::NoNode));
-            queue.note_contenders(nodes.collect(), &mut Owners::default());
+            has_lost_a_writer = queue.note_contenders(nodes.collect(), &mut Owners::default());
         }
-        Ok(queue)
+        Ok((queue, has_lost_a_writer))
     }
 
     /// Notes the data of the directory, and its metadata.
@@ -197,11 +221,13 @@ impl QueueStatus {
     }
 
     /// Notes what was read of the first contenders. Those that have gone are left out.
+    ///
+    /// True if one of them is a writer, who may have come to hold as a reader.
     pub(crate) fn note_contenders(
         &mut self,
         nodes: Vec<Result<Node, Refusal>>,
         owners: &mut Owners,
-    ) {
+    ) -> bool {
         let nodes = self.in_order(nodes);
         let mut gone = HashSet::new();
         self.facts = Vec::with_capacity(nodes.len());
@@ -219,6 +245,8 @@ impl QueueStatus {
                 Err(_) => self.facts.push(None),
             }
         }
+        let mut ordered = self.contenders.iter().enumerate();
+        let has_lost_a_writer = ordered.any(|(place, it)| gone.contains(&place) && is_writer(it));
         if !gone.is_empty() {
             let mut place = 0..;
             let mut stays = || place.next().is_none_or(|place| !gone.contains(&place));
@@ -228,6 +256,7 @@ impl QueueStatus {
                 self.members.retain(|_| stays());
             }
         }
+        has_lost_a_writer
     }
 
     /// Orders the contenders by what was read of all of them, if their numbers do not.
@@ -363,12 +392,9 @@ impl QueueStatus {
                 .is_some_and(|czxid| czxid < self.numbered_at)
         };
         match *standing {
-            Standing::Waits { end, .. } if is_older_than_the_number() => match end {
-                // A waiter that wants more permits than there are is refused. So this one holds.
-                0 => Standing::Holds,
-                // It may have held before the number was lowered.
-                _ => Standing::Unknown,
-            },
+            // It may have held before the number was lowered, or still wait: a waiter that wants more
+            // permits than there are leaves only once its process knows.
+            Standing::Waits { .. } if is_older_than_the_number() => Standing::Unknown,
             standing => standing,
         }
     }

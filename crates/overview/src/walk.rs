@@ -6,7 +6,7 @@ use futures_util::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{Refusal, ServerError, Stat};
 
 use crate::kind::QueueKind;
-use crate::queue::{Owners, QueueStatus, child};
+use crate::queue::{Owners, QueueStatus, TRIES, child};
 use crate::reader::Reader;
 
 /// How many lists are under way at a time.
@@ -139,6 +139,9 @@ impl Walk {
 }
 
 /// Reads the contenders of these queues, and the data of their directories if there is any.
+///
+/// A write lock becomes a read lock by a znode in its place, which the list has not shown. So a queue
+/// that a writer has left since is listed again, up to [`TRIES`] times.
 pub(crate) async fn read_contenders(
     reader: &Reader,
     queues: Vec<QueueStatus>,
@@ -146,6 +149,34 @@ pub(crate) async fn read_contenders(
 ) -> Result<Vec<QueueStatus>, ServerError> {
     let mut owners = Owners::default();
     let mut read = Vec::with_capacity(queues.len());
+    let mut left = queues;
+    for _ in 0..=TRIES {
+        let (settled, changed) = read_once(reader, left, with_data, &mut owners).await?;
+        read.extend(settled);
+        left = Vec::new();
+        for queue in changed {
+            match reader.list(queue.path()).await? {
+                Ok((names, _)) => left.push(QueueStatus::of_names(queue.path().to_owned(), names)),
+                Err(_) => read.push(queue),
+            }
+        }
+        if left.is_empty() {
+            break;
+        }
+    }
+    read.retain(|queue| !queue.is_empty());
+    read.sort_unstable_by(|one, other| one.path().cmp(other.path()));
+    Ok(read)
+}
+
+/// As [`read_contenders`], without another list: the second part is the queues that a writer has left.
+async fn read_once(
+    reader: &Reader,
+    queues: Vec<QueueStatus>,
+    with_data: &HashSet<String>,
+    owners: &mut Owners,
+) -> Result<(Vec<QueueStatus>, Vec<QueueStatus>), ServerError> {
+    let (mut settled, mut changed) = (Vec::with_capacity(queues.len()), Vec::new());
     let batches = stream::iter(batches(queues)).map(|batch| async move {
         let mut paths = Vec::new();
         for queue in &batch {
@@ -164,13 +195,13 @@ pub(crate) async fn read_contenders(
                 }
             }
             let own = nodes.by_ref().take(queue.len()).collect();
-            queue.note_contenders(own, &mut owners);
-            if !queue.is_empty() {
-                read.push(queue);
+            match queue.note_contenders(own, owners) {
+                true => changed.push(queue),
+                false => settled.push(queue),
             }
         }
     }
-    Ok(read)
+    Ok((settled, changed))
 }
 
 /// True if the data of the directory says more of the queue.

@@ -102,6 +102,25 @@ async fn semaphore_without_a_recorded_number_is_said_to_be_unknown() {
     assert!(overview.queue("/kazoo").is_none(), "nobody has a lease");
 }
 
+/// The second one wants more than there are. It may hold from before, or not know yet that it waits
+/// in vain.
+#[tokio::test(start_paused = true)]
+async fn waiter_from_before_the_number_was_lowered_is_not_said_to_hold() {
+    let simulation = Simulation::default();
+    let one = client(&simulation, "one").await;
+    create(&simulation, "/permits", "4");
+    for weight in [1, 4] {
+        queue(&one, &format!("/permits/{CURATOR}permit-{weight}-"), "a").await;
+    }
+    let lowered = simulation.administrator().set_data("/permits", b"2");
+    lowered.expect("it is there");
+    let overview = look(&viewer(&simulation).await).await;
+    let permits = shown(&overview, "/permits", QueueKind::Semaphore);
+    assert_eq!(permits, ["a 1 permit holds", "a 4 permits unknown"]);
+    let queue = overview.queue("/permits").expect("it is shown");
+    assert!(queue.marks().contains(&Mark::NumberChanged));
+}
+
 #[tokio::test(start_paused = true)]
 async fn leases_of_kazoo_are_held_and_a_number_alone_makes_no_semaphore() {
     let simulation = Simulation::default();

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_overview::{Error, Mark, Overview};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::LOCK;
+use zookeeper_recipes_suite::{LOCK, RWLOCK, WRITER, downgrade, simulated_session};
 
 use crate::support::{CURATOR, VIEWER, client, create, everyone, look, queue, rows, viewer};
 
@@ -106,15 +106,9 @@ async fn path_that_does_not_exist_is_empty_and_a_bad_one_is_an_error() {
     );
 }
 
-/// The holder is gone when its znode is read: the next one holds.
-#[tokio::test(start_paused = true)]
-async fn contender_that_leaves_between_the_list_and_the_read_is_left_out() {
-    let simulation = Simulation::default();
-    let viewer = viewer(&simulation).await;
-    create(&simulation, "/lock", "");
-    let one = client(&simulation, "one").await;
-    let first = queue(&one, &format!("/lock/{CURATOR}lock-"), "first").await;
-    queue(&one, &format!("/lock/{CURATOR}lock-"), "second").await;
+/// A look whose read of the contenders comes a second after their names: this happens in between.
+async fn look_around(simulation: &Simulation, between: impl Future<Output = ()>) -> Overview {
+    let viewer = viewer(simulation).await;
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
     let faults = simulation.faults();
     faults.inject(late.of_process(VIEWER).on(RequestKind::GetEach));
@@ -122,12 +116,47 @@ async fn contender_that_leaves_between_the_list_and_the_read_is_left_out() {
     while faults.waiting() > 0 {
         sleep(Duration::from_millis(10)).await;
     }
-    simulation
-        .administrator()
-        .delete(&first)
-        .expect("it is there");
-    let overview = looking.await.expect("no panic");
+    between.await;
+    looking.await.expect("no panic")
+}
+
+/// The holder is gone when its znode is read: the next one holds.
+#[tokio::test(start_paused = true)]
+async fn contender_that_leaves_between_the_list_and_the_read_is_left_out() {
+    let simulation = Simulation::default();
+    create(&simulation, "/lock", "");
+    let one = client(&simulation, "one").await;
+    let first = queue(&one, &format!("/lock/{CURATOR}lock-"), "first").await;
+    queue(&one, &format!("/lock/{CURATOR}lock-"), "second").await;
+    let leaves = async {
+        let deleted = simulation.administrator().delete(&first);
+        deleted.expect("it is there");
+    };
+    let overview = look_around(&simulation, leaves).await;
     assert_eq!(rows(&overview.queues()[0]), ["second lock holds"]);
+}
+
+/// A read lock takes the place of a write lock: the list has not shown its znode.
+#[tokio::test(start_paused = true)]
+async fn writer_that_becomes_a_reader_between_the_list_and_the_read_still_bars_the_next_one() {
+    let simulation = Simulation::default();
+    let one = simulated_session(&simulation, "one").await;
+    let written = RWLOCK
+        .at(&one, "/rw", WRITER)
+        .acquire()
+        .await
+        .expect("free");
+    let next = client(&simulation, "next").await;
+    queue(&next, &format!("/rw/{CURATOR}__WRIT__"), "next").await;
+    let how = RWLOCK.downgrade.expect("a writer can become a reader");
+    let downgraded = async { downgrade(written, how).await.expect("it is held") };
+    let mut read = None;
+    let between = async { read = Some(downgraded.await) };
+    let overview = look_around(&simulation, between).await;
+    let rows = rows(&overview.queues()[0]);
+    assert!(rows[0].ends_with(" read holds"), "{rows:?}");
+    assert_eq!(rows[1..], ["next write waits for [0]"]);
+    drop(read);
 }
 
 /// A znode of a megabyte, many times over, does not fit into one reply.
