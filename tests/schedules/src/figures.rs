@@ -31,6 +31,10 @@ pub struct Figures {
     pub terms: u64,
     /// How often observers were notified of who leads.
     pub news: u64,
+    /// Overviews that were compared with what was committed.
+    pub looks: u64,
+    /// Circles of waits that they have shown.
+    pub circles: u64,
     /// The longest time that something with a bound took, in percent of its bound: a call beside
     /// faults that never heal, or the way from a worker's death to new owners.
     pub longest_share: u64,
@@ -38,7 +42,7 @@ pub struct Figures {
 
 impl Figures {
     /// All figures with their names: what lines, tables and [tallies](crate::Tally) call them.
-    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut u64); 14] {
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut u64); 16] {
         [
             ("holds granted", &mut self.grants),
             ("holds lost", &mut self.losses),
@@ -65,12 +69,14 @@ impl Figures {
             ),
             ("terms of leaders", &mut self.terms),
             ("news of who leads", &mut self.news),
+            ("looks at all queues", &mut self.looks),
+            ("circles that looks have shown", &mut self.circles),
             ("longest share of a bound, in %", &mut self.longest_share),
         ]
     }
 
     /// All figures with their names.
-    pub(crate) fn named(mut self) -> [(&'static str, u64); 14] {
+    pub(crate) fn named(mut self) -> [(&'static str, u64); 16] {
         self.named_mut().map(|(name, number)| (name, *number))
     }
 }

@@ -21,6 +21,7 @@ mod leading;
 mod ledger;
 mod neglect;
 mod observer;
+mod overview;
 mod pairs;
 mod place;
 mod process;

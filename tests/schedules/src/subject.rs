@@ -3,7 +3,7 @@
 use zookeeper_recipes_suite::{LOCK_OF_A_POOL, TestedRecipe};
 
 use crate::run::{Report, Variant};
-use crate::{assignment, group, run, slots};
+use crate::{assignment, group, overview, run, slots};
 
 /// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
 type Run = fn(u64, usize, &Variant) -> Report;
@@ -19,7 +19,7 @@ pub enum Subject {
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 11] = [
+    pub const ALL: [Subject; 12] = [
         Subject::Recipe(TestedRecipe::ALL[0]),
         Subject::Recipe(TestedRecipe::ALL[1]),
         Subject::Recipe(TestedRecipe::ALL[2]),
@@ -31,6 +31,7 @@ impl Subject {
         Subject::Other("group", group::run),
         Subject::Other("once-per-slot", slots::run),
         Subject::Other("assignment", assignment::run),
+        Subject::Other("overview", overview::run),
     ];
 
     /// The subject of this name.

@@ -100,6 +100,11 @@ fn the_assignment_keeps_its_promises() {
 }
 
 #[test]
+fn the_overview_keeps_its_promises() {
+    promises_are_kept("overview", |it| vec![it.looks, it.circles, it.resized]);
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
     for subject in Subject::ALL {
         for seed in 0..5 {
