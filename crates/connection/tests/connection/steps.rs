@@ -1,8 +1,11 @@
 //! Steps of callers, of other clients, of servers and of the network, read from bytes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
+use zookeeper_recipes_connection::{
+    End, RequestError, TreeEvent, WatchEvent, WatchId, WatchedRead,
+};
 use zookeeper_recipes_protocol::{ErrorCode, EventType};
 
 use crate::world::{Cut, T, Way, World, address, named};
@@ -13,6 +16,9 @@ pub(crate) enum Step {
     Sync,
     Watch(u8, u8),
     Unwatch(u8),
+    WatchTree(u8),
+    UnwatchTree(u8),
+    ReadTrees,
     Change(u8, u8),
     CloseConnection,
     Silence,
@@ -34,7 +40,7 @@ impl Step {
     /// The step of these bytes. Each number of bytes is a step.
     pub(crate) fn of([kind, one, other]: [u8; 3]) -> Step {
         let both = u16::from_be_bytes([one, other]);
-        match kind % 43 {
+        match kind % 48 {
             0..4 => Step::Create,
             4..6 => Step::Sync,
             6..12 => Step::Watch(one, other),
@@ -51,7 +57,10 @@ impl Step {
             39 => Step::Way(one, other),
             40 => Step::Leave(one),
             41 => Step::Name(one),
-            _ => Step::Hosts(one),
+            42 => Step::Hosts(one),
+            43..45 => Step::WatchTree(one),
+            45 => Step::UnwatchTree(one),
+            _ => Step::ReadTrees,
         }
     }
 }
@@ -74,9 +83,51 @@ const NAME: &str = "zk";
 #[derive(Default)]
 struct Known {
     watched: Vec<usize>,
+    trees: Vec<Tree>,
+    knows_trees: bool,
+    /// The trees that were watched at any time.
+    were_trees: BTreeSet<&'static str>,
     number: usize,
     /// How often a connection broke, at most, before all is healthy.
     broken: u32,
+}
+
+/// A reader of a tree, who knows its znodes by the events.
+struct Tree {
+    path: &'static str,
+    id: WatchId,
+    znodes: BTreeSet<String>,
+}
+
+const TREES: [&str; 3] = ["/", "/x", "/y"];
+
+impl Tree {
+    fn new(world: &mut World, path: &'static str) -> Tree {
+        let (id, znodes) = (world.watch_tree(path), BTreeSet::new());
+        Tree { path, id, znodes }
+    }
+
+    /// The znodes that the ensemble has in the tree.
+    fn present(&self, world: &World) -> BTreeSet<String> {
+        let prefix = self.path.trim_end_matches('/');
+        let covers = |path: &&String| {
+            let below = path.strip_prefix(prefix);
+            below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let all = world.ensemble.znodes.iter();
+        all.filter(covers).cloned().collect()
+    }
+
+    fn read(&mut self, world: &mut World) {
+        for event in world.tree_events(&self.id) {
+            match event {
+                TreeEvent::Created(path) => drop(self.znodes.insert(path)),
+                TreeEvent::Deleted(path) => drop(self.znodes.remove(&path)),
+                TreeEvent::DataChanged(_) => {}
+                TreeEvent::Missed => self.znodes = self.present(world),
+            }
+        }
+    }
 }
 
 fn apply(world: &mut World, known: &mut Known, step: Step) {
@@ -98,6 +149,17 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
             let place = usize::from(place) % known.watched.len();
             world.unwatch(known.watched.swap_remove(place));
         }
+        Step::WatchTree(path) => {
+            let path = TREES[usize::from(path) % 3];
+            known.were_trees.insert(path);
+            known.trees.push(Tree::new(world, path));
+        }
+        Step::UnwatchTree(place) if !known.trees.is_empty() => {
+            let place = usize::from(place) % known.trees.len();
+            let tree = known.trees.swap_remove(place);
+            world.machine.unwatch_tree(world.now, &tree.id);
+        }
+        Step::ReadTrees => known.trees.iter_mut().for_each(|tree| tree.read(world)),
         Step::Change(path, how) => change(world, PATHS[usize::from(path) % 3], how),
         Step::CloseConnection => world.close_connection(),
         Step::Silence => world.silence(),
@@ -126,7 +188,7 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         }
         Step::Name(which) => name(world, which),
         Step::Hosts(which) => replace_hosts(world, which),
-        Step::Unwatch(_) => {}
+        Step::Unwatch(_) | Step::UnwatchTree(_) => {}
     }
 }
 
@@ -209,6 +271,11 @@ fn must_have_fired(world: &World, watch: usize) -> bool {
 /// Each request has one end, and no event is missed.
 pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Item = Step>) {
     let mut known = Known::default();
+    // A kind of request that was answered once is supported, whatever breaks.
+    let first = world.watch_tree("/");
+    world.settle();
+    known.knows_trees = world.tree_events(&first) != [];
+    world.machine.unwatch_tree(world.now, &first);
     for step in steps {
         apply(&mut world, &mut known, step);
     }
@@ -226,13 +293,24 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
             assert!(!world.seen.contains_key(&watch));
         } else if must_have_fired(&world, watch) {
             // A session gives up watches at which each connection breaks.
-            let may_be_unwatched = known.broken + 1 >= MAX_WATCH_BREAKS;
+            // A watch of its tree replaces a watch of children.
+            let (read, path, _) = &world.watches[&watch];
+            let may_be_unwatched = known.broken + 1 >= MAX_WATCH_BREAKS
+                || *read == WatchedRead::Children && known.were_trees.contains(&**path);
             let seen = &world.seen[&watch];
             assert!(
                 matches!(seen[..], [WatchEvent::Fired(_)])
                     || may_be_unwatched && *seen == [WatchEvent::Unwatched],
                 "{seen:?}"
             );
+        }
+    }
+    for mut tree in known.trees {
+        tree.read(&mut world);
+        match world.tree_end(&tree.id) {
+            None => assert_eq!(tree.znodes, tree.present(&world), "{}", tree.path),
+            Some(RequestError::Unsupported(_)) if !known.knows_trees => {}
+            Some(end) => panic!("{}: {end}", tree.path),
         }
     }
     // Watches that are left are set at the server.
