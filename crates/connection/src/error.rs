@@ -126,16 +126,8 @@ pub enum DisconnectReason {
     /// A frame is no reply to the request that it answers.
     #[error("the server sent a reply that cannot be decoded: {0}")]
     Reply(DecodeError),
-    /// A reply answers another request than the oldest one.
-    #[error("the server sent a reply to request {found}, and request {expected} came before it")]
-    OutOfOrder {
-        /// The number of the oldest request without a reply.
-        expected: i32,
-        /// The number in the reply.
-        found: i32,
-    },
-    /// A reply came, and no request waited for one.
-    #[error("the server sent a reply to request {0}, and no request waits for one")]
+    /// A reply came to a request that is not the oldest without a reply.
+    #[error("the server sent a reply to request {0}, which is not the oldest without a reply")]
     NotAsked(i32),
 }
 

@@ -253,14 +253,9 @@ impl<R, W> Machine<R, W> {
     /// The kind of the request that a reply with this header answers.
     fn answered_opcode(&self, header: ReplyHeader) -> Result<OpCode, DisconnectReason> {
         let oldest = self.requests.oldest_sent();
-        let oldest = oldest.ok_or(DisconnectReason::NotAsked(header.xid))?;
-        if oldest.xid != header.xid {
-            return Err(DisconnectReason::OutOfOrder {
-                expected: oldest.xid,
-                found: header.xid,
-            });
-        }
-        Ok(oldest.opcode)
+        let asked = oldest.filter(|oldest| oldest.xid == header.xid);
+        let asked = asked.ok_or(DisconnectReason::NotAsked(header.xid))?;
+        Ok(asked.opcode)
     }
 
     /// Passes the reply to the oldest request on, or why it cannot be read.

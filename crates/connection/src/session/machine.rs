@@ -482,7 +482,7 @@ impl<R, W> Machine<R, W> {
     pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatcherType) {
         // Servers before 3.9 remove all watches of the path with its recursive one, and that one
         // with others.
-        let (is_needed, kind) = match self.trees.has(path) {
+        let (is_needed, kind) = match self.trees.paths.contains(path) {
             true => (
                 self.trees.has_reader(path) || self.watches.has(path),
                 WatcherType::Any,
@@ -492,7 +492,7 @@ impl<R, W> Machine<R, W> {
         if is_needed {
             return;
         }
-        self.trees.forget_path(path);
+        self.trees.paths.remove(path);
         // Without a connection the server keeps no watch. One that is about to set the watch again
         // gets the removal after that.
         if matches!(self.phase, Phase::Up | Phase::Restoring { .. }) {

@@ -35,9 +35,8 @@ impl<R, W> Machine<R, W> {
 
     /// Forgets a watch of a tree. If no other one needs it, the server forgets it, too.
     pub fn unwatch_tree(&mut self, now: Duration, id: &WatchId) {
-        if self.trees.forget(id) {
-            self.remove_watch(now, &id.path, WatcherType::Any);
-        }
+        self.trees.forget(id);
+        self.remove_tree(now, &id.path);
     }
 
     fn add_watch(&mut self, now: Duration, path: Arc<str>) {
@@ -50,7 +49,7 @@ impl<R, W> Machine<R, W> {
 
     /// Has the server of a new connection watch all trees.
     pub(crate) fn add_watches(&mut self, now: Duration) {
-        for path in self.trees.paths() {
+        for path in self.trees.paths.clone() {
             self.add_watch(now, path);
         }
     }
@@ -85,7 +84,7 @@ impl<R, W> Machine<R, W> {
     }
 
     pub(crate) fn end_trees(&mut self, reason: &RequestError) {
-        for path in self.trees.paths() {
+        for path in self.trees.paths.clone() {
             self.end_tree(&path, reason);
         }
     }
@@ -94,14 +93,18 @@ impl<R, W> Machine<R, W> {
     pub(crate) fn tree_event(&mut self, now: Duration, path: &str, kind: EventType) {
         self.trees.push(path, kind);
         self.wake();
-        if self.trees.has(path) {
+        self.remove_tree(now, path);
+    }
+
+    /// Has the server forget a tree that nobody reads.
+    fn remove_tree(&mut self, now: Duration, path: &str) {
+        if self.trees.paths.contains(path) {
             self.remove_watch(now, path, WatcherType::Any);
         }
     }
 
     fn wake(&mut self) {
-        for waker in self.trees.take_woken() {
-            self.yields(Output::Wake(waker));
-        }
+        let woken = self.trees.woken.drain(..).map(Output::Wake);
+        self.outputs.extend(woken);
     }
 }

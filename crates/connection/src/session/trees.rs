@@ -3,14 +3,14 @@
 //! A server keeps one recursive watch for each connection and path, however many readers it has. The
 //! watch stays when it has fired, and ends with the connection.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::mem;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use zookeeper_recipes_protocol::EventType;
 
 use crate::error::RequestError;
+use crate::session::requests::take_first;
 use crate::session::watches::WatchId;
 
 /// What has happened to a watched znode, or below it.
@@ -35,13 +35,12 @@ const MAX_BYTES: usize = 1 << 20;
 /// All watches of trees of a session.
 #[derive(Default)]
 pub(crate) struct Trees {
-    /// The readers of each path that a server watches, or is asked to. A path without readers is
-    /// still watched.
-    paths: BTreeMap<Arc<str>, Vec<u64>>,
-    readers: BTreeMap<u64, Reader>,
+    /// The paths that a server watches, or is asked to, also if no reader is left.
+    pub(crate) paths: BTreeSet<Arc<str>>,
+    readers: BTreeMap<WatchId, Reader>,
     last_number: u64,
     /// The readers to wake.
-    woken: Vec<Waker>,
+    pub(crate) woken: Vec<Waker>,
 }
 
 /// What waits for one reader.
@@ -56,29 +55,21 @@ struct Reader {
 }
 
 impl Reader {
-    fn push(&mut self, event: TreeEvent, woken: &mut Vec<Waker>) {
-        self.bytes += size_of::<TreeEvent>() + event.path().map_or(0, str::len);
+    /// Adds an event, and returns who waits for it.
+    fn push(&mut self, event: TreeEvent) -> Option<Waker> {
+        self.bytes += event.bytes();
         self.events.push_back(event);
         if self.bytes > MAX_BYTES {
-            self.miss(woken);
+            return self.miss();
         }
-        woken.extend(self.waker.take());
+        self.waker.take()
     }
 
     /// The reader has to read all again, so it needs no earlier event.
-    fn miss(&mut self, woken: &mut Vec<Waker>) {
+    fn miss(&mut self) -> Option<Waker> {
         self.events = VecDeque::new();
         self.bytes = 0;
-        self.push(TreeEvent::Missed, woken);
-    }
-
-    fn take(&mut self) -> Option<TreeEvent> {
-        let event = self.events.pop_front()?;
-        self.bytes -= size_of::<TreeEvent>() + event.path().map_or(0, str::len);
-        if self.events.is_empty() {
-            self.events = VecDeque::new();
-        }
-        Some(event)
+        self.push(TreeEvent::Missed)
     }
 }
 
@@ -93,14 +84,15 @@ impl TreeEvent {
         Some(event(path.to_owned()))
     }
 
-    /// The path of the znode. `None` for [`Missed`](Self::Missed).
-    pub fn path(&self) -> Option<&str> {
-        match self {
-            TreeEvent::Created(path) | TreeEvent::Deleted(path) | TreeEvent::DataChanged(path) => {
-                Some(path)
+    /// The bytes that the event takes.
+    fn bytes(&self) -> usize {
+        size_of::<TreeEvent>()
+            + match self {
+                TreeEvent::Created(path)
+                | TreeEvent::Deleted(path)
+                | TreeEvent::DataChanged(path) => path.len(),
+                TreeEvent::Missed => 0,
             }
-            TreeEvent::Missed => None,
-        }
     }
 }
 
@@ -109,74 +101,63 @@ impl Trees {
     pub(crate) fn ask(&mut self, path: &str) -> WatchId {
         self.last_number += 1;
         let (path, number) = (Arc::<str>::from(path), self.last_number);
-        self.readers.insert(number, Reader::default());
-        self.paths.entry(path.clone()).or_default().push(number);
-        WatchId { path, number }
+        self.paths.insert(path.clone());
+        let id = WatchId { path, number };
+        self.readers.insert(id.clone(), Reader::default());
+        id
     }
 
-    /// Forgets a reader. False if no server watches the path for it.
-    pub(crate) fn forget(&mut self, id: &WatchId) -> bool {
-        self.readers.remove(&id.number);
-        let numbers = self.paths.get_mut(&id.path);
-        numbers.is_some_and(|numbers| {
-            numbers.retain(|number| *number != id.number);
-            true
-        })
+    pub(crate) fn forget(&mut self, id: &WatchId) {
+        self.readers.remove(id);
     }
 
-    /// True if a server watches the tree of this path, or is asked to.
-    pub(crate) fn has(&self, path: &str) -> bool {
-        self.paths.contains_key(path)
+    /// The readers of this path who wait for more than an end.
+    fn of(&mut self, path: &str) -> impl Iterator<Item = &mut Reader> {
+        let all = self.readers.iter_mut();
+        let of = all.filter(move |(id, reader)| *id.path == *path && reader.end.is_none());
+        of.map(|(_, reader)| reader)
     }
 
-    pub(crate) fn has_reader(&self, path: &str) -> bool {
-        self.paths.get(path).is_some_and(|it| !it.is_empty())
-    }
-
-    /// No server watches the tree of this path any more.
-    pub(crate) fn forget_path(&mut self, path: &str) {
-        self.paths.remove(path);
+    /// True if somebody reads the events of this path.
+    pub(crate) fn has_reader(&mut self, path: &str) -> bool {
+        self.of(path).next().is_some()
     }
 
     /// A server has set the watch.
     pub(crate) fn set(&mut self, path: &str) {
-        for number in self.paths.get(path).into_iter().flatten() {
-            let reader = self.readers.get_mut(number);
-            if let Some(reader) = reader.filter(|reader| !reader.is_set) {
-                reader.is_set = true;
-                reader.miss(&mut self.woken);
-            }
+        let mut woken = Vec::new();
+        for reader in self.of(path).filter(|reader| !reader.is_set) {
+            reader.is_set = true;
+            woken.extend(reader.miss());
         }
+        self.woken.append(&mut woken);
     }
 
     /// The watch has to be set again. False if it has no reader.
     pub(crate) fn unset(&mut self, path: &str) -> bool {
-        for number in self.paths.get(path).into_iter().flatten() {
-            if let Some(reader) = self.readers.get_mut(number) {
-                reader.is_set = false;
-            }
-        }
+        self.of(path).for_each(|reader| reader.is_set = false);
         self.has_reader(path)
     }
 
     /// The connection has broken, and all watches with it.
     pub(crate) fn unset_all(&mut self) {
-        self.paths.retain(|_, numbers| !numbers.is_empty());
-        self.readers.values_mut().for_each(|it| it.is_set = false);
-    }
-
-    pub(crate) fn paths(&self) -> Vec<Arc<str>> {
-        self.paths.keys().cloned().collect()
+        for path in self.paths.clone() {
+            if !self.unset(&path) {
+                self.paths.remove(&path);
+            }
+        }
     }
 
     /// The readers of this path get no further event, for this reason.
     pub(crate) fn end(&mut self, path: &str, reason: &RequestError) {
-        for number in self.paths.remove(path).into_iter().flatten() {
-            if let Some(reader) = self.readers.get_mut(&number) {
-                reader.end = Some(reason.clone());
-                self.woken.extend(reader.waker.take());
-            }
+        self.paths.remove(path);
+        let mut woken = Vec::new();
+        for reader in self.of(path) {
+            reader.is_set = false;
+            reader.end = Some(reason.clone());
+            woken.extend(reader.waker.take());
         }
+        self.woken.append(&mut woken);
     }
 
     /// Adds an event for each reader that watches the path, or a path above it.
@@ -185,13 +166,10 @@ impl Trees {
             let below = path.strip_prefix(above.trim_end_matches('/'));
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
-        let covering = self.paths.iter().filter(|(above, _)| covers(above));
-        for number in covering.flat_map(|(_, numbers)| numbers) {
-            let reader = self.readers.get_mut(number);
-            let reader = reader.filter(|reader| reader.is_set);
-            if let (Some(reader), Some(event)) = (reader, TreeEvent::of(path, kind)) {
-                reader.push(event, &mut self.woken);
-            }
+        for (id, reader) in &mut self.readers {
+            let event = TreeEvent::of(path, kind).filter(|_| reader.is_set && covers(&id.path));
+            self.woken
+                .extend(event.and_then(|event| reader.push(event)));
         }
     }
 
@@ -201,20 +179,19 @@ impl Trees {
         id: &WatchId,
         context: &Context<'_>,
     ) -> Poll<Result<TreeEvent, RequestError>> {
-        let Some(reader) = self.readers.get_mut(&id.number) else {
+        let Some(reader) = self.readers.get_mut(id) else {
             return Poll::Pending;
         };
-        match (reader.take(), &reader.end) {
-            (Some(event), _) => Poll::Ready(Ok(event)),
+        match (take_first(&mut reader.events), &reader.end) {
+            (Some(event), _) => {
+                reader.bytes -= event.bytes();
+                Poll::Ready(Ok(event))
+            }
             (None, Some(reason)) => Poll::Ready(Err(reason.clone())),
             (None, None) => {
                 reader.waker = Some(context.waker().clone());
                 Poll::Pending
             }
         }
-    }
-
-    pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
-        mem::take(&mut self.woken)
     }
 }

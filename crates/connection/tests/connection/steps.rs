@@ -274,7 +274,7 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
     // A kind of request that was answered once is supported, whatever breaks.
     let first = world.watch_tree("/");
     world.settle();
-    known.knows_trees = world.tree_events(&first) != [];
+    known.knows_trees = !world.tree_events(&first).is_empty();
     world.machine.unwatch_tree(world.now, &first);
     for step in steps {
         apply(&mut world, &mut known, step);
