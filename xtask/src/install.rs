@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{bail, ensure};
 
-use self::needs::{NEEDS, Need, PEERS, PYTHON, STORES, in_path, succeeds};
+use self::needs::{NEEDS, Need, PAGE, PEERS, PYTHON, STORES, in_path, succeeds};
 use crate::cargo::{line, run as run_command};
 use crate::kazoo;
 
@@ -42,6 +42,11 @@ pub(crate) fn run_stores() {
     if let Err(error) = provide(STORES) {
         println!("One example is not tested. {error:#}");
     }
+}
+
+/// Installs a browser and Prometheus's checks, if they are missing.
+pub(crate) fn run_page() -> anyhow::Result<()> {
+    provide(PAGE)
 }
 
 fn provide(needs: &'static [Need]) -> anyhow::Result<()> {

@@ -35,6 +35,9 @@ enum Task {
     Demo(workload::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
+    /// Test the page of `zkr serve` in a headless Chromium, and its metrics by promtool. Pictures of
+    /// the page are in `target/page` afterwards.
+    Page,
     /// Measure the cost of the recipes, and write a report.
     #[command(subcommand)]
     Bench(workload::Bench),
@@ -67,6 +70,7 @@ fn main() -> anyhow::Result<()> {
         }),
         Task::Demo(arguments) => workload::demo(&arguments),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Page => test::page(),
         Task::Bench(bench) => workload::bench(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Jepsen(arguments) => workload::jepsen(&arguments),

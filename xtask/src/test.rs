@@ -69,6 +69,18 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
+/// Tests the page of `zkr serve` in a browser.
+pub(crate) fn page() -> anyhow::Result<()> {
+    install::run_page()?;
+    let pictures = target().join("page");
+    fs::create_dir_all(&pictures)?;
+    let mut test = cargo(&["test", "--package", "zookeeper-recipes-cli"]);
+    test.args(["--test", "page"]);
+    // The times are measured, so one test runs at a time.
+    test.args(["--", "--nocapture", "--test-threads", "1"]);
+    run_command(test.env("PAGE_PICTURES", pictures))
+}
+
 /// Installs the missing programs and runs the tests. Not every machine can run all suites. The
 /// report says which suites ran.
 ///

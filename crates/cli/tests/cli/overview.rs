@@ -1,30 +1,9 @@
 //! `locks`, `deadlocks`, and `who` above queues.
 
 use serde_json::{Value, json};
-use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_suite::create;
+use zookeeper_client::{Acls, CreateMode};
 
-use crate::support::{Ended, Stage};
-
-const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
-
-/// Adds a contender as Curator does.
-pub(crate) async fn queue(client: &Client, directory: &str, owner: &str) {
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let path = format!("{directory}/{CURATOR}");
-    let created = client.create(&path, owner.as_bytes(), &options).await;
-    created.expect("a contender queues");
-}
-
-/// Two clients, and these directories.
-pub(crate) async fn clients(stage: &Stage, directories: &[&str]) -> [Client; 2] {
-    let connect = async || Client::connect(&stage.connect).await.expect("it connects");
-    let clients = [connect().await, connect().await];
-    for directory in directories {
-        create(&clients[0], directory).await;
-    }
-    clients
-}
+use crate::support::{Ended, Stage, clients, queue};
 
 fn paths(locks: &Ended) -> Vec<String> {
     let object = locks.json();

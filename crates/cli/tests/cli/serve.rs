@@ -11,8 +11,7 @@ use tokio::net::TcpStream;
 use tokio::process::Child;
 use zookeeper_recipes_suite::{create, eventually, in_time};
 
-use crate::overview::{clients, queue};
-use crate::support::{Printed, Stage, ended, send};
+use crate::support::{Stage, clients, ended, queue, send};
 
 const DASHBOARD: &str = include_str!("../../packaging/monitoring/dashboard.json");
 const ALERTS: &str = include_str!("../../packaging/monitoring/alerts.yml");
@@ -27,15 +26,8 @@ struct Server {
 
 impl Server {
     async fn start(stage: &Stage, options: &str) -> Server {
-        let arguments = format!("serve --listen 127.0.0.1:0 --interval 50ms {options}");
-        let mut child = stage.start(arguments);
-        let line = Printed::by(&mut child).next().await;
-        let address = line.strip_prefix("http://").expect("an address");
-        let (address, _) = address.split_once('/').expect("its end");
-        Server {
-            address: address.to_owned(),
-            child,
-        }
+        let (child, address) = stage.serve("50ms", options).await;
+        Server { child, address }
     }
 
     /// Sends the lines of a head, and returns the status, the head and the body of the answer.

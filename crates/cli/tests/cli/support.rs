@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
+use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_simulation::EmbeddedServer;
-use zookeeper_recipes_suite::{eventually, in_time};
+use zookeeper_recipes_suite::{create, eventually, in_time};
 
 /// Lets programs that this process starts begin with the default action of each signal.
 ///
@@ -269,6 +271,16 @@ impl Stage {
         holder
     }
 
+    /// Starts a `zkr serve` that looks at this interval, and returns where it listens.
+    pub(crate) async fn serve(&self, interval: &str, options: &str) -> (Child, String) {
+        let arguments = format!("serve --listen 127.0.0.1:0 --interval {interval} {options}");
+        let mut child = self.start(arguments);
+        let line = Printed::by(&mut child).next().await;
+        let address = line.strip_prefix("http://").expect("an address");
+        let (address, _) = address.split_once('/').expect("its end");
+        (child, address.to_owned())
+    }
+
     pub(crate) fn contenders(&self, directory: &str) -> Vec<String> {
         self.server.administrator().children(directory)
     }
@@ -278,6 +290,27 @@ impl Stage {
         let what = format!("{length} contenders are in {directory}");
         eventually(&what, async || self.contenders(directory).len() == length).await;
     }
+}
+
+/// The label of a contender of Curator's lock.
+const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+
+/// Adds a contender as Curator does.
+pub(crate) async fn queue(client: &Client, directory: &str, owner: &str) {
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let path = format!("{directory}/{CURATOR}");
+    let created = client.create(&path, owner.as_bytes(), &options).await;
+    created.expect("a contender queues");
+}
+
+/// Some clients, and these directories.
+pub(crate) async fn clients<const N: usize>(stage: &Stage, directories: &[&str]) -> [Client; N] {
+    let connect = async |_| Client::connect(&stage.connect).await.expect("it connects");
+    let clients = join_all((0..N).map(connect)).await;
+    for directory in directories {
+        create(&clients[0], directory).await;
+    }
+    clients.try_into().expect("so many")
 }
 
 pub(crate) fn files() -> TempDir {
