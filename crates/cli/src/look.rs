@@ -99,6 +99,11 @@ impl Look {
             _ => summary_table(summaries, now),
         };
         lines.extend(notes(&self.overview));
+        if !self.overview.circles().is_empty() {
+            lines.push(format!(
+                "warning: sessions wait for each other: `zkr deadlocks {path}` shows them"
+            ));
+        }
         lines.join("\n") + "\n"
     }
 
@@ -110,21 +115,26 @@ impl Look {
             queue["rows"] = rows.iter().map(Row::json).collect();
             queue
         };
-        let unread = self.overview.unread().iter();
-        json!({
-            "path": self.overview.path(),
-            "exists": self.overview.exists(),
-            "queues": summaries.iter().map(queue).collect::<Vec<_>>(),
-            "unread": unread.map(|it| json!({
-                "path": it.path,
-                "why": it.refusal.to_string(),
-            })).collect::<Vec<_>>(),
-            "circles": self.overview.circles().len(),
-        })
+        overview_json(&self.overview, summaries.iter().map(queue).collect())
     }
 }
 
-/// What concerns no single queue.
+/// An overview with these queues, for programs.
+pub(crate) fn overview_json(overview: &Overview, queues: Vec<Value>) -> Value {
+    let unread = overview.unread().iter();
+    json!({
+        "path": overview.path(),
+        "exists": overview.exists(),
+        "queues": queues,
+        "unread": unread.map(|it| json!({
+            "path": it.path,
+            "why": it.refusal.to_string(),
+        })).collect::<Vec<_>>(),
+        "circles": overview.circles().len(),
+    })
+}
+
+/// What may not be read, and sessions near their limit.
 pub(crate) fn notes(overview: &Overview) -> Vec<String> {
     let mut notes = Vec::new();
     match overview.unread() {
@@ -142,12 +152,6 @@ pub(crate) fn notes(overview: &Overview) -> Vec<String> {
             "warning: session {} has {} ephemeral znodes, whose paths have {} bytes: the servers \
              cannot end a session with {LARGEST_SESSION}",
             session.session_id, session.znodes, session.bytes,
-        ));
-    }
-    if !overview.circles().is_empty() {
-        notes.push(format!(
-            "warning: sessions wait for each other: `zkr deadlocks {}` shows them",
-            overview.path()
         ));
     }
     notes

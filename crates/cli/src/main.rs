@@ -21,8 +21,10 @@ mod queue;
 mod run;
 mod screen;
 mod serve;
+mod signals;
 mod thorough;
 mod verbs;
+mod watch;
 
 use std::process::ExitCode;
 

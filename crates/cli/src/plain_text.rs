@@ -16,6 +16,17 @@ pub(crate) fn shown(letter: char) -> char {
     if is_obeyed(letter) { '?' } else { letter }
 }
 
+/// The text in one line, with a question mark also for each letter that a terminal does not show.
+///
+/// So two texts that look the same are the same, and each letter has the width that it says.
+pub(crate) fn visible(text: &str) -> String {
+    let visible = |letter| match is_invisible(letter) {
+        true => '?',
+        false => shown(letter),
+    };
+    text.chars().map(visible).collect()
+}
+
 /// JSON with escapes in place of the letters that a terminal would obey.
 pub(crate) fn json_text(json: &str) -> String {
     let mut text = String::new();
@@ -41,6 +52,28 @@ fn is_obeyed(letter: char) -> bool {
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2066}'..='\u{2069}'
         )
+}
+
+/// True if a letter has no width, or only changes the letters beside it: joiners and selectors.
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1f3fb}'..='\u{1f3ff}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]

@@ -12,5 +12,5 @@ pub(crate) use picture::Picture;
 pub(crate) use row::{Row, json_of, recipe};
 #[cfg(unix)]
 pub(crate) use slot::slot_text;
-pub(crate) use summary::{Sort, Summary, summary_table};
+pub(crate) use summary::{COLUMNS, Sort, Summary, Trouble, summary_table};
 pub(crate) use table::{age, age_of, elapsed, milliseconds, now};

@@ -27,7 +27,7 @@ use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter::Servers;
-use crate::screen::ended_by_signal;
+use crate::signals::ended_by_signal;
 
 /// The name of the znode that the checks make, and remove.
 const OWN: &str = "zkr-doctor-thorough";

@@ -4,7 +4,7 @@ use zookeeper_recipes_overview::{ContenderState, QueueKind, QueueStatus, printab
 
 use super::row::{Row, recipe};
 use super::slot;
-use super::table::{age, aligned, now, or_dash};
+use super::table::{aligned, now};
 
 /// What a table shows: a headline, the rows, and how many there are besides.
 #[derive(Clone, Debug)]
@@ -37,19 +37,20 @@ impl Picture {
         if !self.rows.is_empty() {
             lines.extend(self.table(now));
         }
-        lines.extend(self.job.iter().cloned());
-        lines.extend(self.warnings.iter().map(|it| format!("warning: {it}")));
+        lines.extend(self.notes());
         lines
+    }
+
+    /// What is recorded of a job, and what is unusual.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let warnings = self.warnings.iter().map(|it| format!("warning: {it}"));
+        self.job.iter().cloned().chain(warnings)
     }
 
     fn table(&self, now: i64) -> Vec<String> {
         let has_address = self.rows.iter().any(|row| row.address.is_some());
         let mut cells = vec![header(has_address)];
-        cells.extend(
-            self.rows
-                .iter()
-                .map(|row| self::cells(row, now, has_address)),
-        );
+        cells.extend(self.rows.iter().map(|row| row.cells(now, has_address)));
         aligned(&cells, &[0])
     }
 
@@ -167,21 +168,4 @@ fn header(has_address: bool) -> Vec<String> {
         names.push("ADDRESS");
     }
     names.into_iter().map(str::to_owned).collect()
-}
-
-fn cells(row: &Row, now: i64, has_address: bool) -> Vec<String> {
-    let contender = &row.contender;
-    let mut cells = vec![
-        (contender.position + 1).to_string(),
-        row.state_text(),
-        contender.wants.clone(),
-        or_dash(&contender.owner),
-        age(row.created(), now),
-        row.token().to_string(),
-        contender.session_id.to_string(),
-    ];
-    if has_address {
-        cells.push(or_dash(row.address.as_deref().unwrap_or_default()));
-    }
-    cells
 }

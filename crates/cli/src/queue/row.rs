@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use zookeeper_recipes_overview::{ContenderState, ContenderStatus, QueueKind, QueueStatus};
 
 use super::slot;
-use super::table::milliseconds;
+use super::table::{age, milliseconds, or_dash};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -40,6 +40,24 @@ impl Row {
         milliseconds(self.contender.created)
     }
 
+    /// The row for people, at this time in milliseconds since 1970.
+    pub(crate) fn cells(&self, now: i64, has_address: bool) -> Vec<String> {
+        let contender = &self.contender;
+        let mut cells = vec![
+            (contender.position + 1).to_string(),
+            self.state_text(),
+            contender.wants.clone(),
+            or_dash(&contender.owner),
+            age(self.created(), now),
+            self.token().to_string(),
+            contender.session_id.to_string(),
+        ];
+        if has_address {
+            cells.push(or_dash(self.address.as_deref().unwrap_or_default()));
+        }
+        cells
+    }
+
     /// The row for programs. The places count from one, as in the table.
     pub(crate) fn json(&self) -> Value {
         let waits_for = match &self.contender.state {
@@ -67,7 +85,7 @@ impl Row {
     }
 
     /// Whether it holds, in a few words.
-    pub(super) fn state_text(&self) -> String {
+    fn state_text(&self) -> String {
         match &self.contender.state {
             ContenderState::Holds => "holds".to_owned(),
             ContenderState::Unknown => "holds or waits".to_owned(),

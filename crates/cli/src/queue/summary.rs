@@ -123,6 +123,12 @@ impl Summary {
         self.waiting > 0
     }
 
+    /// The words of the row, without its ages.
+    pub(crate) fn words(&self) -> String {
+        let (kind, marks) = (self.kind_text(), self.marks_text());
+        format!("{} {kind} {} {marks}", self.path, self.holder)
+    }
+
     /// True if the oldest holder queued longer ago than this.
     pub(crate) fn is_held_longer(&self, than: Duration, now: i64) -> bool {
         self.held_since
@@ -165,7 +171,7 @@ impl Summary {
     }
 
     /// What is unusual, in a few words.
-    pub(crate) fn marks_text(&self) -> String {
+    fn marks_text(&self) -> String {
         let circle = self.is_in_circle.then(|| "possible deadlock".to_owned());
         let marks = circle.into_iter().chain(self.mark_texts());
         marks.collect::<Vec<_>>().join(", ")
@@ -201,8 +207,8 @@ impl Summary {
 }
 
 impl Sort {
-    /// Orders rows that are in the order of their paths.
     pub(crate) fn order(self, summaries: &mut [Summary]) {
+        summaries.sort_by_key(|it| it.place);
         // A missing time comes last.
         let oldest = |since: Option<i64>| since.unwrap_or(i64::MAX);
         match self {

@@ -16,8 +16,8 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::screen::ended_by_signal;
 use crate::serve::{Addresses, Served, Token, follow, router, snapshot};
+use crate::signals::ended_by_signal;
 
 /// A look is not recent if it is older than this, and than three intervals.
 const OLDEST: Duration = Duration::from_secs(30);

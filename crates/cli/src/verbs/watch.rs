@@ -1,264 +1,243 @@
 //! `zkr watch`: who holds and who waits, live.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use clap::Args;
 use crossterm::event::{Event, EventStream};
-use futures_util::future::{BoxFuture, FutureExt, select_all};
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
-use zookeeper_recipes_assignment::{AssignmentOperator, AssignmentStatus};
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch, WatchEvent};
-use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
-use zookeeper_recipes_overview::QueueStatus;
+use tokio::time::{Instant, sleep_until};
+use zookeeper_recipes_core::Session;
 
 use crate::connecting::{Connection, close};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
-use crate::queue::{Picture, Row, json_of, now};
-use crate::screen::{AGES, Screen, ended_by_signal, ends_it};
-use crate::verbs::assignment::{self, overview};
+use crate::queue::now;
+use crate::screen::Screen;
+use crate::signals::{Continued, ended_by_signal};
+use crate::watch::{Action, App, Seen, Source, Status, follow_addresses};
 
-/// The pause after a look that no server answered.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The ages on the screen are drawn again this often. That sends nothing.
+const AGES: Duration = Duration::from_secs(1);
 
-/// Show who holds and who waits, live.
+/// The shortest time between two drawings.
+const FRAME: Duration = Duration::from_millis(30);
+
+/// Between two drawings, the program rests for this many times of what the last one took.
+const REST: u32 = 4;
+
+/// Show who holds and who waits, live: one queue, or all queues at a path and below it.
 ///
-/// zkr sets watches instead of polling, and redraws when the queue changes. For a partition
-/// assignment it draws a bar per worker. Press `q` to quit.
+/// If the path has a contender or does not exist, zkr shows the contenders in order. It sets watches
+/// instead of polling, and redraws when the queue changes. Above queues it shows the table of
+/// `zkr locks`, sorted by trouble, and looks again after each interval. For a partition assignment it
+/// draws a bar per worker. Press `?` for the keys, and `q` to quit.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// The directory of a lock, a semaphore or an election, or the path of an assignment.
+    /// The directory of a lock, a semaphore or an election, one above several, or the path of an
+    /// assignment.
+    #[arg(default_value = "/")]
     path: String,
 
-    /// Print the queue or the assignment at each change as one JSON object per line, for scripts.
+    /// The pause between two looks at all queues.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    interval: Duration,
+
+    /// Print what is there at each change as one JSON object per line, for scripts.
     #[arg(long)]
     json: bool,
 }
 
-enum Watched {
-    Queue,
-    Assignment(watch::Receiver<AssignmentStatus>),
-}
-
-/// The lines for people. Some have ages.
-type Lines = Box<dyn Fn() -> Vec<String>>;
-
-struct Shown<'w> {
-    json: String,
-    lines: Lines,
-    /// Resolves at the next change. False if there is none any more.
-    changed: BoxFuture<'w, bool>,
+/// What the screen wants to be read, and what was read.
+struct Channels {
+    rows: watch::Sender<usize>,
+    sessions: watch::Sender<HashSet<i64>>,
+    seen: watch::Receiver<Option<Seen>>,
+    addresses: watch::Receiver<HashMap<i64, String>>,
+    /// True if something was read that the screen does not show.
+    has_news: bool,
 }
 
 impl Watch {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
-        let path = NodePath::new(&self.path)?;
-        let mut screen = match self.json {
+        let screen = match self.json {
             true => None,
             false => Some(Screen::new()?),
         };
         let session = connection.open().await?;
-        let watched = async {
-            let mut watched = Watched::at(&session, &path).await?;
-            match &mut screen {
-                None => watched.follow(&session, &path).await,
-                Some(screen) => {
-                    screen.enter()?;
-                    watched.draw(&session, &path, screen).await
-                }
-            }
-        };
-        let watched = watched.await;
-        drop(screen);
+        let watched = self.watch(connection, &session, screen).await;
         close(session).await;
         watched
     }
-}
 
-impl Watched {
-    /// The assignment at this path, or the queue if no assignment is there now.
-    async fn at(session: &Session, path: &NodePath) -> Result<Watched, Failure> {
-        let operator = AssignmentOperator::new(session, path)?;
-        let status = operator.watch_status().await?;
-        let is_there = !status.borrow().partitions.is_empty();
-        Ok(match is_there {
-            true => Watched::Assignment(status),
-            false => Watched::Queue,
-        })
-    }
-
-    async fn look(
-        &mut self,
+    async fn watch(
+        &self,
+        connection: &Connection,
         session: &Session,
-        path: &NodePath,
-        rows: usize,
-    ) -> Result<Shown<'_>, Error> {
-        match self {
-            Watched::Queue => {
-                let (queue, changed) = look(session, path, rows).await?;
-                let rows = Row::of(&queue);
-                let json = json_of(&queue, &rows).to_string();
-                let picture = Picture::new(path.as_str(), &queue, rows);
-                let lines = move || {
-                    let more = (picture.more > 0).then(|| format!("and {} more", picture.more));
-                    picture.lines(now()).into_iter().chain(more).collect()
-                };
-                Ok(Shown {
-                    json,
-                    lines: Box::new(lines),
-                    changed: changed.map(|()| true).boxed(),
-                })
+        screen: Option<Screen>,
+    ) -> Result<Exit, Failure> {
+        let source = Source::at(session, &self.path, self.interval).await?;
+        let (send_seen, seen) = watch::channel(None);
+        let (send_addresses, addresses) = watch::channel(HashMap::new());
+        let rows = screen.as_ref().map_or(usize::MAX, Screen::height);
+        let (rows, rows_wanted) = watch::channel(rows);
+        let (sessions, sessions_wanted) = watch::channel(HashSet::new());
+        let channels = Channels {
+            rows,
+            sessions,
+            seen,
+            addresses,
+            has_news: false,
+        };
+        let shown = async {
+            match screen {
+                None => self.follow(channels.seen).await,
+                Some(screen) => self.draw(session, channels, screen).await,
             }
-            Watched::Assignment(status) => {
-                let (json, mut lines) = {
-                    let status = status.borrow_and_update();
-                    (
-                        assignment::json_of(&status).to_string(),
-                        overview(path.as_str(), &status),
-                    )
-                };
-                let more = lines.len().saturating_sub(rows);
-                if more > 0 {
-                    lines.truncate(rows);
-                    lines.push(format!("and {more} more"));
-                }
-                Ok(Shown {
-                    json,
-                    lines: Box::new(move || lines.clone()),
-                    changed: async { status.changed().await.is_ok() }.boxed(),
-                })
+        };
+        tokio::select! {
+            biased;
+            shown = shown => shown,
+            followed = source.follow(session, rows_wanted, &send_seen) => {
+                followed.map(|()| Exit::Done)
+            }
+            followed = follow_addresses(session, connection, sessions_wanted, &send_addresses) => {
+                followed.map(|()| Exit::Done)
             }
         }
     }
 
     /// Prints each change, until a signal comes or nobody reads.
-    async fn follow(&mut self, session: &Session, path: &NodePath) -> Result<Exit, Failure> {
+    async fn follow(&self, mut seen: watch::Receiver<Option<Seen>>) -> Result<Exit, Failure> {
         let mut ends = std::pin::pin!(ended_by_signal());
         loop {
-            let changed = match self.look(session, path, usize::MAX).await {
-                Ok(shown) => {
-                    if print(&json_text(&format!("{}\n", shown.json)))? == Reader::Gone {
-                        return Ok(Exit::Done);
-                    }
-                    shown.changed
-                }
-                Err(error) => pause(error)?,
-            };
             tokio::select! {
                 biased;
                 signal = &mut ends => return Ok(Exit::Signal(signal)),
-                is_there = changed => if !is_there {
+                Ok(()) = seen.changed() => {}
+            }
+            let content = seen
+                .borrow_and_update()
+                .as_ref()
+                .map(|seen| seen.content.clone());
+            if let Some(content) = content {
+                let line = json_text(&format!("{}\n", content.json(now())));
+                if print(&line)? == Reader::Gone {
                     return Ok(Exit::Done);
-                },
+                }
             }
         }
     }
 
     /// Draws each change, until the user ends it.
     async fn draw(
-        &mut self,
+        &self,
         session: &Session,
-        path: &NodePath,
-        screen: &mut Screen,
+        mut channels: Channels,
+        mut screen: Screen,
     ) -> Result<Exit, Failure> {
-        let mut keys = EventStream::new();
         let mut ends = std::pin::pin!(ended_by_signal());
-        let mut lines: Option<Lines> = None;
+        let mut continued = Continued::new();
+        let Some(first) = channels.first().await else {
+            return Ok(Exit::Done);
+        };
+        let mut app = App::new(&self.path, first.content);
+        screen.enter()?;
+        let mut keys = EventStream::new();
+        let mut connected_at = Instant::now();
         loop {
-            let mut trouble = String::new();
-            let mut changed = match self.look(session, path, screen.rows()).await {
-                Ok(shown) => {
-                    lines = Some(shown.lines);
-                    shown.changed
-                }
-                Err(error) => {
-                    trouble = format!("this may be old: {error}");
-                    pause(error)?
-                }
-            };
+            let began = Instant::now();
+            let is_connected = session.is_connected();
+            if is_connected {
+                connected_at = began;
+            }
+            let status = channels.update(&mut app, is_connected, connected_at);
+            screen.draw(|frame| app.draw(frame, &status))?;
+            channels.want(&app);
+            let drawn = Instant::now();
+            let next = drawn + FRAME.max((drawn - began) * REST);
+            let mut is_changed = false;
             loop {
-                let state = match trouble.is_empty() && !session.is_connected() {
-                    true => "no server answers, so this may be old",
-                    false => &trouble,
-                };
-                if let Some(lines) = &lines {
-                    screen.draw(&lines(), &format!("q ends  {state}"))?;
-                }
                 tokio::select! {
                     biased;
-                    is_there = &mut changed => match is_there {
-                        true => break,
-                        false => return Ok(Exit::Done),
-                    },
+                    () = sleep_until(next), if is_changed => break,
                     signal = &mut ends => return Ok(Exit::Signal(signal)),
-                    key = keys.next() => match key {
-                        Some(Ok(Event::Key(key))) if ends_it(key) => return Ok(Exit::Done),
-                        // Another size has other rows.
-                        Some(Ok(Event::Resize(..))) => break,
-                        Some(Ok(_)) => {}
-                        Some(Err(_)) | None => return Ok(Exit::Done),
-                    },
-                    () = tokio::time::sleep(AGES) => {}
+                    event = keys.next() => {
+                        let Some(Ok(event)) = event else { return Ok(Exit::Done) };
+                        is_changed = true;
+                        let Event::Key(key) = event else { continue };
+                        match app.on_key(key) {
+                            Action::Quit => return Ok(Exit::Done),
+                            Action::Suspend => screen.suspend()?,
+                            _ => {}
+                        }
+                    }
+                    () = continued.next() => {
+                        screen.enter()?;
+                        is_changed = true;
+                    }
+                    () = channels.changed() => is_changed = true,
+                    () = sleep_until(drawn + AGES) => break,
                 }
             }
         }
     }
 }
 
-/// The pause after a look that no server answered. Other errors end the verb.
-fn pause<'w>(error: Error) -> Result<BoxFuture<'w, bool>, Failure> {
-    match error {
-        Error::Refused { .. } | Error::NoSession { .. } => Err(error.into()),
-        _ => Ok(tokio::time::sleep(PAUSE).map(|()| true).boxed()),
+impl Channels {
+    /// What the first look has shown.
+    async fn first(&mut self) -> Option<Seen> {
+        let seen = self.seen.wait_for(Option::is_some).await.ok()?;
+        seen.clone()
     }
-}
 
-/// Reads the queue, and returns what resolves when it changes.
-async fn look(
-    session: &Session,
-    path: &NodePath,
-    rows: usize,
-) -> Result<(QueueStatus, BoxFuture<'static, ()>), Error> {
-    let server = session.server(path).await?;
-    let at = |error| Error::at(path.as_str(), server.id(), error);
-    let (queue, watches) = read(&server, path, rows).await.map_err(at)?;
-    let changed = select_all(watches).map(|_| ()).boxed();
-    Ok((queue, changed))
-}
-
-/// Reads the queue with watches on the contenders and on the number of permits.
-async fn read(
-    server: &ServerSession,
-    path: &NodePath,
-    most: usize,
-) -> Result<(QueueStatus, Vec<ServerWatch>), ServerError> {
-    let (names, data) = (
-        server.list_and_watch(path.as_str()),
-        server.get_and_watch(path.as_str()),
-    );
-    let (names, data) = (names.await, data.await);
-    let mut watches = Vec::new();
-    let names = names.map(|(names, watch)| {
-        watches.push(watch);
-        names
-    });
-    let data = data.map(|(data, stat, watch)| {
-        watches.push(watch);
-        (data, stat)
-    });
-    if matches!(&names, Err(error) if error.is(Refusal::NoNode)) {
-        // If the directory was created since the list, the watch is on a change after that.
-        let (stat, watch) = server.exists_and_watch(path.as_str()).await?;
-        watches.push(if stat.is_some() { created() } else { watch });
+    /// Resolves when something was read.
+    async fn changed(&mut self) {
+        tokio::select! {
+            Ok(()) = self.seen.changed() => self.has_news = true,
+            Ok(()) = self.addresses.changed() => self.has_news = true,
+            else => std::future::pending().await,
+        }
     }
-    let queue = QueueStatus::of(server, path, names, data, most).await?;
-    Ok((queue, watches))
-}
 
-/// A watch that has seen the creation already.
-fn created() -> ServerWatch {
-    std::future::ready(WatchEvent::Unwatched).boxed()
+    /// Takes over what was read, and says how old it is.
+    fn update(&mut self, app: &mut App, is_connected: bool, connected_at: Instant) -> Status {
+        let seen = self.seen.borrow();
+        if let Some(seen) = seen.as_ref().filter(|_| self.has_news) {
+            app.update(seen.content.clone(), self.addresses.borrow().clone());
+            self.has_news = false;
+        }
+        let error = || seen.as_ref().and_then(|seen| seen.error.clone());
+        let trouble = match is_connected {
+            false => Some("no server answers".to_owned()),
+            true => error(),
+        };
+        let looked_at = seen.as_ref().and_then(|seen| seen.looked_at);
+        let since = looked_at.or(trouble.as_ref().map(|_| connected_at));
+        Status {
+            age: since.map(|since| since.elapsed()),
+            trouble,
+            now: now(),
+        }
+    }
+
+    /// Asks for what the screen needs, and was not read.
+    fn want(&self, app: &App) {
+        self.rows.send_if_modified(|rows| {
+            let before = std::mem::replace(rows, app.rows_wanted());
+            before != *rows
+        });
+        let sessions = app.sessions();
+        self.sessions.send_if_modified(|asked| {
+            let is_new = !sessions.is_subset(asked);
+            if is_new {
+                *asked = sessions;
+            }
+            is_new
+        });
+    }
 }

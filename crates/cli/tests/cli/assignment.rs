@@ -138,21 +138,21 @@ async fn watch_draws_a_bar_for_each_worker_and_prints_each_change_for_programs()
     let (mut terminal, watch) = Terminal::start(&[zkr, "watch", PATH], &stage.connect);
     let bar = |length: usize| "#".repeat(length);
     let head = "/queues: 4 partitions, 1 workers; 0 without";
-    terminal.shows(head).await;
-    terminal.shows(&format!("a  {} 4 of 4", bar(40))).await;
+    terminal.draws(head).await;
+    terminal.draws(&format!("a  {} 4 of 4", bar(40))).await;
     let mut lines = stage.start(["watch", PATH, "--json"]);
     let mut lines = Printed::by(&mut lines);
     let mut until = async |is_so: fn(&Value) -> bool| while !is_so(&lines.next_json().await) {};
     until(|it| it["workers"][0]["owned"] == 4).await;
 
     let _b = start(&stage, "b").await;
-    terminal.shows(&format!("b  {} 2 of 4", bar(20))).await;
+    terminal.draws(&format!("b  {} 2 of 4", bar(20))).await;
     until(|it| it["workers"][1]["owned"] == 2).await;
     stage.run(&["assignment", PATH, "--freeze"]).await;
-    terminal.shows("; frozen").await;
+    terminal.draws("; frozen").await;
     stage.run(&["assignment", PATH, "--thaw"]).await;
     stage.run(&["assignment", PATH, "--drain", "a"]).await;
-    terminal.shows("a   0 of 4, drained").await;
+    terminal.draws("a   0 of 4, drained").await;
     until(|it| it["workers"][0]["drained"] == true).await;
     terminal.types("q");
     assert_eq!(ended(watch).await.code, Some(0));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_suite::PATIENCE;
@@ -15,6 +16,8 @@ use zookeeper_recipes_suite::PATIENCE;
 pub(crate) struct Terminal {
     master: File,
     shown: String,
+    /// What a terminal that obeys all of it shows.
+    screen: vt100::Parser,
 }
 
 impl Terminal {
@@ -48,6 +51,7 @@ impl Terminal {
         let terminal = Terminal {
             master: File::from(master),
             shown: String::new(),
+            screen: vt100::Parser::default(),
         };
         (terminal, child)
     }
@@ -64,6 +68,7 @@ impl Terminal {
         while let Ok(read @ 1..) = self.master.read(&mut bytes) {
             self.shown
                 .push_str(&String::from_utf8_lossy(&bytes[..read]));
+            self.screen.process(&bytes[..read]);
         }
         &self.shown
     }
@@ -73,6 +78,42 @@ impl Terminal {
         if !comes_true(async || self.shown().contains(text)).await {
             panic!("{text:?} is not shown, but {:?}", self.shown);
         }
+    }
+
+    /// What is on the screen now.
+    pub(crate) fn screen(&mut self) -> String {
+        self.shown();
+        self.screen.screen().contents()
+    }
+
+    /// Waits until this text is on the screen.
+    pub(crate) async fn draws(&mut self, text: &str) {
+        if !comes_true(async || self.screen().contains(text)).await {
+            panic!("{text:?} is not drawn, but:\n{}", self.screen());
+        }
+    }
+
+    /// Waits until the cursor is shown, and what was on the screen before a program took all of it.
+    pub(crate) async fn is_restored(&mut self) {
+        let restored = comes_true(async || {
+            self.shown();
+            let screen = self.screen.screen();
+            !screen.alternate_screen() && !screen.hide_cursor()
+        });
+        assert!(restored.await, "{:?}", self.shown());
+    }
+
+    /// Gives the terminal another size.
+    pub(crate) fn resize(&mut self, columns: u16, lines: u16) {
+        self.shown();
+        self.screen.set_size(lines, columns);
+        let size = Winsize {
+            ws_row: lines,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&self.master, size).expect("it can be set");
     }
 
     /// Waits until a condition holds, and shows what the terminal shows if it never does.

@@ -1,0 +1,19 @@
+//! `zkr watch` on a terminal: what it shows, and what its keys do.
+
+mod app;
+mod circles;
+mod feed;
+mod grid;
+mod prompt;
+mod queue_view;
+mod queues_view;
+mod text_view;
+mod view;
+
+pub(crate) use app::{App, Status};
+pub(crate) use feed::{Seen, Source, follow_addresses};
+pub(crate) use view::Action;
+
+#[cfg(test)]
+#[path = "../tests/unit/watch.rs"]
+mod tests;

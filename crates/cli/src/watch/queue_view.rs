@@ -1,0 +1,154 @@
+//! One queue: its contenders in order.
+
+use std::collections::HashSet;
+
+use crossterm::event::KeyEvent;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use zookeeper_recipes_overview::{Mark, QueueStatus};
+
+use super::grid::{Column, Grid, Shape, draw_line};
+use super::text_view::wrap;
+use super::view::{Data, step};
+use crate::queue::{Picture, Row};
+
+const COLUMNS: [Column; 8] = [
+    column("#", Shape::Number, 0),
+    column("STATE", Shape::Text, 2),
+    column("KIND", Shape::Text, 7),
+    column("OWNER", Shape::Text, 1),
+    column("AGE", Shape::Number, 3),
+    column("TOKEN", Shape::Number, 6),
+    column("SESSION", Shape::Whole, 5),
+    column("ADDRESS", Shape::Whole, 4),
+];
+
+const fn column(name: &'static str, shape: Shape, rank: usize) -> Column {
+    Column { name, shape, rank }
+}
+
+#[derive(Debug)]
+pub(super) struct QueueView {
+    pub(super) path: String,
+    picture: Option<Picture>,
+    marks: Vec<Mark>,
+    grid: Grid,
+    /// The first contender that is shown.
+    top: usize,
+    /// How many contenders fit, and how many there are.
+    page: usize,
+    all: usize,
+}
+
+impl QueueView {
+    pub(super) fn new(path: String, data: &Data) -> QueueView {
+        let mut view = QueueView {
+            path,
+            picture: None,
+            marks: Vec::new(),
+            grid: Grid::default(),
+            top: 0,
+            page: 0,
+            all: 0,
+        };
+        view.update(data);
+        view
+    }
+
+    /// Takes over what the last look has shown.
+    pub(super) fn update(&mut self, data: &Data) {
+        let queue = data.queue(&self.path);
+        self.all = queue.map_or(0, QueueStatus::len);
+        self.marks = queue.map_or(Vec::new(), QueueStatus::marks);
+        self.picture = queue.map(|queue| {
+            let mut rows = Row::of(queue);
+            for row in &mut rows {
+                row.address = data.address(row.contender.session_id);
+            }
+            Picture::new(&self.path, queue, rows)
+        });
+    }
+
+    /// How many of the first contenders this view needs.
+    pub(super) fn rows_wanted(&self) -> usize {
+        self.top.saturating_add(self.page)
+    }
+
+    /// The sessions of the contenders that are known.
+    pub(super) fn sessions(&self) -> HashSet<i64> {
+        let rows = self.picture.iter().flat_map(|picture| &picture.rows);
+        let sessions = rows.map(|row| row.contender.session_id.0);
+        sessions.filter(|session| *session != 0).collect()
+    }
+
+    /// True if the key scrolls.
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> bool {
+        let Some(step) = step(key, self.page) else {
+            return false;
+        };
+        let top = self.top.saturating_add_signed(step);
+        self.top = top.min(self.last_top());
+        true
+    }
+
+    fn last_top(&self) -> usize {
+        self.all.saturating_sub(self.page)
+    }
+
+    /// Draws the view, at this time in milliseconds since 1970.
+    pub(super) fn draw(&mut self, buffer: &mut Buffer, area: Rect, now: i64) {
+        let Some(picture) = &self.picture else {
+            let text = format!("{}: no contender is here any more", self.path);
+            return draw_line(buffer, area, &text, bold());
+        };
+        let notes = self.notes(picture, usize::from(area.width));
+        let height = u16::try_from(notes.len()).unwrap_or(u16::MAX);
+        let [headline, rows, below] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Length(height.min(area.height / 3)),
+        ])
+        .areas(area);
+        // The header takes a line.
+        self.page = usize::from(rows.height.saturating_sub(1));
+        self.top = self.top.min(self.last_top());
+        draw_line(buffer, headline, &self.headline(picture), bold());
+        let shown = picture.rows.iter().skip(self.top).take(self.page);
+        let shown: Vec<(Vec<String>, Style)> = shown
+            .map(|row| (row.cells(now, true), style(row)))
+            .collect();
+        self.grid.draw(buffer, rows, &COLUMNS, &shown);
+        for (note, line) in notes.iter().zip(below.rows()) {
+            draw_line(buffer, line, note, Style::new().fg(Color::Yellow));
+        }
+    }
+
+    /// Who holds and who waits, and which part is on the screen if that is not all.
+    fn headline(&self, picture: &Picture) -> String {
+        let last = (self.top + self.page).min(self.all);
+        match self.all > self.page {
+            true => format!("{} ({}-{last})", picture.headline, self.top + 1),
+            false => picture.headline.clone(),
+        }
+    }
+
+    fn notes(&self, picture: &Picture, width: usize) -> Vec<String> {
+        let marks = self.marks.iter().map(Mark::to_string).collect::<Vec<_>>();
+        let marks = (!marks.is_empty()).then(|| format!("marks: {}", marks.join(", ")));
+        let notes = marks.into_iter().chain(picture.notes());
+        notes.flat_map(|note| wrap(&note, width)).collect()
+    }
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn style(row: &Row) -> Style {
+    match (row.holds(), row.waits()) {
+        (true, _) => Style::new().fg(Color::Green),
+        (_, true) => Style::new(),
+        _ => Style::new().fg(Color::Yellow),
+    }
+}

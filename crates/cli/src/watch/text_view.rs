@@ -1,0 +1,71 @@
+//! Lines of text that are wrapped and scrolled.
+
+use crossterm::event::KeyEvent;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+use super::grid::{draw_line, width_of};
+use super::view::step;
+use crate::plain_text::visible;
+
+#[derive(Debug, Default)]
+pub(super) struct TextView {
+    /// The first line that is shown.
+    top: usize,
+    /// How many lines fit, and how many there are.
+    page: usize,
+    all: usize,
+}
+
+impl TextView {
+    /// Draws these lines. The first one is a headline.
+    pub(super) fn draw(&mut self, buffer: &mut Buffer, area: Rect, lines: &[String]) {
+        let width = usize::from(area.width);
+        let wrapped = lines.iter().enumerate().flat_map(|(number, line)| {
+            let style = match number {
+                0 => Style::new().add_modifier(Modifier::BOLD),
+                _ => Style::new(),
+            };
+            wrap(&visible(line), width)
+                .into_iter()
+                .map(move |line| (line, style))
+        });
+        let wrapped: Vec<(String, Style)> = wrapped.collect();
+        (self.page, self.all) = (usize::from(area.height), wrapped.len());
+        self.top = self.top.min(self.last_top());
+        for ((line, style), area) in wrapped[self.top..].iter().zip(area.rows()) {
+            draw_line(buffer, area, line, *style);
+        }
+    }
+
+    /// True if the key scrolls.
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> bool {
+        let Some(step) = step(key, self.page) else {
+            return false;
+        };
+        let top = self.top.saturating_add_signed(step);
+        self.top = top.min(self.last_top());
+        true
+    }
+
+    fn last_top(&self) -> usize {
+        self.all.saturating_sub(self.page)
+    }
+}
+
+/// The line in parts that fit.
+pub(super) fn wrap(line: &str, width: usize) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut used = 0;
+    for letter in line.chars() {
+        let wide = width_of(letter.encode_utf8(&mut [0; 4]));
+        if used + wide > width && used > 0 {
+            parts.push(String::new());
+            used = 0;
+        }
+        used += wide;
+        parts.last_mut().expect("one part").push(letter);
+    }
+    parts
+}
