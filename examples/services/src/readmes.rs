@@ -12,6 +12,8 @@ mod core {}
 mod election {}
 #[doc = include_str!("../../../crates/group/README.md")]
 mod group {}
+#[doc = include_str!("../../../crates/http/README.md")]
+mod http {}
 #[doc = include_str!("../../../crates/lock/README.md")]
 mod lock {}
 #[doc = include_str!("../../../crates/overview/README.md")]

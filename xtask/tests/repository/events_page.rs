@@ -9,8 +9,8 @@ use crate::{root, sources};
 
 const PAGE: &str = include_str!("../../../crates/core/src/docs/events.md");
 
-/// The server of tests has events of its own.
-const NOT_ON_THE_PAGE: [&str; 1] = ["simulation"];
+/// The ports of operators and the server of tests have events of their own.
+const NOT_ON_THE_PAGE: [&str; 2] = ["http", "simulation"];
 
 /// The crate whose table leaves out the fields that most of its events have.
 const WITH_COMMON_FIELDS: &str = "crates/assignment/src";
