@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::contender::{ContenderState, ContenderStatus};
@@ -63,7 +64,7 @@ impl Circle {
         waits.find(holds).or(self.waits.last())
     }
 
-    fn of(edges: &[Edge], queues: &[QueueStatus]) -> Option<Circle> {
+    fn of(edges: &[Edge], queues: &[Arc<QueueStatus>]) -> Option<Circle> {
         let wait = |edge: &Edge| {
             let queue = &queues[edge.queue];
             Some(CircleWait {
@@ -82,20 +83,20 @@ impl Circle {
 /// No session is in two of them.
 pub(crate) fn circles(
     edges: &[Edge],
-    queues: &[QueueStatus],
+    queues: &[Arc<QueueStatus>],
     confirmed: impl Fn(&Edge) -> bool,
 ) -> Vec<Circle> {
     let edges: Vec<Edge> = edges.iter().copied().filter(confirmed).collect();
-    let rings = Graph::new(&edges).rings();
+    let rings = rings(&edges);
     let circles = rings.iter().filter_map(|ring| Circle::of(ring, queues));
     let mut circles: Vec<Circle> = circles.collect();
     circles.sort_by_key(Circle::since);
     circles
 }
 
-/// True if some sessions wait for each other.
-pub(crate) fn has_circle(edges: &[Edge]) -> bool {
-    !Graph::new(edges).rings().is_empty()
+/// The circles among these edges, as edges. No session is in two of them.
+pub(crate) fn rings(edges: &[Edge]) -> Vec<Vec<Edge>> {
+    Graph::new(edges).rings()
 }
 
 /// The edges that are left.

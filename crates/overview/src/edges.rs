@@ -8,9 +8,13 @@
 //! process, which queue up behind each other all the time.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::queue::QueueStatus;
 use crate::standing::{Before, Standing};
+
+/// The path of a queue, the transactions that created two contenders, and that of its permits.
+pub(crate) type EdgeKey = (String, i64, Option<i64>, i64);
 
 /// A stuck contender waits for a contender of another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,7 @@ impl Edge {
     }
 
     /// What is the same in two looks, if the waiter has waited for the blocker in between.
-    pub(crate) fn key(&self, queues: &[QueueStatus]) -> (String, i64, Option<i64>, i64) {
+    pub(crate) fn key(&self, queues: &[Arc<QueueStatus>]) -> EdgeKey {
         let queue = &queues[self.queue];
         let blocker = queue.czxid(self.blocker);
         (
@@ -55,7 +59,7 @@ impl Edge {
 }
 
 /// The edges between the stuck contenders of these queues.
-pub(crate) fn edges(queues: &[QueueStatus]) -> Vec<Edge> {
+pub(crate) fn edges(queues: &[Arc<QueueStatus>]) -> Vec<Edge> {
     let mut stuck = Stuck::new(queues);
     loop {
         let (mut edges, mut progress) = (Vec::new(), false);
@@ -74,7 +78,7 @@ pub(crate) fn edges(queues: &[QueueStatus]) -> Vec<Edge> {
 
 /// The contenders that were not found able to go on.
 struct Stuck<'q> {
-    queues: &'q [QueueStatus],
+    queues: &'q [Arc<QueueStatus>],
     /// The queues in which contenders wait, by their indices.
     contended: Vec<usize>,
     /// The stuck waiters, each by its queue and its place.
@@ -85,7 +89,7 @@ struct Stuck<'q> {
 
 impl<'q> Stuck<'q> {
     /// At first each waiter is stuck.
-    fn new(queues: &'q [QueueStatus]) -> Stuck<'q> {
+    fn new(queues: &'q [Arc<QueueStatus>]) -> Stuck<'q> {
         let mut stuck = Stuck {
             queues,
             contended: Vec::new(),

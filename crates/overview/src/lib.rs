@@ -59,10 +59,24 @@
 //! name, and a queue less than 256 beside its path. Each owner's text is stored once. Who holds is
 //! judged once for each look, in one pass over the contenders of a queue.
 //!
+//! [`Overview::watch`] reads all once. Then it costs, after each pause:
+//!
+//! | | requests | under way together |
+//! |---|---|---|
+//! | always | 1 (`sync`) | 1 |
+//! | each 128 znodes that were created or written, and still exist | 1 (a read of several) | 8 |
+//! | the first contender in a directory that had none when all was read | 1 list, and the read of its contenders | 64, 8 |
+//! | a possible circle of waits that have not been found twice | as for a look | |
+//! | each 10 minutes, and after a reconnect | a look | |
+//!
+//! A deletion costs no request. The servers send 1 event for each change of a znode in the tree. The
+//! overview of a change has the queues that have not changed in common with the one before.
+//!
 //! # Limits
 //!
 //! * A look is not one moment: it reads one queue after the other. What it shows of one queue is
 //!   right for the moment when it had read the last contender of that queue.
+//! * [`Overview::watch`] shows a change after the pause, and not at once.
 //! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
 //! * A holder may be dead: its znode exists until its session expires.
 //! * A server that is cut off from the other servers answers until it notices. A look at such a server
@@ -73,15 +87,19 @@
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-overview/latest")]
 
+mod changes;
 mod circle;
 mod contender;
 mod edges;
+mod follower;
 mod kind;
 mod live;
 mod mark;
+mod mirror;
 mod overview;
 mod queue;
 mod reader;
+mod sessions;
 mod standing;
 mod walk;
 

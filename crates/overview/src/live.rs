@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use zookeeper_recipes_core::{Error, InvalidInput, Session};
 
-use crate::overview::Overview;
+use crate::follower::Follower;
+use crate::overview::{Overview, Root};
 
 /// The last overview, and what became of the looks since.
 #[derive(Clone, Debug)]
@@ -22,14 +23,32 @@ pub struct LiveOverview {
     pub failures: u64,
     /// Why the last look has failed. `None` if it has not.
     pub error: Option<Error>,
+    /// True if a watch reports what changes, false if each look reads all.
+    pub is_watched: bool,
+}
+
+impl LiveOverview {
+    /// How long ago the last look ended.
+    pub fn age(&self) -> Duration {
+        Instant::now().saturating_duration_since(self.looked_at)
+    }
 }
 
 impl Overview {
-    /// Looks at once, and then again and again, with this pause between two looks.
+    /// Looks at once, and then keeps the overview up to date, with this pause between two looks.
     ///
     /// A task on the current tokio runtime does so, until all receivers are dropped or the session is
-    /// closed. Each look costs what [`below`](Self::below) costs. While no server answers, the last
-    /// overview stays: see [`LiveOverview::looked_at`].
+    /// closed. Each look is sent, also if nothing has changed: the [`Arc`] is then the same one. While
+    /// no server answers, the last overview stays: see [`LiveOverview::age`].
+    ///
+    /// The first look reads all. A watch of the tree then reports what changes, and a look reads only
+    /// that: see the [costs](crate#costs). Many changes of one znode during a pause are one read. All
+    /// is read again after a reconnect, in a new session, if more changes come than are noted, and
+    /// every ten minutes: no event says that the rights to a znode have changed.
+    ///
+    /// Servers before ZooKeeper 3.6 have no such watches, nor have the sessions of another client
+    /// (`zookeeper-recipes-adapter`). Then each look costs what [`below`](Self::below) costs:
+    /// [`LiveOverview::is_watched`] is false.
     ///
     /// # Errors
     ///
@@ -62,20 +81,21 @@ impl Overview {
             let problem = "would leave no pause between two looks";
             return Err(InvalidInput::new("interval", "0", problem).into());
         }
-        let path = path.as_ref().to_owned();
-        let overview = Overview::below(session, &path).await?;
+        let mut follower = Follower::new(session, Root::new(path.as_ref())?);
+        let overview = follower.look().await?;
         let (sender, receiver) = watch::channel(LiveOverview {
-            overview: Arc::new(overview),
+            overview,
             looked_at: Instant::now(),
             failures: 0,
             error: None,
+            is_watched: follower.is_watched(),
         });
-        let (session, ensemble) = (session.clone(), session.ensemble().clone());
+        let ensemble = session.ensemble().clone();
         let task = async move {
             tokio::select! {
                 biased;
                 () = sender.closed() => {}
-                () = look_again(&sender, session, &path, pause) => {}
+                () = look_again(&sender, follower, pause) => {}
             }
         };
         tokio::spawn(ensemble.task(task.boxed()));
@@ -84,21 +104,17 @@ impl Overview {
 }
 
 /// Returns when the session is closed.
-async fn look_again(
-    sender: &watch::Sender<LiveOverview>,
-    session: Session,
-    path: &str,
-    pause: Duration,
-) {
+async fn look_again(sender: &watch::Sender<LiveOverview>, mut follower: Follower, pause: Duration) {
     loop {
-        sleep(pause).await;
-        let looked = Overview::below(&session, path).await;
+        follower.pause(pause).await;
+        let looked = follower.look().await;
         let is_over = matches!(looked, Err(Error::NoSession { .. }));
         sender.send_modify(|live| match looked {
             Ok(overview) => {
-                live.overview = Arc::new(overview);
+                live.overview = overview;
                 live.looked_at = Instant::now();
                 live.error = None;
+                live.is_watched = follower.is_watched();
             }
             Err(error) => {
                 live.failures += 1;

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use futures_util::stream::{self, StreamExt};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session, SessionId};
 
-use crate::circle::{Circle, circles, has_circle};
-use crate::edges::edges;
+use crate::circle::{Circle, circles, rings};
+use crate::edges::{Edge, EdgeKey, edges};
+use crate::mirror::Mirror;
 use crate::queue::QueueStatus;
 use crate::reader::Reader;
+use crate::sessions::Sessions;
 use crate::standing::Standing;
-use crate::walk::{Unread, Walk, read_contenders};
+use crate::walk::{LISTS, Unread, Walk, read_contenders};
 
 use std::sync::Arc;
 
@@ -21,7 +24,7 @@ use std::sync::Arc;
 pub struct Overview {
     path: String,
     exists: bool,
-    queues: Vec<QueueStatus>,
+    queues: Vec<Arc<QueueStatus>>,
     unread: Vec<Unread>,
     circles: Vec<Circle>,
 }
@@ -91,19 +94,34 @@ impl Overview {
     async fn look(server: Arc<ServerSession>, path: &str) -> Result<Overview, ServerError> {
         let reader = Reader::new(server);
         reader.sync(path).await?;
-        let Walk {
-            exists,
-            queues,
-            unread,
-            ..
-        } = Walk::below(&reader, path).await?;
-        let circles = confirmed_circles(&reader, &queues).await?;
+        let walk = Walk::below(&reader, path).await?;
+        let queues = shared(walk.queues);
+        let crossed = Sessions::of(&queues).crossed(&queues);
+        let circles = confirmed_circles(&reader, &crossed, &mut HashSet::new()).await?;
         Ok(Overview {
             path: path.to_owned(),
-            exists,
+            exists: walk.exists,
             queues,
-            unread,
+            unread: walk.unread,
             circles,
+        })
+    }
+
+    /// The tree as a mirror shows it now.
+    pub(crate) async fn of_mirror(
+        reader: &Reader,
+        mirror: &mut Mirror,
+        path: &str,
+        confirmed: &mut HashSet<EdgeKey>,
+    ) -> Result<Overview, ServerError> {
+        let queues = mirror.queues();
+        let crossed = mirror.sessions().crossed(&queues);
+        Ok(Overview {
+            path: path.to_owned(),
+            exists: mirror.exists(),
+            circles: confirmed_circles(reader, &crossed, confirmed).await?,
+            queues,
+            unread: mirror.unread(),
         })
     }
 
@@ -118,7 +136,7 @@ impl Overview {
     }
 
     /// The queues that have contenders, in the order of their paths.
-    pub fn queues(&self) -> &[QueueStatus] {
+    pub fn queues(&self) -> &[Arc<QueueStatus>] {
         &self.queues
     }
 
@@ -182,31 +200,59 @@ impl Overview {
     }
 }
 
+/// These queues, without the memory that they were in.
+pub(crate) fn shared(queues: Vec<QueueStatus>) -> Vec<Arc<QueueStatus>> {
+    let mut shared = Vec::with_capacity(queues.len());
+    shared.extend(queues.into_iter().map(Arc::new));
+    shared
+}
+
 /// The circles among these queues that a second look finds unchanged.
+///
+/// The second look is left out if an earlier one has found each edge. Its edges are `confirmed`.
 async fn confirmed_circles(
     reader: &Reader,
-    queues: &[QueueStatus],
+    queues: &[Arc<QueueStatus>],
+    confirmed: &mut HashSet<EdgeKey>,
 ) -> Result<Vec<Circle>, ServerError> {
     let first = edges(queues);
-    if !has_circle(&first) {
+    let rings = rings(&first);
+    if rings.is_empty() {
+        confirmed.clear();
         return Ok(Vec::new());
     }
+    let mut edges = rings.iter().flatten();
+    if !edges.all(|edge| confirmed.contains(&edge.key(queues))) {
+        *confirmed = second_look(reader, queues, &first).await?;
+    }
+    let is_confirmed = |edge: &Edge| confirmed.contains(&edge.key(queues));
+    Ok(circles(&first, queues, is_confirmed))
+}
+
+/// The edges of another look at the queues of these edges.
+async fn second_look(
+    reader: &Reader,
+    queues: &[Arc<QueueStatus>],
+    first: &[Edge],
+) -> Result<HashSet<EdgeKey>, ServerError> {
     // All queues in which stuck sessions wait, so that a session is stuck in both looks.
     let contended: BTreeSet<usize> = first.iter().map(|edge| edge.queue).collect();
     let (mut again, mut with_data) = (Vec::new(), HashSet::new());
-    for index in contended {
-        let path = queues[index].path();
-        if let Ok((names, stat)) = reader.list(path).await? {
-            with_data.extend((stat.data_length > 0).then(|| path.to_owned()));
-            again.push(QueueStatus::of_names(path.to_owned(), names));
+    let paths = contended.into_iter().map(|it| queues[it].path().to_owned());
+    let lists = stream::iter(paths).map(|path| async move {
+        let listed = reader.list(&path).await;
+        (path, listed)
+    });
+    let mut lists = lists.buffered(LISTS);
+    while let Some((path, listed)) = lists.next().await {
+        if let Ok((names, stat)) = listed? {
+            with_data.extend((stat.data_length > 0).then(|| path.clone()));
+            again.push(QueueStatus::of_names(path, names));
         }
     }
     let again = read_contenders(reader, again, &with_data).await?;
-    let second = edges(&again).into_iter().map(|edge| edge.key(&again));
-    let second: HashSet<_> = second.collect();
-    Ok(circles(&first, queues, |edge| {
-        second.contains(&edge.key(queues))
-    }))
+    let again = shared(again);
+    Ok(edges(&again).iter().map(|edge| edge.key(&again)).collect())
 }
 
 /// The path of a look, which may be the root.
@@ -224,14 +270,14 @@ impl Root {
         })
     }
 
-    fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Root::Root => "/",
             Root::Below(path) => path.as_str(),
         }
     }
 
-    async fn server(&self, session: &Session) -> Result<Arc<ServerSession>, Error> {
+    pub(crate) async fn server(&self, session: &Session) -> Result<Arc<ServerSession>, Error> {
         match self {
             Root::Below(path) => session.server(path).await,
             Root::Root => {

@@ -1,5 +1,7 @@
 //! A queue at one moment, as the server shows it.
 
+mod update;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +14,7 @@ use zookeeper_recipes_lock::JobRecord;
 
 use crate::contender::{ContenderState, ContenderStatus, printable};
 use crate::kind::{QueueKind, contender, is_mixed, is_writer, kind, recipe, wanted, wish};
+pub(crate) use crate::queue::update::{Child, may_be_behind};
 use crate::standing::{Before, Standing};
 
 /// How often a queue is listed that writers leave again and again.
@@ -27,8 +30,8 @@ pub struct QueueStatus {
     kind: QueueKind,
     is_mixed: bool,
     permits: Option<u32>,
-    /// The zxid of the last change of the number of permits. Zero if the recipe has no number.
-    numbered_at: i64,
+    /// The zxid of the last change of the directory's data, if the data was read.
+    data_mzxid: i64,
     job: Option<Box<JobRecord>>,
     /// In the order of the queue. Empty if the queue has members.
     contenders: Vec<Contender>,
@@ -37,13 +40,19 @@ pub struct QueueStatus {
     /// What was read of the first contenders. `None` for a znode that may not be read.
     facts: Vec<Option<Facts>>,
     foreign: Vec<String>,
+    /// Ephemeral znodes among the foreign ones. They are members if all contenders leave.
+    aside: Vec<String>,
+    /// True if all children are known that are no members.
+    is_listed: bool,
+    /// True if the directory has no data, or its data was read.
+    is_data_known: bool,
     /// What the rules say of the contenders, once somebody has asked.
     standings: OnceLock<Box<[Standing]>>,
 }
 
 /// What the znode of a contender says.
 #[derive(Clone, Debug)]
-struct Facts {
+pub(crate) struct Facts {
     stat: ShortStat,
     owner: Arc<str>,
 }
@@ -56,11 +65,29 @@ struct ShortStat {
     session: i64,
 }
 
+impl Facts {
+    fn of((data, stat): &Node, owners: &mut Owners) -> Facts {
+        Facts {
+            owner: owners.of(data),
+            stat: ShortStat {
+                czxid: stat.czxid,
+                ctime: stat.ctime,
+                session: stat.ephemeral_owner,
+            },
+        }
+    }
+}
+
 /// The owners that were read, each once: a process has many contenders.
 #[derive(Debug, Default)]
 pub(crate) struct Owners(HashSet<Arc<str>>);
 
 impl Owners {
+    /// Forgets the owners of contenders that are gone.
+    pub(crate) fn prune(&mut self) {
+        self.0.retain(|owner| Arc::strong_count(owner) > 1);
+    }
+
     fn of(&mut self, data: &[u8]) -> Arc<str> {
         let owner = printable(data);
         if let Some(known) = self.0.get(owner.as_str()) {
@@ -92,12 +119,15 @@ impl QueueStatus {
             kind,
             is_mixed: is_mixed(kind, &contenders),
             permits: None,
-            numbered_at: 0,
+            data_mzxid: 0,
             job: None,
             contenders,
             members: Vec::new(),
             facts: Vec::new(),
             foreign,
+            aside: Vec::new(),
+            is_listed: true,
+            is_data_known: false,
             standings: OnceLock::new(),
         }
     }
@@ -108,6 +138,7 @@ impl QueueStatus {
         QueueStatus {
             kind: QueueKind::Group,
             members,
+            is_listed: false,
             ..QueueStatus::of_names(path, Vec::new())
         }
     }
@@ -196,8 +227,14 @@ impl QueueStatus {
             .ok()
             .and_then(|it| it.parse().ok());
         self.job = JobRecord::read(data).map(Box::new);
+        self.data_mzxid = stat.mzxid;
+        self.is_data_known = true;
+        self.recognise_data();
+    }
+
+    /// The data of the directory says more of the kind than the names do.
+    fn recognise_data(&mut self) {
         match self.kind {
-            QueueKind::Semaphore => self.numbered_at = stat.mzxid,
             QueueKind::Lock if self.job.is_some() => self.kind = QueueKind::OncePerSlot,
             QueueKind::Group if self.permits.is_some() && self.has_names_of_kazoo() => {
                 self.kind = QueueKind::KazooSemaphore;
@@ -233,14 +270,7 @@ impl QueueStatus {
         self.facts = Vec::with_capacity(nodes.len());
         for (place, node) in nodes.into_iter().enumerate() {
             match node {
-                Ok((data, stat)) => self.facts.push(Some(Facts {
-                    owner: owners.of(&data),
-                    stat: ShortStat {
-                        czxid: stat.czxid,
-                        ctime: stat.ctime,
-                        session: stat.ephemeral_owner,
-                    },
-                })),
+                Ok(node) => self.facts.push(Some(Facts::of(&node, owners))),
                 Err(Refusal::NoNode) => drop(gone.insert(place)),
                 Err(_) => self.facts.push(None),
             }
@@ -320,7 +350,10 @@ impl QueueStatus {
 
     /// The names of the znodes that are no contenders, in order.
     pub fn foreign(&self) -> &[String] {
-        &self.foreign
+        match self.members.is_empty() {
+            true => &self.foreign,
+            false => &[],
+        }
     }
 
     /// The contenders that were read, in the order of the queue.
@@ -389,7 +422,7 @@ impl QueueStatus {
         };
         let is_older_than_the_number = || {
             self.czxid(place)
-                .is_some_and(|czxid| czxid < self.numbered_at)
+                .is_some_and(|czxid| czxid < self.numbered_at())
         };
         match *standing {
             // It may have held before the number was lowered, or still wait: a waiter that wants more
@@ -440,8 +473,12 @@ impl QueueStatus {
         &self.contenders
     }
 
+    /// The zxid of the last change of the number of permits. Zero if the recipe has no number.
     pub(crate) fn numbered_at(&self) -> i64 {
-        self.numbered_at
+        match self.kind {
+            QueueKind::Semaphore => self.data_mzxid,
+            _ => 0,
+        }
     }
 
     /// How many of the contenders may not be read.

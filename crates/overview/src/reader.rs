@@ -62,7 +62,7 @@ impl Reader {
 }
 
 /// Sends a read again until the server has answered it.
-async fn answered<T, F>(mut read: impl FnMut() -> F) -> Result<T, ServerError>
+pub(crate) async fn answered<T, F>(mut read: impl FnMut() -> F) -> Result<T, ServerError>
 where
     F: Future<Output = Result<T, ServerError>>,
 {

@@ -1,6 +1,7 @@
 //! The walk through a tree of znodes, which finds the queues.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 
 use futures_util::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{Refusal, ServerError, Stat};
@@ -10,13 +11,13 @@ use crate::queue::{Owners, QueueStatus, TRIES, child};
 use crate::reader::Reader;
 
 /// How many lists are under way at a time.
-const LISTS: usize = 64;
+pub(crate) const LISTS: usize = 64;
 
 /// How many reads of contenders are under way at a time.
-const READS: usize = 8;
+pub(crate) const READS: usize = 8;
 
 /// How many znodes are read for several queues together.
-const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 128;
 
 /// The directories of an assignment of partitions, which no other program names so.
 const ASSIGNMENT: [&str; 5] = ["plan", "owned", "locks", "partitions", "orders"];
@@ -44,7 +45,55 @@ pub(crate) struct Walk {
     with_data: HashSet<String>,
     /// The ephemeral znodes that are no contenders, by the directory that they are in.
     members: BTreeMap<String, Vec<String>>,
-    assignments: HashSet<String>,
+    pub(crate) assignments: Assignments,
+}
+
+/// The directories of [`ASSIGNMENT`] that there are, as bits, by the path of what may be an assignment.
+#[derive(Debug, Default)]
+pub(crate) struct Assignments {
+    found: HashMap<String, u8>,
+    /// The path that has become an assignment, or is none now.
+    changed: Option<String>,
+}
+
+impl Assignments {
+    const ALL: u8 = (1 << ASSIGNMENT.len()) - 1;
+
+    pub(crate) fn note(&mut self, path: &str, name: &str) {
+        if let Some(bit) = ASSIGNMENT.iter().position(|it| *it == name) {
+            let found = self.found.entry(path.to_owned()).or_default();
+            *found |= 1 << bit;
+            if *found == Assignments::ALL {
+                self.changed = Some(path.to_owned());
+            }
+        }
+    }
+
+    pub(crate) fn forget(&mut self, path: &str, name: &str) {
+        let bit = ASSIGNMENT.iter().position(|it| *it == name);
+        if let Some((bit, found)) = bit.zip(self.found.get_mut(path)) {
+            if *found == Assignments::ALL {
+                self.changed = Some(path.to_owned());
+            }
+            *found &= !(1 << bit);
+            if *found == 0 {
+                self.found.remove(path);
+            }
+        }
+    }
+
+    /// True if this path has become an assignment since the last call, or is none now.
+    pub(crate) fn has_changed(&mut self, path: &str) -> bool {
+        self.changed.take().is_some_and(|changed| changed == path)
+    }
+
+    /// True if the queue at this path guards a partition of an assignment.
+    pub(crate) fn has_partition(&self, path: &str) -> bool {
+        let directory = path.rsplit_once('/').map(|(directory, _)| directory);
+        let base = directory.and_then(|directory| directory.strip_suffix("/locks"));
+        let base = base.map(|base| if base.is_empty() { "/" } else { base });
+        base.and_then(|base| self.found.get(base)) == Some(&Assignments::ALL)
+    }
 }
 
 impl Walk {
@@ -75,9 +124,13 @@ impl Walk {
         walk.unread
             .sort_unstable_by(|one, other| one.path.cmp(&other.path));
         walk.add_members();
-        let (queues, with_data) = (walk.queues, walk.with_data);
+        let (queues, with_data) = (mem::take(&mut walk.queues), mem::take(&mut walk.with_data));
         walk.queues = read_contenders(reader, queues, &with_data).await?;
-        walk.with_data = HashSet::new();
+        for queue in &mut walk.queues {
+            if !with_data.contains(queue.path()) {
+                queue.note_no_data();
+            }
+        }
         walk.note_partitions();
         Ok(walk)
     }
@@ -94,9 +147,8 @@ impl Walk {
             }
             return;
         }
-        let is_named = |name: &str| names.iter().any(|it| it == name);
-        if ASSIGNMENT.iter().all(|name| is_named(name)) {
-            self.assignments.insert(path.clone());
+        for name in &names {
+            self.assignments.note(&path, name);
         }
         let queue = QueueStatus::of_names(path, names);
         let children = queue.foreign().iter().map(|name| child(queue.path(), name));
@@ -113,9 +165,12 @@ impl Walk {
 
     /// Makes a queue of the ephemeral znodes of each directory that has no contenders.
     fn add_members(&mut self) {
-        let queues: HashSet<&str> = self.queues.iter().map(QueueStatus::path).collect();
-        let mut members = std::mem::take(&mut self.members);
-        members.retain(|path, _| !queues.contains(path.as_str()));
+        let mut members = mem::take(&mut self.members);
+        for queue in &mut self.queues {
+            if let Some(names) = members.remove(queue.path()) {
+                queue.note_aside(names);
+            }
+        }
         let groups = members.into_iter();
         let groups = groups.map(|(path, names)| QueueStatus::of_members(path, names));
         self.queues.extend(groups);
@@ -125,13 +180,7 @@ impl Walk {
 
     fn note_partitions(&mut self) {
         for queue in &mut self.queues {
-            let directory = queue
-                .path()
-                .rsplit_once('/')
-                .map(|(directory, _)| directory);
-            let base = directory.and_then(|directory| directory.strip_suffix("/locks"));
-            let base = base.map(|base| if base.is_empty() { "/" } else { base });
-            if base.is_some_and(|base| self.assignments.contains(base)) {
+            if self.assignments.has_partition(queue.path()) {
                 queue.note_partition();
             }
         }
@@ -150,10 +199,14 @@ pub(crate) async fn read_contenders(
     let mut owners = Owners::default();
     let mut read = Vec::with_capacity(queues.len());
     let mut left = queues;
-    for _ in 0..=TRIES {
+    for tries in 0..=TRIES {
         let (settled, changed) = read_once(reader, left, with_data, &mut owners).await?;
         read.extend(settled);
         left = Vec::new();
+        if tries == TRIES {
+            read.extend(changed);
+            break;
+        }
         for queue in changed {
             match reader.list(queue.path()).await? {
                 Ok((names, _)) => left.push(QueueStatus::of_names(queue.path().to_owned(), names)),
@@ -209,7 +262,7 @@ fn reads_directory(queue: &QueueStatus, with_data: &HashSet<String>) -> bool {
     let matters = match queue.kind() {
         QueueKind::Lock | QueueKind::Semaphore => true,
         QueueKind::Group => queue.has_names_of_kazoo(),
-        _ => false,
+        _ => queue.is_mixed(),
     };
     matters && with_data.contains(queue.path())
 }

@@ -1,48 +1,89 @@
 //! Overviews that are kept up to date.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_overview::{Error, Overview};
-use zookeeper_recipes_simulation::Simulation;
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, CreateMode, Permission, Session};
+use zookeeper_recipes_overview::{Error, LiveOverview, Overview};
+
+use zookeeper_recipes_simulation::{Opcode, RequestKind, Simulation};
 use zookeeper_recipes_suite::{LOCK, in_time, simulated_session};
 
-use crate::support::{VIEWER, viewer};
+use crate::support::{
+    CURATOR, GO, KAZOO, VIEWER, client, create, everyone, look, queue, rows, viewer,
+};
 
 const PAUSE: Duration = Duration::from_secs(1);
 
+type Live = watch::Receiver<LiveOverview>;
+
+async fn live(viewer: &Session) -> Live {
+    Overview::watch(viewer, "/", PAUSE).await.expect("a look")
+}
+
+/// What an overview shows, as text.
+fn shown(overview: &Overview) -> Vec<String> {
+    let queues = overview.queues().iter().map(|queue| {
+        let (kind, holders, marks) = (queue.kind(), queue.holders(), queue.marks());
+        let (path, foreign, job) = (queue.path(), queue.foreign(), queue.job());
+        let rows: Vec<_> = queue.contenders().collect();
+        format!("{path}: {kind} {holders:?} {marks:?} {foreign:?} {job:?} {rows:?}")
+    });
+    let circles = overview.circles().iter().map(|it| format!("{it:?}"));
+    let unread = overview.unread().iter().map(|it| format!("{it:?}"));
+    let exists = [format!("exists: {}", overview.exists())];
+    exists
+        .into_iter()
+        .chain(queues)
+        .chain(circles)
+        .chain(unread)
+        .collect()
+}
+
+/// Waits until the next two looks are over.
+async fn settled(live: &mut Live) -> Arc<Overview> {
+    for _ in 0..2 {
+        live.borrow_and_update();
+        in_time("a look ends", live.changed()).await.expect("open");
+    }
+    live.borrow().overview.clone()
+}
+
+async fn until_shown(live: &mut Live, what: impl FnMut(&LiveOverview) -> bool) {
+    let shown = in_time("it is shown", live.wait_for(what)).await;
+    drop(shown.expect("open"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn changes_are_shown_after_each_pause_also_over_the_end_of_the_session() {
-    let simulation = Simulation::default();
-    let viewer = viewer(&simulation).await;
-    let mut live = Overview::watch(&viewer, "/", PAUSE).await.expect("a look");
-    assert!(live.borrow().overview.queues().is_empty());
-    let session = simulated_session(&simulation, "holder").await;
-    let hold = LOCK.at(&session, "/lock", 1).acquire().await.expect("free");
-    let shows = |number| {
-        move |it: &zookeeper_recipes_overview::LiveOverview| it.overview.queues().len() == number
-    };
-    drop(
-        in_time("the hold is shown", live.wait_for(shows(1)))
-            .await
-            .expect("open"),
-    );
-    let expired = viewer.id().expect("it is open");
-    simulation.administrator().expire(expired);
-    hold.release().await.expect("it is held");
-    drop(
-        in_time("the release is shown", live.wait_for(shows(0)))
-            .await
-            .expect("open"),
-    );
-    assert_ne!(viewer.id(), Some(expired));
-    let (failures, looked_at) = (live.borrow().failures, live.borrow().looked_at);
-    assert_eq!(failures, 0);
-    simulation.process(VIEWER).partition(PAUSE * 3);
-    tokio::time::sleep(PAUSE * 2).await;
-    assert!(
-        live.borrow().looked_at - looked_at < PAUSE,
-        "no server answers"
-    );
+    for unknown in [vec![], vec![Opcode::AddWatch]] {
+        let is_watched = unknown.is_empty();
+        let simulation = Simulation::with(|it| it.unknown = unknown);
+        let viewer = viewer(&simulation).await;
+        let mut live = live(&viewer).await;
+        assert!(live.borrow().overview.queues().is_empty());
+        assert_eq!(live.borrow().is_watched, is_watched);
+        let session = simulated_session(&simulation, "holder").await;
+        let hold = LOCK.at(&session, "/lock", 1).acquire().await.expect("free");
+        until_shown(&mut live, |it| it.overview.queues().len() == 1).await;
+        let expired = viewer.id().expect("it is open");
+        simulation.administrator().expire(expired);
+        hold.release().await.expect("it is held");
+        until_shown(&mut live, |it| it.overview.queues().is_empty()).await;
+        assert_ne!(viewer.id(), Some(expired));
+        let (failures, looked_at) = (live.borrow().failures, live.borrow().looked_at);
+        assert_eq!(failures, 0);
+        simulation.process(VIEWER).partition(PAUSE * 3);
+        sleep(PAUSE * 2).await;
+        let found = live.borrow().clone();
+        assert!(found.looked_at - looked_at < PAUSE, "no server answers");
+        assert!(found.age() > PAUSE);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,28 +92,295 @@ async fn looks_end_with_the_session_and_with_the_last_receiver() {
     let viewer = viewer(&simulation).await;
     let refused = Overview::watch(&viewer, "/", Duration::ZERO).await;
     assert!(matches!(refused, Err(Error::InvalidInput(_))));
-    let live = Overview::watch(&viewer, "/", PAUSE).await.expect("a look");
-    drop(live);
-    tokio::time::sleep(PAUSE * 2).await;
-    let before = simulation
-        .counters()
-        .requests(zookeeper_recipes_simulation::RequestKind::List);
-    tokio::time::sleep(PAUSE * 10).await;
-    let after = simulation
-        .counters()
-        .requests(zookeeper_recipes_simulation::RequestKind::List);
-    assert_eq!(before, after, "nobody looks any more");
-    let mut live = Overview::watch(&viewer, "/", PAUSE).await.expect("a look");
+    let probes = requests_at_rest(&simulation).await;
+    drop(live(&viewer).await);
+    sleep(PAUSE * 2).await;
+    let requests = requests_at_rest(&simulation).await;
+    assert!(requests <= probes + 1, "nobody looks any more: {requests}");
+    assert_eq!(simulation.administrator().watches().len(), 0);
+    let mut live = live(&viewer).await;
     // The task has a clone of the session.
     viewer.close().await;
-    let over = |it: &zookeeper_recipes_overview::LiveOverview| {
-        matches!(it.error, Some(Error::NoSession { .. }))
-    };
-    drop(
-        in_time("the end is shown", live.wait_for(over))
-            .await
-            .expect("it is sent"),
-    );
+    let over = |it: &LiveOverview| matches!(it.error, Some(Error::NoSession { .. }));
+    until_shown(&mut live, over).await;
     let ended = in_time("the sender is dropped", live.changed()).await;
     assert!(ended.is_err());
+}
+
+/// The requests of the viewer in ten pauses, in which nothing changes.
+async fn requests_at_rest(simulation: &Simulation) -> u64 {
+    let before = simulation.counters().requests_of(VIEWER);
+    sleep(PAUSE * 10).await;
+    simulation.counters().requests_of(VIEWER) - before
+}
+
+/// Changes a small tree in any way that clients can.
+struct Chaos {
+    simulation: Simulation,
+    clients: Vec<Arc<ServerSession>>,
+    rng: Rng,
+}
+
+impl Chaos {
+    const DIRECTORIES: [&str; 9] = [
+        "/a",
+        "/a/b",
+        "/a/locks",
+        "/a/locks/0",
+        "/a/plan",
+        "/a/owned",
+        "/a/partitions",
+        "/a/orders",
+        "/заказ",
+    ];
+
+    async fn new(seed: u64) -> Chaos {
+        let simulation = Simulation::with(|it| {
+            it.seed = seed;
+            it.trace_limit = 0;
+        });
+        let mut clients = Vec::new();
+        for number in 0..3 {
+            clients.push(client(&simulation, &format!("client {number}")).await);
+        }
+        Chaos {
+            simulation,
+            clients,
+            rng: Rng::with_seed(seed),
+        }
+    }
+
+    fn directory(&mut self) -> &'static str {
+        Chaos::DIRECTORIES[self.rng.usize(..Chaos::DIRECTORIES.len())]
+    }
+
+    async fn step(&mut self) {
+        let administrator = self.simulation.administrator();
+        let directory = self.directory();
+        // Each may be refused: the directory may be missing, or not be empty.
+        match self.rng.u8(0..100) {
+            0..15 => {
+                let data = ["", "1", "2"][self.rng.usize(..3)];
+                let _ = administrator.create(directory, data.as_bytes(), CreateMode::Persistent);
+            }
+            15..25 => drop(administrator.set_data(directory, [b"1", b"2"][self.rng.usize(..2)])),
+            25..35 => drop(administrator.delete(directory)),
+            35..65 => self.queue(directory).await,
+            65..90 => {
+                let names = administrator.children(directory);
+                if let Some(name) = self.rng.choice(names) {
+                    let path = format!("{directory}/{name}");
+                    match self.rng.bool() {
+                        true => drop(administrator.delete(&path)),
+                        false => drop(administrator.set_data(&path, b"other")),
+                    }
+                }
+            }
+            90..97 => self.simulation.process(VIEWER).disconnect(),
+            _ => {
+                let number = self.rng.usize(..self.clients.len());
+                administrator.expire(self.clients[number].id());
+                self.clients[number] = client(&self.simulation, &format!("client {number}")).await;
+            }
+        }
+    }
+
+    async fn queue(&mut self, directory: &str) {
+        let labels = [
+            "lock-",
+            "__WRIT__",
+            "__READ__",
+            "permit-1-",
+            "permit-2-",
+            "latch-",
+        ];
+        let label = labels[self.rng.usize(..labels.len())];
+        let (name, mode) = match self.rng.u8(0..10) {
+            0..6 => (format!("{CURATOR}{label}"), CreateMode::EphemeralSequential),
+            6 => (format!("{GO}{label}"), CreateMode::EphemeralSequential),
+            7 => (KAZOO.to_owned(), CreateMode::Ephemeral),
+            8 => ("member".to_owned(), CreateMode::Ephemeral),
+            _ => (
+                format!("{CURATOR}{label}"),
+                CreateMode::PersistentSequential,
+            ),
+        };
+        let client = &self.clients[self.rng.usize(..self.clients.len())];
+        let path = format!("{directory}/{name}");
+        let _ = client.create(&path, b"owner", mode, &everyone()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_up_to_date_is_what_a_look_shows() {
+    for seed in 0..100 {
+        let mut chaos = Chaos::new(seed).await;
+        for _ in 0..20 {
+            chaos.step().await;
+        }
+        let viewer = viewer(&chaos.simulation).await;
+        let other = simulated_session(&chaos.simulation, "other").await;
+        let mut live = live(&viewer).await;
+        for _ in 0..6 {
+            for _ in 0..chaos.rng.usize(1..12) {
+                chaos.step().await;
+                sleep(Duration::from_millis(chaos.rng.u64(0..300))).await;
+            }
+            let kept = settled(&mut live).await;
+            assert_eq!(shown(&kept), shown(&look(&other).await), "seed {seed}");
+        }
+        assert!(live.borrow().is_watched);
+    }
+}
+
+/// A lock that is handed on by its clients.
+async fn hand_on(client: &ServerSession, path: &str, holder: &mut String) {
+    let next = queue(client, &format!("{path}/{CURATOR}lock-"), "owner").await;
+    client.delete(holder).await.expect("it is there");
+    *holder = next;
+}
+
+#[tokio::test(start_paused = true)]
+async fn handoffs_cost_a_read_of_many_holders_and_no_list() {
+    let simulation = Simulation::with(|it| it.trace_limit = 0);
+    let one = client(&simulation, "one").await;
+    let mut holders = Vec::new();
+    for number in 0..200 {
+        let path = format!("/{number}");
+        create(&simulation, &path, "");
+        let holder = queue(&one, &format!("{path}/{CURATOR}lock-"), "owner").await;
+        holders.push((path, holder));
+    }
+    let viewer = viewer(&simulation).await;
+    let probes = requests_at_rest(&simulation).await;
+    let mut live = live(&viewer).await;
+    settled(&mut live).await;
+    let requests = requests_at_rest(&simulation).await;
+    assert!(
+        requests <= probes + 11,
+        "a sync for each pause: {requests} and {probes}"
+    );
+    let kinds = [RequestKind::List, RequestKind::GetEach];
+    let sent = || kinds.map(|kind| simulation.counters().requests(kind));
+    let before = sent();
+    // In one pause, each holder is another one many times over.
+    for _ in 0..5 {
+        let handoffs = holders
+            .iter_mut()
+            .map(|(path, holder)| hand_on(&one, path, holder));
+        join_all(handoffs).await;
+    }
+    let kept = settled(&mut live).await;
+    let [lists, reads] = [0, 1].map(|it| sent()[it] - before[it]);
+    println!("1,000 handoffs: {lists} lists, {reads} reads");
+    assert_eq!(lists, 0);
+    assert!(reads <= 8, "{reads}");
+    for (queue, (path, holder)) in kept.queues().iter().zip({
+        holders.sort();
+        &holders
+    }) {
+        let found = queue.contenders().next().expect("a holder");
+        assert_eq!(format!("{path}/{}", found.name), *holder);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn burst_of_changes_is_shown_by_few_requests() {
+    const NUMBER: usize = 10_000;
+    let simulation = Simulation::with(|it| it.trace_limit = 0);
+    let viewer = viewer(&simulation).await;
+    let one = client(&simulation, "one").await;
+    create(&simulation, "/lock", "");
+    let mut live = live(&viewer).await;
+    let before = simulation.counters().requests_of(VIEWER);
+    let prefix = format!("/lock/{CURATOR}lock-");
+    let queued = (0..NUMBER).map(|_| queue(&one, &prefix, "owner"));
+    join_all(queued.collect::<Vec<_>>()).await;
+    until_shown(&mut live, |it| {
+        let queues = it.overview.queues();
+        queues.first().is_some_and(|queue| queue.len() == NUMBER)
+    })
+    .await;
+    let requests = simulation.counters().requests_of(VIEWER) - before;
+    println!("{NUMBER} contenders: {requests} requests");
+    assert!(requests < 3 * NUMBER as u64 / 128, "{requests}");
+    simulation.administrator().expire(one.id());
+    until_shown(&mut live, |it| it.overview.queues().is_empty()).await;
+}
+
+/// The death of a holder is the end of its session.
+#[tokio::test(start_paused = true)]
+async fn end_of_a_holder_is_shown_within_the_pause() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let [one, other] = ["one", "other"].map(|name| client(&simulation, name));
+    let (one, other) = (one.await, other.await);
+    create(&simulation, "/lock", "");
+    queue(&one, &format!("/lock/{CURATOR}lock-"), "one").await;
+    queue(&other, &format!("/lock/{CURATOR}lock-"), "other").await;
+    let mut live = live(&viewer).await;
+    simulation.administrator().expire(one.id());
+    let began = simulation.now();
+    until_shown(&mut live, |it| {
+        rows(&it.overview.queues()[0]) == ["other lock holds"]
+    })
+    .await;
+    assert!(simulation.now() - began < PAUSE + PAUSE / 4);
+}
+
+/// A server reports no change of the rights to a znode.
+#[tokio::test(start_paused = true)]
+async fn rights_that_change_are_shown_by_the_next_whole_look() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let one = client(&simulation, "one").await;
+    create(&simulation, "/lock", "");
+    queue(&one, &format!("/lock/{CURATOR}lock-"), "one").await;
+    let mut live = live(&viewer).await;
+    assert_eq!(live.borrow().overview.queues().len(), 1);
+    let unread = [Acl::new(Permission::CREATE, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    let before = administrator
+        .set_acl("/lock", &unread)
+        .expect("it is there");
+    queue(&one, &format!("/lock/{CURATOR}lock-"), "unseen").await;
+    sleep(Duration::from_secs(601)).await;
+    let kept = settled(&mut live).await;
+    assert!(kept.queues().is_empty(), "{:?}", kept.queues());
+    assert_eq!(kept.unread().len(), 1);
+    administrator
+        .set_acl("/lock", &before)
+        .expect("it is there");
+    sleep(Duration::from_secs(601)).await;
+    let kept = settled(&mut live).await;
+    assert_eq!((kept.queues().len(), kept.unread().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_below_a_chroot_and_beside_the_path_are_told_apart() {
+    let simulation = Simulation::default();
+    for path in [
+        "/app",
+        "/app/заказ",
+        "/app/заказ/ü ☃",
+        "/app/заказы",
+        "/outside",
+    ] {
+        create(&simulation, path, "");
+    }
+    let process = simulation.process(VIEWER).with_chroot("/app");
+    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let mut live = Overview::watch(&session, "/заказ", PAUSE)
+        .await
+        .expect("a look");
+    let one = client(&simulation, "one").await;
+    for directory in ["/app/заказ/ü ☃", "/app/заказы", "/outside", "/app/заказ"]
+    {
+        queue(&one, &format!("{directory}/{CURATOR}lock-"), "ключ").await;
+    }
+    let kept = settled(&mut live).await;
+    let paths: Vec<_> = kept.queues().iter().map(|it| it.path()).collect();
+    assert_eq!(paths, ["/заказ", "/заказ/ü ☃"]);
+    assert!(live.borrow().is_watched);
 }

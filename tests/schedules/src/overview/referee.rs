@@ -263,7 +263,7 @@ impl Referee {
             overview,
         };
         let mut findings = Findings::new();
-        let shown = overview.queues().iter().map(QueueStatus::path);
+        let shown = overview.queues().iter().map(|queue| queue.path());
         let shown = shown.filter(|path| path.starts_with(BASE));
         let paths: BTreeSet<&str> = self
             .queues

@@ -1,0 +1,223 @@
+//! Follows a tree of znodes: reads all of it once, and then what has changed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+use tokio::time::Instant;
+use zookeeper_recipes_core::ensemble::{ServerSession, TreeWatch};
+use zookeeper_recipes_core::{Error, ServerError, Session};
+
+use crate::changes::Changes;
+use crate::edges::EdgeKey;
+use crate::mirror::Mirror;
+use crate::overview::{Overview, Root};
+use crate::reader::{Reader, answered};
+use crate::walk::Walk;
+
+/// After so long all is read again: no event says that the rights to a znode have changed.
+const WHOLE: Duration = Duration::from_secs(10 * 60);
+
+/// How often changed znodes are read again that change while they are read.
+const ROUNDS: usize = 8;
+
+/// The overviews of a tree, one after the other.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    session: Session,
+    root: Root,
+    /// What is known by the present ZooKeeper session.
+    present: Option<Present>,
+}
+
+impl Follower {
+    pub(crate) fn new(session: &Session, root: Root) -> Follower {
+        Follower {
+            session: session.clone(),
+            root,
+            present: None,
+        }
+    }
+
+    /// Looks at what has changed since the last call, or at all if that is not known.
+    pub(crate) async fn look(&mut self) -> Result<Arc<Overview>, Error> {
+        loop {
+            let present = match &mut self.present {
+                Some(present) => present,
+                none => {
+                    let server = self.root.server(&self.session).await?;
+                    none.insert(Present::new(server, self.root.as_str()))
+                }
+            };
+            match present.look().await {
+                Err(ServerError::SessionOver(_)) => self.present = None,
+                looked => {
+                    let id = present.server.id();
+                    return looked.map_err(|error| Error::at(self.root.as_str(), id, error));
+                }
+            }
+        }
+    }
+
+    /// Waits, and notes what changes meanwhile.
+    pub(crate) async fn pause(&mut self, pause: Duration) {
+        let pause = tokio::time::sleep(pause);
+        match &mut self.present {
+            Some(present) => present.events.while_noting(pause).await,
+            None => pause.await,
+        }
+    }
+
+    /// True if a watch reports the changes.
+    pub(crate) fn is_watched(&self) -> bool {
+        let present = self.present.as_ref();
+        present.is_some_and(|present| present.events.watch.is_some())
+    }
+}
+
+/// A tree, as one ZooKeeper session reads it.
+#[derive(Debug)]
+struct Present {
+    server: Arc<ServerSession>,
+    reader: Reader,
+    path: String,
+    events: Events,
+    mirror: Mirror,
+    confirmed: HashSet<EdgeKey>,
+    /// When all was read last.
+    read_at: Instant,
+    last: Option<Arc<Overview>>,
+}
+
+/// The watch, and what it has reported.
+#[derive(Debug, Default)]
+struct Events {
+    /// `None` if the server has no such watches.
+    watch: Option<TreeWatch>,
+    changes: Changes,
+}
+
+impl Present {
+    fn new(server: Arc<ServerSession>, path: &str) -> Present {
+        Present {
+            reader: Reader::new(server.clone()),
+            server,
+            path: path.to_owned(),
+            events: Events::default(),
+            mirror: Mirror::of(path, Walk::default()),
+            confirmed: HashSet::new(),
+            read_at: Instant::now(),
+            last: None,
+        }
+    }
+
+    async fn look(&mut self) -> Result<Arc<Overview>, ServerError> {
+        let is_first = self.last.is_none();
+        let is_old = self.read_at.elapsed() >= WHOLE;
+        if self.events.watch.is_none() && (is_first || is_old) {
+            self.events.watch = watch(&self.server, &self.path).await?;
+        }
+        let is_whole =
+            is_first || is_old || self.events.watch.is_none() || self.events.changes.is_missed();
+        if is_whole {
+            self.read_all().await?;
+        } else {
+            let sync = self.reader.sync(&self.path);
+            self.events.while_noting(sync).await?;
+        }
+        let has_changed = self.read_changes().await?;
+        let last = self.last.take().filter(|_| !is_whole && !has_changed);
+        let overview = match last {
+            Some(last) => last,
+            None => {
+                let mirror = &mut self.mirror;
+                let overview =
+                    Overview::of_mirror(&self.reader, mirror, &self.path, &mut self.confirmed);
+                Arc::new(self.events.while_noting(overview).await?)
+            }
+        };
+        self.last = Some(overview.clone());
+        Ok(overview)
+    }
+
+    async fn read_all(&mut self) -> Result<(), ServerError> {
+        self.last = None;
+        self.events.changes = Changes::default();
+        let read = async {
+            self.reader.sync(&self.path).await?;
+            Walk::below(&self.reader, &self.path).await
+        };
+        let walk = self.events.while_noting(read).await?;
+        self.mirror = Mirror::of(&self.path, walk);
+        self.read_at = Instant::now();
+        Ok(())
+    }
+
+    /// Reads what has changed. False if nothing has.
+    async fn read_changes(&mut self) -> Result<bool, ServerError> {
+        let mut changes = self.events.changes.take();
+        let has_changed = !changes.is_empty();
+        for round in 1..=ROUNDS {
+            if changes.is_empty() {
+                break;
+            }
+            let found = self.mirror.find(&self.reader, &changes);
+            let found = match self.events.while_noting(found).await {
+                Ok(found) => found,
+                Err(error) => {
+                    self.events.changes.put_back(changes);
+                    return Err(error);
+                }
+            };
+            let later = &self.events.changes;
+            let is_moved = |directory: &str| later.has_created(directory);
+            let again = self.mirror.apply(changes, found, is_moved, round == ROUNDS);
+            changes = self.events.changes.take_after(again);
+        }
+        for (directory, name) in self.mirror.unread_members() {
+            self.events.changes.want(&directory, &name);
+        }
+        Ok(has_changed)
+    }
+}
+
+impl Events {
+    /// Does this work, and notes all events that come before its end.
+    async fn while_noting<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        let done = loop {
+            tokio::select! {
+                biased;
+                () = self.note_next() => {}
+                done = &mut work => break done,
+            }
+        };
+        // An event comes before the reply that shows the change.
+        while self.note_next().now_or_never().is_some() {}
+        done
+    }
+
+    /// Never returns if there is no watch.
+    async fn note_next(&mut self) {
+        let Some(watch) = &mut self.watch else {
+            return std::future::pending().await;
+        };
+        match watch.next().await {
+            Some(event) => self.changes.note(event),
+            None => {
+                self.watch = None;
+                self.changes = Changes::unknown();
+            }
+        }
+    }
+}
+
+/// Watches a tree. `None` if the server has no such watches.
+async fn watch(server: &ServerSession, path: &str) -> Result<Option<TreeWatch>, ServerError> {
+    match answered(|| server.watch_tree(path)).await {
+        Ok(watch) => Ok(Some(watch)),
+        Err(ServerError::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
