@@ -6,9 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use zookeeper_client::Client;
 use zookeeper_recipes_suite::create;
 
-use crate::overview::queue;
 use crate::pty::Terminal;
-use crate::support::{Printed, Stage, ended, line_in};
+use crate::support::{Printed, Stage, ended, line_in, queue};
 
 /// A client with these directories, each with its contender.
 async fn client(stage: &Stage, directories: &[&str]) -> Client {
