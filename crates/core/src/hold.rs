@@ -6,6 +6,7 @@ mod ephemerals;
 pub(crate) mod grant;
 pub(crate) mod handoff;
 pub(crate) mod loss_watch;
+pub(crate) mod named;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 mod replace;
@@ -18,8 +19,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use self::deletion::DeleteOutcome;
-use self::grant::Grant;
 pub use self::grant::HoldView;
+use self::grant::{Grant, Terms};
 use self::loss_watch::LossWatch;
 use self::open_session::OpenSession;
 use self::own_znode::ZnodeOwner;
@@ -88,15 +89,24 @@ impl Deref for Hold {
 }
 
 impl Hold {
-    /// Begins the hold of the owner of a znode by this grant.
+    /// Begins the hold of the owner of a znode, on these terms.
+    ///
+    /// If the contender has waited, it has a loss watch.
     pub(crate) fn begin(
-        grant: Grant,
         owner: ZnodeOwner,
         open: &Arc<OpenSession>,
+        terms: Terms,
         loss_watch: Option<LossWatch>,
     ) -> Hold {
         owner.znode.set_held(true);
-        let (grant, open) = (Arc::new(grant), open.clone());
+        if loss_watch.is_some() {
+            // Others have probably come during the wait. A hold without a wait is marked from its
+            // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
+            // less.
+            owner.znode.mark_on_release();
+        }
+        let grant = Arc::new(Grant::new(owner.znode.clone(), terms));
+        let open = open.clone();
         open.add_grant(&grant);
         if let Some(loss_watch) = loss_watch.filter(|_| grant.takes_watch()) {
             grant.live().in_background(grant.clone().follow(loss_watch));

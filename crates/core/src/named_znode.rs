@@ -11,12 +11,13 @@ use crate::error::Error;
 use crate::events::RecipeInfo;
 use crate::events::hold::HoldRecord;
 use crate::hold::Hold;
-use crate::hold::grant::Grant;
+use crate::hold::grant::Terms;
+use crate::hold::named::Named;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::{Named, ZnodeOwner};
+use crate::hold::own_znode::ZnodeOwner;
 use crate::hold_state::FencingToken;
 use crate::path::NodePath;
-use crate::queue::directory::Directory;
+use crate::queue::directory::MissingDirectory;
 use crate::queue::options::QueueOptions;
 use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{CreateMode, Node, ServerSession, Stat};
@@ -70,7 +71,8 @@ impl NamedZnode {
         let open = session.until_open(path.as_str()).await?;
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
-        let (znode, named) = open.znodes.named(path.as_str(), Box::new(is_own));
+        let named = Arc::new(Named::new(path.as_str(), Box::new(is_own)));
+        let znode = open.znodes.named(&named);
         Ok(NamedZnode {
             znode_owner: ZnodeOwner::new(session.session_use(), znode),
             open,
@@ -98,7 +100,7 @@ impl NamedZnode {
             self.server.get(self.path.as_str())
         });
         let read = pin!(async { if_there(read.await).map_err(|error| self.failed(error)) });
-        self.during(read).await
+        self.until_over(read).await
     }
 
     /// Refuses a chroot that does not exist, by one read, or none if there is no chroot.
@@ -109,7 +111,7 @@ impl NamedZnode {
     pub async fn refuse_missing_chroot(&self) -> Result<(), Error> {
         let path = self.path.as_str();
         let refuse = pin!(self.open.live.refuse_missing_chroot(&self.server, path));
-        self.during(refuse).await
+        self.until_over(refuse).await
     }
 
     /// Creates the znode, which is ephemeral, and its missing directories.
@@ -130,7 +132,7 @@ impl NamedZnode {
     /// If the future is dropped, the znode may exist: the next call finds it, and a drop of the
     /// `NamedZnode` deletes it. The same is true after an error.
     pub async fn create(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
-        self.during(pin!(self.create_or_find(data))).await
+        self.until_over(pin!(self.create_or_find(data))).await
     }
 
     /// Creates the znode as soon as no other contender's znode is there.
@@ -169,7 +171,7 @@ impl NamedZnode {
                 }
             }
         });
-        self.during(create).await
+        self.until_over(create).await
     }
 
     /// Holds by the znode with this metadata, which [`create`](Self::create) has returned.
@@ -182,10 +184,10 @@ impl NamedZnode {
     /// [`Error::NoLease`], [`Error::Refused`] and [`Error::SessionOver`].
     pub async fn hold(self, recipe: &'static str, stat: &Stat) -> Result<Option<Hold>, Error> {
         // The connection may have broken since the create, and is not proven then.
-        self.during(pin!(self.until_may_hold())).await?;
-        if !self.named.seen_over.is_present(&self.server) {
+        self.until_over(pin!(self.until_may_hold())).await?;
+        if !self.named.seen_over.is_last(&self.server) {
             // Servers that have lost their data may have lost the znode.
-            let found = self.during(pin!(self.find())).await?;
+            let found = self.until_over(pin!(self.find())).await?;
             if !matches!(found, Some((_, true))) {
                 return Ok(None);
             }
@@ -193,15 +195,19 @@ impl NamedZnode {
         let Some(epoch) = self.open.live.begin_grant() else {
             return Ok(None);
         };
-        let owner = self.znode_owner;
-        owner.znode.set_czxid(stat.czxid);
+        let deadline = self.options.deadline(self.open.live.now());
+        self.named.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
         let info = RecipeInfo::new(recipe, self.options.name, self.path, self.owner);
         let (caller, waited) = (Span::current(), self.began.elapsed());
-        let record = HoldRecord::begin(Arc::new(info), &caller, token, waited);
-        let mut grant = Grant::new(owner.znode.clone(), token, epoch, record);
-        grant.limit(self.options.max_hold);
-        Ok(Some(Hold::begin(grant, owner, &self.open, None)))
+        let terms = Terms {
+            token,
+            epoch,
+            record: HoldRecord::begin(Arc::new(info), &caller, token, waited),
+            deadline,
+            rule: None,
+        };
+        Ok(Some(Hold::begin(self.znode_owner, &self.open, terms, None)))
     }
 
     async fn create_or_find(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
@@ -209,8 +215,8 @@ impl NamedZnode {
         let znode = &self.znode_owner.znode;
         let parent = self.path.parent();
         let mut directory = parent.as_ref().map(|parent| {
-            let known = open.handoff.enter(parent);
-            Directory::new(parent, None, &self.options, known.may_be_missing)
+            let known = open.znodes.handoff.take_known(parent);
+            MissingDirectory::new(parent, None, &self.options, known.may_be_missing)
         });
         let mut pause_if_unknown = Backoff::default();
         loop {
@@ -221,7 +227,7 @@ impl NamedZnode {
             let may_exist = self.named.may_exist();
             let counted = znode.count(path, CreateMode::Ephemeral);
             // Unless the session is being left.
-            let begun = counted.and_then(|()| open.znodes.before_create(&self.named));
+            let begun = counted.and_then(|()| znode.before_create(&self.named));
             begun.map_err(|error| self.failed(error))?;
             let sent = directory.as_ref().and_then(|it| it.send_create(server));
             self.named.seen_over.note(server);
@@ -266,11 +272,11 @@ impl NamedZnode {
         found.map_err(|error| self.failed(error))
     }
 
-    async fn during<T>(
+    async fn until_over<T>(
         &self,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
-        self.open.live.during(self.path.as_str(), work).await
+        self.open.live.until_over(self.path.as_str(), work).await
     }
 
     async fn until_may_hold(&self) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The queue: the part that all recipes share, from the first request to the hold.
 //!
-//! An acquisition takes these steps: [`Queue`], `attempt` (create and list), `wait` (ask the rule,
-//! wait), a [`Hold`]. `session_queue` reads the queue and orders its contenders.
+//! An acquisition takes these steps: [`Queue`], `attempt` (create, list, ask the rule), `wait`, a
+//! [`Hold`]. `session_queue` reads the queue and orders its contenders.
 
 mod attempt;
 pub(crate) mod directory;
@@ -224,7 +224,7 @@ impl Queue {
         let open = queue.session.until_open(path).await?;
         let turn = Turn::default();
         let look = async { entries(&SessionQueue::new(queue, &open, &turn)?).await };
-        open.live.during(path, pin!(look)).await
+        open.live.until_over(path, pin!(look)).await
     }
 
     /// The directory of the contenders' znodes.
@@ -281,7 +281,7 @@ impl SharedQueue {
                 let queue = SessionQueue::new(self, &open, turn)?;
                 attempt::until_granted(&queue, attempt).await
             };
-            match open.live.during(path, pin!(work)).await {
+            match open.live.until_over(path, pin!(work)).await {
                 Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
                 result => return result,
             }
@@ -295,6 +295,6 @@ impl SharedQueue {
             let queue = SessionQueue::new(self, &open, turn)?;
             attempt::try_grant(&queue, attempt).await
         };
-        open.live.during(path, pin!(work)).await
+        open.live.until_over(path, pin!(work)).await
     }
 }

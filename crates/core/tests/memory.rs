@@ -22,9 +22,9 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// An `async fn` that is given a future or a large value keeps two copies of it, and so on for each
 /// further one.
 const MAX_FUTURE: usize = 2_400;
-const MAX_ALLOCATIONS: f64 = 14.0;
-const MAX_HOLD: f64 = 3_500.0;
-const MAX_WAITER: f64 = 4_700.0;
+const MAX_ALLOCATIONS: f64 = 11.0;
+const MAX_HOLD: f64 = 3_400.0;
+const MAX_WAITER: f64 = 4_100.0;
 
 const NUMBER: usize = 200;
 /// As long as a contender's name without its number.

@@ -78,7 +78,7 @@ impl Deletions {
     pub(crate) async fn delete(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
-        path: &Arc<str>,
+        path: &str,
         mut marked: bool,
     ) -> Result<DeleteOutcome, ServerError> {
         let server = &*live.server()?;
@@ -108,12 +108,12 @@ impl Deletions {
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         server: &ServerSession,
-        path: &Arc<str>,
+        path: &str,
     ) -> Result<(), ServerError> {
         if let Ok(_single) = self.single.try_acquire() {
             return server.delete(path).await;
         }
-        let answer = self.gather(live, path.clone()).await;
+        let answer = self.gather(live, path.into()).await;
         answer.unwrap_or_else(|_| Err(ServerError::outcome_unknown("the session ends")))
     }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::events::hold::HoldRecord;
 use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::Znode;
+use crate::hold::own_znode::{ContenderName, Znode};
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
@@ -39,7 +39,7 @@ pub(crate) struct Grant {
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     /// The znode that may have replaced this grant's. It is lost with the grant.
-    pub(crate) replacement: OnceLock<Znode>,
+    pub(crate) replacement: OnceLock<ContenderName>,
     /// False if the session sets a loss watch at its next probe.
     ///
     /// Most holds are released before a loss watch is worth a request.
@@ -48,6 +48,18 @@ pub(crate) struct Grant {
     task: Option<tokio::task::Id>,
     progress: Mutex<Progress>,
     changed: Notify,
+}
+
+/// What a grant begins with.
+pub(crate) struct Terms {
+    pub(crate) token: FencingToken,
+    /// The number of lapses of the session's lease when it allowed the grant.
+    pub(crate) epoch: LeaseEpoch,
+    pub(crate) record: HoldRecord,
+    /// When the time limit passes, by the ensemble's clock. `None` is no limit.
+    pub(crate) deadline: Option<Duration>,
+    /// The rule of the queue; `None` if the recipe has no queue.
+    pub(crate) rule: Option<Arc<dyn Rule>>,
 }
 
 /// What has happened to a grant.
@@ -63,38 +75,28 @@ struct Progress {
 }
 
 impl Grant {
-    /// A grant that begins now, after this number of lapses. It has no time limit and no rule.
-    pub(crate) fn new(
-        znode: Znode,
-        token: FencingToken,
-        epoch: LeaseEpoch,
-        record: HoldRecord,
-    ) -> Grant {
+    /// A grant that begins now.
+    pub(crate) fn new(znode: Znode, terms: Terms) -> Grant {
         let progress = Progress {
             end: None,
             is_given_up: false,
             has_warned_of_own_wait: false,
-            record: Some(record),
+            record: Some(terms.record),
         };
         Grant {
             began: znode.live().now(),
             znode,
-            token,
+            token: terms.token,
             acquired_at: std::time::Instant::now(),
-            epoch,
-            deadline: None,
-            rule: None,
+            epoch: terms.epoch,
+            deadline: terms.deadline,
+            rule: terms.rule,
             replacement: OnceLock::new(),
             is_watched: AtomicBool::new(false),
             task: tokio::task::try_id(),
             progress: Mutex::new(progress),
             changed: Notify::new(),
         }
-    }
-
-    /// Sets the time limit. `None` is no limit.
-    pub(crate) fn limit(&mut self, limit: Option<Duration>) {
-        self.deadline = limit.and_then(|limit| self.began.checked_add(limit));
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveSession> {

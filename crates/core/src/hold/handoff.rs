@@ -1,24 +1,24 @@
 //! The fast paths: when a contender holds without a list of the queue.
 //!
 //! [`docs::handoff`](crate::docs::handoff) has the proof of each path, and the test that finds a
-//! missing step. The conditions of the proofs are in this file:
+//! missing step. The conditions of the proofs are in this file, and in two others:
 //!
 //! | proof | steps | condition |
 //! |---|---|---|
 //! | a write means a release | 1, 2, 4 | [`Handoff::access`], [`written_by_owner_alone`] |
 //! | | 3 | [`Handoff::sole_writer`] |
-//! | the next contender holds | 1 to 4 | [`grants_on_mark`]; [`Handoff::begin_hold`]: only a hold marks |
-//! | | 5 to 7 | [`OwnWatch::begin_grant`] |
+//! | the next contender holds | 1 to 4 | [`grants_on_mark`]; `Hold::begin`: only a hold marks |
+//! | | 5 to 7 | `OwnWatch::begin_grant` in `queue/wait.rs` |
 //! | the only one before | 1 to 4 | [`grants_on_deletion`] |
-//! | | 5 | [`OwnWatch::begin_grant`] |
+//! | | 5 | `OwnWatch::begin_grant` |
 //! | | 6 | [`depends_on_places_alone`] |
-//! | coming back | 1 | [`Handoff::begin_hold`]: the only child, by the list or by its number |
-//! | | 2 | [`Handoff::begin_hold`]: noted once the deletion is confirmed |
+//! | coming back | 1 | `queue/attempt.rs`: the only child, by the list or by its number |
+//! | | 2 | `Znode::until_deleted` in `hold/own_znode.rs`: noted once the deletion is confirmed |
 //! | | 3 to 5 | [`Alone::proves_alone`] |
 //!
 //! Other files do what the proofs rely on. `hold/deletion.rs` sends the mark and the deletion in one
-//! transaction. `queue/wait.rs` counts the children, and requests the watches in the order of step 5.
-//! `hold/grant.rs` marks a hold that did not wait once its session sets a loss watch.
+//! transaction. `queue/wait.rs` requests the watches in the order of step 5. `hold/grant.rs` marks a
+//! hold that did not wait once its session sets a loss watch.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,17 +28,11 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::contender::{Contender, Identity, Sequence};
-use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::Znode;
-use crate::hold_state::LossReason;
-use crate::live::last_connection::LastConnection;
-use crate::live::lease::LeaseEpoch;
-use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::{Mutex, SharedWork, lock, or_pending};
+use crate::sync::{Mutex, SharedWork, lock};
 
 /// What a session knows for the fast paths of its contenders.
 #[derive(Default)]
@@ -46,7 +40,7 @@ pub(crate) struct Handoff {
     /// Whether only the session's own identity can write to its contenders, once it is tried.
     is_enforced: OnceLock<bool>,
     trial: SharedWork<Option<bool>>,
-    directories: Arc<Mutex<UsedDirectories>>,
+    directories: Mutex<UsedDirectories>,
 }
 
 impl Handoff {
@@ -68,7 +62,7 @@ impl Handoff {
         };
         match writer {
             Some(writer) => {
-                let acl = written_by_owner_alone(acl, &writer);
+                let acl = written_by_owner_alone(acl, writer);
                 (identity.marking(), Cow::Owned(acl))
             }
             None => (identity, Cow::Borrowed(acl)),
@@ -78,13 +72,13 @@ impl Handoff {
     /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
     ///
     /// The method sends one request in a session, and another one if the directory did not exist.
-    async fn sole_writer(
+    async fn sole_writer<'s>(
         &self,
-        server: &Arc<ServerSession>,
+        server: &'s Arc<ServerSession>,
         directory: &str,
         identity: &Identity,
-    ) -> Option<AuthId> {
-        let owner = server.own_identity.clone()?;
+    ) -> Option<&'s AuthId> {
+        let owner = server.own_identity.as_ref()?;
         let enforced = match self.is_enforced.get() {
             Some(enforced) => *enforced,
             None => {
@@ -103,8 +97,8 @@ impl Handoff {
     /// What is known of the directory before a create in it. From then on, it counts as used.
     ///
     /// The last contender is forgotten, because the create makes its number useless.
-    pub(crate) fn enter(&self, directory: &NodePath) -> KnownDirectory {
-        lock(&self.directories).enter(directory)
+    pub(crate) fn take_known(&self, directory: &NodePath) -> KnownDirectory {
+        lock(&self.directories).take_known(directory)
     }
 
     /// Notes whether a directory was missing.
@@ -115,26 +109,9 @@ impl Handoff {
         lock(&self.directories).missing_below = parent;
     }
 
-    /// Notes that the contender of this znode holds.
-    ///
-    /// `alone` is the contender, if its znode is the only child of the directory.
-    pub(crate) fn begin_hold(
-        &self,
-        znode: &Znode,
-        directory: &NodePath,
-        has_waited: bool,
-        alone: Option<Alone>,
-    ) {
-        if has_waited {
-            // Others have probably come during the wait. A hold without a wait is marked from its
-            // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
-            // less.
-            znode.mark_on_release();
-        }
-        if let Some(alone) = alone {
-            let (directories, directory) = (self.directories.clone(), directory.clone());
-            znode.once_deleted(move || lock(&directories).note(&directory, Some(alone)));
-        }
+    /// Notes that a contender which was alone in the directory is deleted for certain.
+    pub(crate) fn note_alone(&self, directory: &NodePath, alone: Alone) {
+        lock(&self.directories).note(directory, Some(alone));
     }
 }
 
@@ -171,69 +148,6 @@ fn would_hold(rule: &dyn Rule, contenders: &[Contender]) -> bool {
 /// The directory's data, and the contenders behind it, may change while it waits.
 fn depends_on_places_alone(rule: &dyn Rule) -> bool {
     !rule.reads_directory() && !rule.looks_behind()
-}
-
-/// The watch of a waiter on its own znode, and the connection of all its watches on contenders.
-///
-/// It is set before the watches on the contenders before the waiter. So if the waiter's znode was
-/// deleted first, the waiter knows it by the time it learns of them.
-#[derive(Default)]
-pub(crate) struct OwnWatch {
-    watch: Option<LossWatch>,
-    /// The connection before the last watch on a contender or on the own znode was requested.
-    ///
-    /// Over a later one, events may come in another order than they happened in.
-    requested_over: LastConnection,
-}
-
-impl OwnWatch {
-    pub(crate) fn is_set(&self) -> bool {
-        self.watch.is_some()
-    }
-
-    pub(crate) fn set(&mut self, watch: LossWatch) {
-        self.watch = Some(watch);
-    }
-
-    /// The watch, for the hold of the waiter.
-    pub(crate) fn take(&mut self) -> Option<LossWatch> {
-        self.watch.take()
-    }
-
-    /// Call it before a watch on the own znode or on a contender is requested.
-    pub(crate) fn note_request(&self, server: &ServerSession) {
-        self.requested_over.note(server);
-    }
-
-    /// Resolves when the znode is no longer the waiter's.
-    pub(crate) async fn lost(&mut self) -> LossReason {
-        or_pending(self.watch.as_mut().map(LossWatch::lost)).await
-    }
-
-    /// Begins a grant when an event shows that no contender is left before the waiter.
-    ///
-    /// `None` if that event proves too little, or the lease does not allow a grant: the waiter
-    /// lists the queue. If the lease has lapsed, the waiter's znode may be deleted.
-    pub(crate) fn begin_grant(
-        &mut self,
-        live: &LiveSession,
-        server: &ServerSession,
-    ) -> Result<Option<LeaseEpoch>, LossReason> {
-        let is_certain = self.is_certain(server)? && server.orders_events();
-        Ok(is_certain.then(|| live.begin_grant()).flatten())
-    }
-
-    /// True if the waiter's own znode is known to exist, at an event of another znode.
-    ///
-    /// If both znodes are watched over one connection, every earlier event of the own znode is
-    /// known. After a reconnect an earlier event may come later.
-    pub(crate) fn is_certain(&mut self, server: &ServerSession) -> Result<bool, LossReason> {
-        let is_same_connection = self.requested_over.is_next(server);
-        match &mut self.watch {
-            Some(watch) => Ok(watch.is_certain()? && is_same_connection),
-            None => Ok(false),
-        }
-    }
 }
 
 /// The access control list of a contender's znode that only `owner` can write to.
@@ -290,26 +204,31 @@ pub(crate) struct Alone {
     pub(crate) sequence: Sequence,
     /// The transaction that created the contender's znode.
     pub(crate) czxid: i64,
-    /// True if the number of the contender's own znode proved that it was alone.
-    pub(crate) was_known_alone: bool,
+    /// True if the number of its own znode proved it, so that no list was needed.
+    pub(crate) by_number: bool,
 }
 
 impl Alone {
-    /// True if a contender created after this one's deletion is alone, too.
+    /// The contender with this number, if it is alone, too. It was created after this one's deletion.
     ///
     /// A directory that was deleted and created again counts from zero. It reaches this number only
     /// after one transaction for each number before. If there were fewer transactions, it is the
     /// same directory.
-    pub(crate) fn proves_alone(&self, sequence: Sequence, czxid: i64) -> bool {
+    pub(crate) fn proves_alone(&self, sequence: Sequence, czxid: i64) -> Option<Alone> {
         let number = self.sequence.get();
         let same_leader = self.czxid >> 32 == czxid >> 32;
         let transactions = czxid.checked_sub(self.czxid);
         let fewer = 0..=i64::from(number);
         // The last number of the count is given out more than once.
-        sequence.get() < i32::MAX
+        let is_alone = sequence.get() < i32::MAX
             && number.checked_add(1) == Some(sequence.get())
             && same_leader
-            && transactions.is_some_and(|transactions| fewer.contains(&transactions))
+            && transactions.is_some_and(|transactions| fewer.contains(&transactions));
+        is_alone.then_some(Alone {
+            sequence,
+            czxid,
+            by_number: true,
+        })
     }
 }
 
@@ -337,7 +256,7 @@ struct UsedDirectories {
 const KEPT: usize = 512;
 
 impl UsedDirectories {
-    fn enter(&mut self, directory: &NodePath) -> KnownDirectory {
+    fn take_known(&mut self, directory: &NodePath) -> KnownDirectory {
         let [new, old] = &mut self.last_alone;
         let older = old.remove(directory);
         let known = new.remove(directory).or(older);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::hold::grant::Grant;
-use crate::hold::handoff::Handoff;
 use crate::hold::own_znode::SessionZnodes;
 use crate::hold_state::LossReason;
 use crate::live::lease::LeaseEpoch;
@@ -19,7 +18,6 @@ use crate::sync::{Mutex, lock};
 pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) znodes: Arc<SessionZnodes>,
-    pub(crate) handoff: Handoff,
     /// The grants whose owners keep them, by the numbers of their znodes.
     grants: Mutex<BTreeMap<u64, Arc<Grant>>>,
 }
@@ -29,7 +27,6 @@ impl OpenSession {
     pub(crate) fn new(live: Arc<LiveSession>, jute_maxbuffer: usize) -> Arc<OpenSession> {
         Arc::new(OpenSession {
             znodes: SessionZnodes::new(&live, jute_maxbuffer),
-            handoff: Handoff::default(),
             grants: Mutex::default(),
             live,
         })
@@ -60,8 +57,9 @@ impl OpenSession {
         for grant in self.take_grants(|grant| grant.epoch < epoch) {
             grant.lose(LossReason::LeaseElapsed);
             grant.znode.set_held(false);
-            for znode in [&grant.znode].into_iter().chain(grant.replacement.get()) {
-                znode.delete_in_background(());
+            grant.znode.delete_in_background(());
+            if let Some(name) = grant.replacement.get() {
+                self.znodes.existing(name.clone()).delete_in_background(());
             }
         }
     }
@@ -101,9 +99,7 @@ impl OpenSession {
     /// each hold is reported as lost first. If the server does not know of the end yet, the znodes
     /// stay registered.
     pub(crate) fn end(&self, end: SessionEnd) {
-        if end.is_closed_here() {
-            self.znodes.freeze(end);
-        }
+        self.znodes.end(end);
         self.live.set_status(Status::Ended(end));
         // A grant stays lost by an earlier lapse of the lease.
         for grant in self.take_grants(|_| true) {

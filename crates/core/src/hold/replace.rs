@@ -4,12 +4,13 @@ use std::pin::pin;
 
 use crate::contender::Contender;
 use crate::error::Error;
-use crate::hold::grant::Grant;
-use crate::hold::own_znode::ZnodeOwner;
+use crate::hold::grant::{Grant, Terms};
+use crate::hold::own_znode::{ContenderName, ZnodeOwner};
 use crate::hold::{Held, Hold, NOT_ENDED, how_ended};
 use crate::hold_state::{Ended, HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
+use crate::path::{NodePath, last_segment};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
 use crate::server::error::{Refusal, ServerError};
@@ -53,11 +54,15 @@ impl Hold {
         let recipe = rule.as_ref().map_or("queue", |rule| rule.recipe(to));
         let record = old.take_record().expect(NOT_ENDED);
         record.released(old.held_for(), false);
-        let record = record.replaced(recipe, old.token);
         // The hold continues, so a lapse since its grant counts. The lease need not grant again.
-        let mut grant = Grant::new(owner.znode.clone(), old.token, old.epoch, record);
-        (grant.rule, grant.deadline) = (rule, old.deadline);
-        Ok(Hold::begin(grant, owner, &held.open, None))
+        let terms = Terms {
+            token: old.token,
+            epoch: old.epoch,
+            record: record.replaced(recipe, old.token),
+            deadline: old.deadline,
+            rule,
+        };
+        Ok(Hold::begin(owner, &held.open, terms, None))
     }
 }
 
@@ -69,16 +74,18 @@ async fn replaced(
     to: &str,
     (data, acl): (&[u8], &[Acl]),
 ) -> Result<ZnodeOwner, Error> {
-    let (live, znodes, path) = (old.live(), old.znode.znodes(), old.znode.path());
+    let (live, path) = (old.live(), old.znode.path());
     let (directory, contender) = old.replaceable(from)?;
-    let name = live.identity().name(to);
-    let new = format!("{directory}/{name}{}", contender.sequence());
+    let identity = live.identity();
+    let new = format!("{directory}/{}{}", identity.name(to), contender.sequence());
+    let name = ContenderName::known(directory, identity, new.clone());
     // If this future is dropped from here on, both znodes must be deleted.
-    let owner = ZnodeOwner::new(&held.owner.session_use, znodes.numbered(&new));
+    let znode = old.znode.znodes().existing(name.clone());
+    let owner = ZnodeOwner::new(&held.owner.session_use, znode);
     owner.znode.count_replacement();
     // This future may not be polled when the lease lapses. The session then deletes both znodes. What it
     // finds is not noted for the owner: the transaction may be applied after that deletion.
-    let _ = old.replacement.set(znodes.numbered(&new));
+    let _ = old.replacement.set(name);
     let mut delete = Operation::delete(path);
     if old.znode.is_closed_to_others() {
         // The waiters take another client's write for the release.
@@ -89,7 +96,7 @@ async fn replaced(
     let replacing = pin!(replace_znode(live, path, &operations));
     tokio::select! {
         biased;
-        replaced = live.during(path, replacing) => replaced?,
+        replaced = live.until_over(path, replacing) => replaced?,
         reason = old.until_lapsed_or_over() => return Err(match reason {
             LossReason::Session(end) => Error::at(path, live.id, ServerError::SessionOver(end)),
             reason => Error::lost(path, live.id, reason),
@@ -100,6 +107,7 @@ async fn replaced(
     }
     // The transaction has deleted the old znode.
     old.znode.note_gone();
+    old.znode.pass_turn();
     Ok(owner)
 }
 
@@ -138,11 +146,11 @@ async fn replace_znode(
 
 impl Grant {
     /// The directory and the contender, if the rule allows the replacement.
-    fn replaceable(&self, from: &str) -> Result<(&str, Contender), InvalidInput> {
+    fn replaceable(&self, from: &str) -> Result<(&NodePath, Contender), InvalidInput> {
         let path = self.znode.path();
         let refuse = |problem: String| Err(InvalidInput::new("hold", path, problem));
-        let (directory, name) = path.rsplit_once('/').unwrap_or_default();
-        let Some(contender) = Contender::parse(name, |label| label == from) else {
+        let contender = Contender::parse(last_segment(path), |label| label == from);
+        let (Some(directory), Some(contender)) = (self.znode.directory(), contender) else {
             return refuse(format!("does not have the label {from:?}"));
         };
         let rule = self.rule.as_ref();

@@ -129,7 +129,7 @@ impl GuardedTransaction {
             outcomes.drain(..outcomes.len().min(1));
             Ok(outcomes)
         };
-        let done = live.during(path, pin!(commit)).await;
+        let done = live.until_over(path, pin!(commit)).await;
         done.map_err(|error| match error {
             // It was sent, and the server may have applied it before the session ended.
             Error::SessionOver { reason, .. } => Error::OutcomeUnknown {

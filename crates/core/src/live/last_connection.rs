@@ -29,13 +29,13 @@ impl LastConnection {
     /// True if the session has not reconnected since the request.
     ///
     /// Without a connection it has not: the lease says how long the answer counts.
-    pub(crate) fn is_present(&self, server: &ServerSession) -> bool {
+    pub(crate) fn is_last(&self, server: &ServerSession) -> bool {
         let number = self.0.load(Ordering::Relaxed);
         server.connection().is_none_or(|now| now == number)
     }
 
-    /// True if a request that is asked now goes over the same connection, or gets no answer.
-    pub(crate) fn is_next(&self, server: &ServerSession) -> bool {
-        server.connection().is_some() && self.is_present(server)
+    /// True if the session is connected, and by the connection of the request.
+    pub(crate) fn is_current(&self, server: &ServerSession) -> bool {
+        server.connection().is_some() && self.is_last(server)
     }
 }

@@ -316,7 +316,7 @@ impl LiveSession {
     /// immediate retry then waits for the next session.
     ///
     /// The caller pins the work: see [`sync`](crate::sync).
-    pub(crate) async fn during<T>(
+    pub(crate) async fn until_over<T>(
         &self,
         path: &str,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,

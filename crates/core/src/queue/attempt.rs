@@ -1,22 +1,29 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use std::borrow::Cow;
+use std::mem::take;
 
-use crate::contender::Identity;
+use tokio::sync::Semaphore;
+
+use crate::contender::{Contender, Identity};
 use crate::error::Error;
 use crate::events::TARGET;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
+use crate::hold::grant::Terms;
 use crate::hold::handoff::{Alone, KnownDirectory};
-use crate::hold::own_znode::{ZnodeOwner, may_have_created};
+use crate::hold::own_znode::{ContenderName, ZnodeOwner, may_have_created};
+use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
-use crate::queue::directory::Directory;
+use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::OtherWait;
-use crate::queue::session_queue::{Listing, QueueReads, SessionQueue};
-use crate::queue::wait::{Decision, Enqueued, would_hold_at_once};
+use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
+use crate::queue::wait::{Predecessors, Watches, deleted};
 use crate::retry::Backoff;
-use crate::server::ensemble::{Acl, CreateMode, Created};
+use crate::rule::{QueueView, Verdict};
+use crate::server::ensemble::{Acl, CreateMode, Created, Node, Pending};
 use crate::server::error::ServerError;
+use crate::sync::lock;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
@@ -25,14 +32,15 @@ pub(crate) async fn until_granted(
 ) -> Result<Hold, Error> {
     loop {
         queue.live.until_may_enter(queue.directory()).await?;
-        let permit = match &queue.shared.options.entries {
-            Some(permits) => permits.acquire().await.ok(),
+        let permits = queue.shared.options.entries.as_deref();
+        let permit = match permits.map(Semaphore::acquire) {
+            Some(permit) => permit.await.ok(),
             None => None,
         };
         let (mut enqueued, listing) = enter(queue).await?;
         drop(permit);
-        match until_it_holds(&mut enqueued, listing, attempt, true).await? {
-            Some((epoch, alone)) => return Ok(enqueued.hold(attempt, epoch, alone)),
+        match until_it_may_hold(&mut enqueued, listing, attempt, true).await? {
+            Some(epoch) => return Ok(enqueued.hold(attempt, epoch)),
             None => attempt.stepped_back(),
         }
     }
@@ -49,30 +57,51 @@ pub(crate) async fn try_grant(
     }
     queue.live.until_may_enter(queue.directory()).await?;
     let (mut enqueued, listing) = enter(queue).await?;
-    let granted = until_it_holds(&mut enqueued, listing, attempt, false).await?;
-    Ok(granted.map(|(epoch, alone)| enqueued.hold(attempt, epoch, alone)))
+    let epoch = until_it_may_hold(&mut enqueued, listing, attempt, false).await?;
+    Ok(epoch.map(|epoch| enqueued.hold(attempt, epoch)))
 }
 
-/// Looks until the rule says "hold", and begins the grant. `None` if the contender leaves the queue:
-/// it steps back, or would have to wait and `may_wait` is false.
+/// A contender whose znode exists.
+///
+/// If it is dropped, its znode is deleted in the background.
+struct Enqueued<'q> {
+    queue: &'q SessionQueue<'q>,
+    owner: ZnodeOwner,
+    /// The transaction that created the znode.
+    czxid: i64,
+    /// The contender, if its znode was the only child of the directory when it last looked.
+    alone: Option<Alone>,
+    watches: Watches,
+}
+
+/// What a contender does next, by the rule.
+enum Decision {
+    Hold,
+    /// The contender leaves the queue, and enters it again.
+    StepBack,
+    Wait(Predecessors),
+}
+
+/// Waits until the rule says "hold", and the lease allows it. `None` if the contender leaves the
+/// queue: it steps back, or would have to wait and `may_wait` is false.
 ///
 /// The futures of what happens rarely are boxed, because all waiters would keep room for them.
-async fn until_it_holds(
+async fn until_it_may_hold(
     enqueued: &mut Enqueued<'_>,
     mut listing: Listing,
     attempt: &AttemptRecord,
     may_wait: bool,
-) -> Result<Option<(LeaseEpoch, Option<Alone>)>, Error> {
+) -> Result<Option<LeaseEpoch>, Error> {
     let queue = enqueued.queue;
     let mut other_wait = OtherWait::new(queue.shared.options.strategy);
     let mut lease_wait = None;
     loop {
         let decision = enqueued.look(&mut listing).await?;
         // A waiter keeps the names of all others no longer than it looks at them.
-        drop(std::mem::take(&mut listing));
+        drop(take(&mut listing));
         match decision {
-            Decision::Hold(alone) => match queue.begin_grant() {
-                Some(epoch) => return Ok(Some((epoch, alone))),
+            Decision::Hold => match queue.begin_grant() {
+                Some(epoch) => return Ok(Some(epoch)),
                 // The session may have expired. After a while without a lease the attempt fails:
                 // the contender would bar all others.
                 None => {
@@ -89,16 +118,17 @@ async fn until_it_holds(
             }
             Decision::Wait(on) => {
                 lease_wait = None;
-                on.report(attempt, enqueued);
+                let znode = &enqueued.owner.znode;
+                on.report(attempt, queue, znode);
                 if let Some(other_wait) = &mut other_wait {
                     listing = Box::pin(other_wait.wait(queue)).await?;
                     attempt.woken();
                     continue;
                 }
-                let granted = enqueued.wait(&on).await?;
+                let granted = enqueued.watches.wait(queue, znode, &on).await?;
                 attempt.woken();
-                if let Some(epoch) = granted {
-                    return Ok(Some((epoch, None)));
+                if granted.is_some() {
+                    return Ok(granted);
                 }
             }
         }
@@ -106,39 +136,58 @@ async fn until_it_holds(
     }
 }
 
-/// Creates the contender's znode, and lists the queue after that.
+/// Creates the contender's znode, and sees who else is in the queue.
 ///
-/// If the last contender was known to be alone, only the create is sent, and the list only if the
-/// number of the znode proves nothing. Otherwise both are sent together.
+/// The queue is listed after the create, unless the number of the znode proves that nobody else is
+/// in it. The list is sent together with the create, unless such a proof is expected.
 async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing), Error> {
-    queue.open.znodes.abandoned.until_answered(queue.live).await;
-    let known = queue.open.handoff.enter(&queue.shared.directory);
-    let last = known.last;
-    let (mut enqueued, mut reads) = create_contender(queue, known).await?;
+    let znodes = &queue.open.znodes;
+    znodes.abandoned.until_answered(queue.live).await;
+    let known = znodes.handoff.take_known(&queue.shared.directory);
+    let (mut enqueued, SentReads { names, data }) = create_contender(queue, known).await?;
     let me = queue.contender(enqueued.name());
-    enqueued.known_alone = (last.zip(me.as_ref()))
-        .is_some_and(|(last, me)| last.proves_alone(me.sequence(), enqueued.czxid));
-    if reads.names.is_none() && !enqueued.known_alone {
-        reads = queue.ask_for_queue(true);
+    if let (Some(last), Some(me)) = (known.last, &me) {
+        enqueued.alone = last.proves_alone(me.sequence(), enqueued.czxid);
     }
-    let listing = queue.listing_of(reads, me).await?;
-    Ok((enqueued, listing))
+    let listing = match names {
+        _ if enqueued.alone.is_some() => queue.listing_of_one(me, data).await,
+        Some(names) => queue.listing_of(names, data).await,
+        None => queue.list().await,
+    };
+    Ok((enqueued, listing?))
 }
 
-/// Creates the contender's znode, and asks for the directory's data, and for the names unless the
-/// last contender was known to be alone.
+/// The reads of the directory that were sent behind a create.
+struct SentReads {
+    /// `None` if the contender expects a proof that it is alone.
+    names: Option<Pending<Vec<String>>>,
+    /// `None` if the rule does not read the directory.
+    data: Option<Pending<Node>>,
+}
+
+impl SentReads {
+    fn send(queue: &SessionQueue<'_>, wants_names: bool) -> SentReads {
+        SentReads {
+            names: wants_names.then(|| queue.send_list()),
+            data: queue.send_read(),
+        }
+    }
+}
+
+/// Creates the contender's znode, and reads the directory.
 ///
 /// After a create without a reply, looks for the znode. The names are then wanted in any case.
 async fn create_contender<'q>(
     queue: &'q SessionQueue<'q>,
     known: KnownDirectory,
-) -> Result<(Enqueued<'q>, QueueReads), Error> {
-    let wants_names = !known.last.is_some_and(|last| last.was_known_alone);
+) -> Result<(Enqueued<'q>, SentReads), Error> {
+    let wants_names = !known.last.is_some_and(|last| last.by_number);
     let (shared, server) = (queue.shared, &*queue.server);
     let (rule, options) = (&*shared.rule, &shared.options);
     let data = options.get_data();
+    let may_be_missing = known.may_be_missing;
     let mut directory =
-        Directory::new(&shared.directory, Some(rule), options, known.may_be_missing);
+        MissingDirectory::new(&shared.directory, Some(rule), options, may_be_missing);
     let identity = queue.live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
@@ -147,7 +196,7 @@ async fn create_contender<'q>(
     loop {
         let sent = directory.send_create(server);
         let (identity, acl) = access(queue, identity, &shared.label).await;
-        let znode = queue.open.znodes.unnumbered(&shared.directory, identity);
+        let znode = queue.open.znodes.contender(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
         let path = identity.path(queue.directory(), &shared.label);
         let mode = CreateMode::EphemeralSequential;
@@ -155,7 +204,7 @@ async fn create_contender<'q>(
         counted.map_err(|error| queue.failed(error))?;
         let reply = queue.server.create(path, data, mode, acl);
         // The server answers these reads after the create, so they show the new znode.
-        let reads = queue.ask_for_queue(wants_names);
+        let reads = SentReads::send(queue, wants_names);
         let reply = owner.created(reply).await;
         if directory
             .was_missing(queue.open, server, sent, &reply)
@@ -167,7 +216,7 @@ async fn create_contender<'q>(
             Ok(node) => (node, reads),
             Err(error) if may_have_created(&error) => {
                 match Box::pin(find_own(queue, &identity, &error)).await? {
-                    Some(node) => (node, queue.ask_for_queue(true)),
+                    Some(node) => (node, SentReads::send(queue, true)),
                     None => {
                         in_doubt.push(owner);
                         pause_if_unknown.wait().await;
@@ -183,7 +232,7 @@ async fn create_contender<'q>(
         for earlier in in_doubt {
             earlier.znode.note_gone();
         }
-        owner.set_path(&node.path);
+        owner.znode.set_path(node.path);
         return Ok((Enqueued::new(queue, owner, node.stat.czxid), reads));
     }
 }
@@ -194,7 +243,7 @@ async fn access<'a>(
     identity: Identity,
     label: &str,
 ) -> (Identity, Cow<'a, [Acl]>) {
-    let (shared, handoff) = (queue.shared, &queue.open.handoff);
+    let (shared, handoff) = (queue.shared, &queue.open.znodes.handoff);
     let is_to_mark = shared.options.marks_release && shared.rule.holds_only_first(label);
     let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);
     let access = handoff.access(server, directory, identity, acl, is_to_mark);
@@ -222,8 +271,142 @@ async fn find_own(
     // A server has applied two creates. The second znode would keep all later contenders waiting
     // until the session ends.
     for other in own {
-        let znode = znodes.numbered(&other.path);
+        let name = ContenderName::known(&queue.shared.directory, *identity, other.path);
+        let znode = znodes.existing(name);
         drop(ZnodeOwner::new(queue.shared.session.session_use(), znode));
     }
     Ok(created)
+}
+
+impl<'q> Enqueued<'q> {
+    fn new(queue: &'q SessionQueue<'q>, owner: ZnodeOwner, czxid: i64) -> Enqueued<'q> {
+        Enqueued {
+            queue,
+            owner,
+            czxid,
+            alone: None,
+            watches: Watches::default(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.queue.name(self.owner.znode.path())
+    }
+
+    // The watches are not `Sync`, so a shared reference would make the future not `Send`.
+    /// Orders the contenders, and asks the rule about this one.
+    async fn look(&mut self, listing: &mut Listing) -> Result<Decision, Error> {
+        let (queue, rule) = (self.queue, &*self.queue.shared.rule);
+        loop {
+            refuse_other_recipes(queue, listing)?;
+            let some_left = queue.put_in_order(listing).await?;
+            // If contenders have left since the list, others may have come since, and this contender
+            // may have to step back for one of them.
+            if !some_left || !rule.looks_behind() {
+                break;
+            }
+            *listing = queue.list_again().await?;
+        }
+        let contenders = &listing.contenders;
+        let Some(me) = contenders.iter().position(|it| it.name() == self.name()) else {
+            return Err(deleted(queue, self.owner.znode.path()).await);
+        };
+        let alone = Alone {
+            sequence: contenders[me].sequence(),
+            czxid: self.czxid,
+            by_number: false,
+        };
+        self.alone = (listing.children == 1).then(|| self.alone.unwrap_or(alone));
+        match ask_rule(queue, contenders, me, listing.data.as_deref()).await? {
+            Verdict::Hold => Ok(Decision::Hold),
+            Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
+            Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
+                let on = Predecessors::new(queue, &contenders[..=me], on, listing.data.take());
+                Ok(Decision::Wait(on))
+            }
+            Verdict::Wait { .. } | Verdict::StepBack => {
+                let problem = "waits on no contender, or on a contender that is not before it, or \
+                               steps back for none behind it";
+                Err(rule_is_broken(&queue.shared.label, problem).into())
+            }
+        }
+    }
+
+    /// Holds. The lease may grant after this number of lapses.
+    fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch) -> Hold {
+        let (shared, znode) = (self.queue.shared, &self.owner.znode);
+        // Before a loss of the hold can be noticed, which passes the turn on.
+        if let Some(turn) = lock(self.queue.turn).take() {
+            znode.keep_turn(turn);
+        }
+        if let Some(alone) = self.alone {
+            znode.note_alone(alone);
+        }
+        let token = FencingToken::from(self.czxid);
+        let terms = Terms {
+            token,
+            epoch,
+            record: attempt.acquired(token),
+            deadline: shared.options.deadline(self.queue.live.now()),
+            rule: Some(shared.rule.clone()),
+        };
+        let loss_watch = self.watches.take_own();
+        Hold::begin(self.owner, self.queue.open, terms, loss_watch)
+    }
+}
+
+/// Asks the rule about the contender at this place. If it would hold, and its rule looks behind, asks
+/// again with the contenders behind it.
+async fn ask_rule(
+    queue: &SessionQueue<'_>,
+    contenders: &[Contender],
+    place: usize,
+    data: Option<&[u8]>,
+) -> Result<Verdict, Error> {
+    let rule = &*queue.shared.rule;
+    let (before, me) = (&contenders[..place], &contenders[place]);
+    let verdict = rule.decide(&QueueView::new(before, me, data))?;
+    let behind = &contenders[place + 1..];
+    if verdict != Verdict::Hold || !rule.looks_behind() || behind.is_empty() {
+        return Ok(verdict);
+    }
+    // The data is not older than the list. If it names a contender that came after the list, this
+    // contender holds. The election then resigns for that contender.
+    let read = match data {
+        Some(_) => None,
+        None => queue.read_directory().await?,
+    };
+    let view = QueueView::new(before, me, data.or(read.as_deref()));
+    Ok(rule.decide(&view.with_behind(behind))?)
+}
+
+/// True if a new contender would hold at once, by one list.
+pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
+    let mut listing = queue.list().await?;
+    refuse_other_recipes(queue, &listing)?;
+    queue.put_in_order(&mut listing).await?;
+    let contenders = &listing.contenders;
+    let next = contenders
+        .last()
+        .map_or(0.into(), |last| last.sequence().next());
+    let label = &*queue.shared.label;
+    let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
+    let newcomer = queue.contender(&name);
+    let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
+    let view = QueueView::new(contenders, &newcomer, listing.data.as_deref());
+    Ok(queue.shared.rule.decide(&view)? == Verdict::Hold)
+}
+
+/// Refuses a queue that contains contenders of another recipe.
+///
+/// Each of two recipes under one path grants without regard to the other.
+fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(), Error> {
+    match &listing.other_recipe {
+        None => Ok(()),
+        Some((name, recipe)) => Err(Error::OtherRecipe {
+            path: queue.directory().to_owned(),
+            child: name.clone(),
+            recipe,
+        }),
+    }
 }

@@ -10,8 +10,8 @@ use crate::rule::Rule;
 use crate::server::ensemble::{CreateMode, Created, Pending, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
-/// The directory of a znode that is to be created.
-pub(crate) struct Directory<'a> {
+/// The directory of a znode that is to be created, which may be missing.
+pub(crate) struct MissingDirectory<'a> {
     path: &'a NodePath,
     /// The rule that chooses the directory's data. `None` if the directory has no data.
     rule: Option<&'a dyn Rule>,
@@ -21,14 +21,14 @@ pub(crate) struct Directory<'a> {
     pause_if_missing: Backoff,
 }
 
-impl<'a> Directory<'a> {
+impl<'a> MissingDirectory<'a> {
     pub(crate) fn new(
         path: &'a NodePath,
         rule: Option<&'a dyn Rule>,
         options: &'a QueueOptions,
         may_be_missing: bool,
-    ) -> Directory<'a> {
-        Directory {
+    ) -> MissingDirectory<'a> {
+        MissingDirectory {
             path,
             rule,
             options,
@@ -60,7 +60,7 @@ impl<'a> Directory<'a> {
         match (reply, sent) {
             (Ok(_), Some(sent)) => {
                 let was_missing = sent.await.is_ok();
-                open.handoff.note_directory(self.path, was_missing);
+                open.znodes.handoff.note_directory(self.path, was_missing);
                 Ok(false)
             }
             (Err(error), sent) if error.is(Refusal::NoNode) => {
@@ -68,7 +68,7 @@ impl<'a> Directory<'a> {
                 if let Some(sent) = sent {
                     // Boxed: an attempt would keep room for it while it waits.
                     Box::pin(self.create_with_parents(&open.live, server, sent)).await?;
-                    open.handoff.note_directory(self.path, true);
+                    open.znodes.handoff.note_directory(self.path, true);
                     self.pause_if_missing.wait().await;
                 }
                 Ok(true)

@@ -228,6 +228,11 @@ impl QueueOptions {
         self
     }
 
+    /// When a hold that begins now reaches its time limit. `None` is no limit.
+    pub(crate) fn deadline(&self, now: Duration) -> Option<Duration> {
+        self.max_hold.and_then(|limit| now.checked_add(limit))
+    }
+
     /// Takes a permit for each entry into the queue: for the create and the first list.
     ///
     /// A contender that waits in the queue has no permit. A [`try_acquire`](crate::Recipe::try_acquire)

@@ -120,12 +120,6 @@ impl Listing {
     }
 }
 
-/// Reads of the directory that were sent: of its names and of its data, if they are asked for.
-pub(crate) struct QueueReads {
-    pub(crate) names: Option<Pending<Vec<String>>>,
-    data: Option<Pending<Node>>,
-}
-
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
@@ -151,8 +145,8 @@ impl<'a> SessionQueue<'a> {
     ///
     /// Servers that have lost their data may have lost the contender, too.
     pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
-        let is_present = self.read_over.is_present(&self.server);
-        is_present.then(|| self.live.begin_grant()).flatten()
+        let is_last = self.read_over.is_last(&self.server);
+        is_last.then(|| self.live.begin_grant()).flatten()
     }
 
     pub(crate) fn failed(&self, error: ServerError) -> Error {
@@ -204,27 +198,30 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
-    /// Asks for the directory's names if they are wanted, and for its data if the rule reads it.
-    pub(crate) fn ask_for_queue(&self, wants_names: bool) -> QueueReads {
+    /// Asks for the directory's names.
+    pub(crate) fn send_list(&self) -> Pending<Vec<String>> {
         self.read_over.note(&self.server);
-        // In this order, because the data must not be older than the names.
-        let names = wants_names.then(|| self.server.list(self.directory()));
-        let data = self.shared.rule.reads_directory();
-        let data = data.then(|| self.server.get(self.directory()));
-        QueueReads { names, data }
+        self.server.list(self.directory())
     }
 
-    /// Waits for the answers. If no answer comes, the names and the data are read again.
+    /// Asks for the directory's data if the rule reads it.
     ///
-    /// If the names are not asked for, `only` is the only child of the directory.
+    /// The caller sends a list before this, because the data must not be older than the names.
+    pub(crate) fn send_read(&self) -> Option<Pending<Node>> {
+        self.read_over.note(&self.server);
+        let reads = self.shared.rule.reads_directory();
+        reads.then(|| self.server.get(self.directory()))
+    }
+
+    /// Waits for the names and the data. If no answer comes, both are read again.
     pub(crate) async fn listing_of(
         &self,
-        asked: QueueReads,
-        only: Option<Contender>,
+        names: Pending<Vec<String>>,
+        data: Option<Pending<Node>>,
     ) -> Result<Listing, Error> {
-        let listing = match if_there(self.listed(asked, only).await) {
+        let listing = match if_there(self.listed(names, data).await) {
             Err(error) if error.is_unknown() => {
-                let again = || self.listed(self.ask_for_queue(true), None);
+                let again = || self.listed(self.send_list(), self.send_read());
                 self.ask(again).await?
             }
             listing => listing.map_err(|error| self.failed(error))?,
@@ -234,41 +231,43 @@ impl<'a> SessionQueue<'a> {
 
     async fn listed(
         &self,
-        asked: QueueReads,
-        only: Option<Contender>,
+        names: Pending<Vec<String>>,
+        data: Option<Pending<Node>>,
     ) -> Result<Listing, ServerError> {
-        let names = match asked.names {
-            Some(names) => Some(names.await?),
-            None => None,
-        };
-        let data = match asked.data {
-            Some(read) => Some(read.await?.0),
-            None => None,
-        };
-        let contenders = Vec::from_iter(only);
-        Ok(match names {
-            Some(names) => self.listing(names, data),
-            None => Listing {
-                children: contenders.len(),
-                contenders,
+        let names = names.await?;
+        Ok(self.listing(names, data_of(data).await?))
+    }
+
+    /// The listing of a directory whose only child is this contender, once its data is read.
+    pub(crate) async fn listing_of_one(
+        &self,
+        only: Option<Contender>,
+        data: Option<Pending<Node>>,
+    ) -> Result<Listing, Error> {
+        match data_of(data).await {
+            Ok(data) => Ok(Listing {
+                contenders: only.into_iter().collect(),
+                children: 1,
                 data,
                 ..Listing::default()
-            },
-        })
+            }),
+            // Boxed: an attempt would keep room for it while it waits.
+            Err(_) => Box::pin(self.list()).await,
+        }
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
-        self.listing_of(self.ask_for_queue(true), None).await
+        self.listing_of(self.send_list(), self.send_read()).await
     }
 
     /// Lists the queue for a contender that may hold. If the rule looks behind, the data is read,
     /// too.
     pub(crate) async fn list_again(&self) -> Result<Listing, Error> {
-        let mut asked = self.ask_for_queue(true);
-        if self.shared.rule.looks_behind() && asked.data.is_none() {
-            asked.data = Some(self.server.get(self.directory()));
+        let (names, mut data) = (self.send_list(), self.send_read());
+        if self.shared.rule.looks_behind() && data.is_none() {
+            data = Some(self.server.get(self.directory()));
         }
-        self.listing_of(asked, None).await
+        self.listing_of(names, data).await
     }
 
     /// Reads the directory's data. `None` if there is no directory.
@@ -329,6 +328,14 @@ impl<'a> SessionQueue<'a> {
         }
         let read = retry(ServerError::is_unknown, || self.server.get_each(&paths));
         Box::pin(read).await.map_err(|error| self.failed(error))
+    }
+}
+
+/// The answer to a read of the directory, if one was sent.
+async fn data_of(sent: Option<Pending<Node>>) -> Result<Option<Vec<u8>>, ServerError> {
+    match sent {
+        Some(read) => read.await.map(|(data, _)| Some(data)),
+        None => Ok(None),
     }
 }
 

@@ -1,52 +1,25 @@
-//! A contender in the queue: what it decides by a list, and how it waits until the next one.
+//! How a contender waits until the queue may let it hold.
 
 use std::future::{pending, poll_fn};
 use std::task::Poll;
 
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::contender::{Contender, Identity, are_of_one_session};
+use crate::contender::{Contender, are_of_one_session};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
-use crate::hold::Hold;
-use crate::hold::grant::Grant;
-use crate::hold::handoff::{Alone, OwnWatch, grants_on_deletion, grants_on_mark};
+use crate::hold::handoff::{grants_on_deletion, grants_on_mark};
 use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::ZnodeOwner;
-use crate::hold_state::{FencingToken, LossReason};
+use crate::hold::own_znode::Znode;
+use crate::hold_state::LossReason;
+use crate::live::last_connection::LastConnection;
 use crate::live::lease::LeaseEpoch;
-use crate::live::live_session::Status;
-use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
+use crate::live::live_session::{LiveSession, Status};
+use crate::queue::session_queue::SessionQueue;
 use crate::retry::{Backoff, retry};
-use crate::rule::{QueueView, Verdict};
-use crate::server::ensemble::{EventType, Pending, Stat, Watch, WatchEvent};
+use crate::server::ensemble::{EventType, Pending, ServerSession, Stat, Watch, WatchEvent};
 use crate::server::error::{Refusal, ServerError};
-use crate::sync::lock;
-
-/// A contender whose znode exists.
-///
-/// If it is dropped, its znode is deleted in the background.
-pub(crate) struct Enqueued<'q> {
-    pub(crate) queue: &'q SessionQueue<'q>,
-    pub(crate) owner: ZnodeOwner,
-    /// The transaction that created the znode.
-    pub(crate) czxid: i64,
-    /// True if the znode's number proves that nobody else was in the queue.
-    pub(crate) known_alone: bool,
-    own_watch: OwnWatch,
-    /// The watches on the contenders that it waits on, and on the directory's data, with their paths.
-    watches: Vec<(String, Watch)>,
-    /// Paces the looks if contenders leave before they are watched.
-    look_pace: Backoff,
-}
-
-pub(crate) enum Decision {
-    /// The contender holds. The value describes it, if its znode is the only child of the directory.
-    Hold(Option<Alone>),
-    /// The contender leaves the queue, and enters it again.
-    StepBack,
-    Wait(Predecessors),
-}
+use crate::sync::or_pending;
 
 /// The contenders that a waiter waits on.
 pub(crate) struct Predecessors {
@@ -71,113 +44,58 @@ struct Predecessor {
     grants_on_deletion: bool,
 }
 
-impl<'q> Enqueued<'q> {
-    pub(crate) fn new(queue: &'q SessionQueue<'q>, owner: ZnodeOwner, czxid: i64) -> Enqueued<'q> {
-        Enqueued {
-            queue,
-            owner,
-            czxid,
-            known_alone: false,
-            own_watch: OwnWatch::default(),
-            watches: Vec::new(),
+/// The watches of a waiter.
+pub(crate) struct Watches {
+    own: OwnWatch,
+    /// The watches on the contenders that it waits on, and on the directory's data, with their paths.
+    others: Vec<(String, Watch)>,
+    /// Paces the looks if contenders leave before they are watched.
+    look_pace: Backoff,
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        Watches {
+            own: OwnWatch::default(),
+            others: Vec::new(),
             look_pace: look_pace(),
         }
     }
+}
 
-    fn path(&self) -> &str {
-        self.owner.znode.path()
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        self.queue.name(self.path())
-    }
-
-    // The watches are not `Sync`, so a shared reference would make the future not `Send`.
-    /// Orders the contenders, and asks the rule about this one.
-    pub(crate) async fn look(&mut self, listing: &mut Listing) -> Result<Decision, Error> {
-        let (queue, rule) = (self.queue, &*self.queue.shared.rule);
-        loop {
-            refuse_other_recipes(queue, listing)?;
-            let some_left = queue.put_in_order(listing).await?;
-            // If contenders have left since the list, others may have come since, and this contender
-            // may have to step back for one of them.
-            if !some_left || !rule.looks_behind() {
-                break;
-            }
-            *listing = queue.list_again().await?;
-        }
-        let contenders = &listing.contenders;
-        let Some(me) = contenders.iter().position(|it| it.name() == self.name()) else {
-            return Err(self.deleted().await);
-        };
-        let up_to_me = &contenders[..=me];
-        match ask_rule(queue, contenders, me, listing.data.as_deref()).await? {
-            Verdict::Hold => Ok(Decision::Hold((listing.children == 1).then(|| Alone {
-                sequence: contenders[me].sequence(),
-                czxid: self.czxid,
-                was_known_alone: self.known_alone,
-            }))),
-            Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
-            Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
-                let awaited = |place: usize| Predecessor {
-                    path: queue.child(contenders[place].name()),
-                    czxid: contenders[place].czxid(),
-                    grants_on_mark: grants_on_mark(rule, up_to_me, place),
-                    grants_on_deletion: grants_on_deletion(rule, up_to_me, place),
-                };
-                Ok(Decision::Wait(Predecessors {
-                    contenders: on.into_iter().map(awaited).collect(),
-                    position: me,
-                    data: listing.data.take(),
-                }))
-            }
-            Verdict::Wait { .. } | Verdict::StepBack => {
-                let problem = "waits on no contender, or on a contender that is not before it, or \
-                               steps back for none behind it";
-                Err(rule_is_broken(&queue.shared.label, problem).into())
-            }
-        }
-    }
-
-    /// Holds. The lease may grant after this number of lapses.
-    pub(crate) fn hold(
-        mut self,
-        attempt: &AttemptRecord,
-        epoch: LeaseEpoch,
-        alone: Option<Alone>,
-    ) -> Hold {
-        let (queue, znode) = (self.queue, self.owner.znode.clone());
-        let loss_watch = self.own_watch.take();
-        if let Some(turn) = lock(queue.turn).take() {
-            // Before a loss of the hold can be noticed, which passes the turn on.
-            znode.keep_turn(turn);
-        }
-        let (handoff, directory) = (&queue.open.handoff, &queue.shared.directory);
-        handoff.begin_hold(&znode, directory, loss_watch.is_some(), alone);
-        let token = FencingToken::from(self.czxid);
-        let mut grant = Grant::new(znode, token, epoch, attempt.acquired(token));
-        grant.rule = Some(queue.shared.rule.clone());
-        grant.limit(queue.shared.options.max_hold);
-        Hold::begin(grant, self.owner, queue.open, loss_watch)
+impl Watches {
+    /// The watch on the waiter's own znode, for its hold. `None` if it has not waited.
+    pub(crate) fn take_own(&mut self) -> Option<LossWatch> {
+        self.own.watch.take()
     }
 
     /// Waits until one of the predecessors may have left, or the directory's data has changed.
     ///
     /// If no contender is left before this one, it holds: a grant has begun. `None` if it must list
     /// the queue.
-    pub(crate) async fn wait(&mut self, on: &Predecessors) -> Result<Option<LeaseEpoch>, Error> {
-        let directory = self.queue.directory();
-        self.watches
+    pub(crate) async fn wait(
+        &mut self,
+        queue: &SessionQueue<'_>,
+        znode: &Znode,
+        on: &Predecessors,
+    ) -> Result<Option<LeaseEpoch>, Error> {
+        let directory = queue.directory();
+        self.others
             .retain(|(path, _)| path == directory || on.find(path).is_some());
         loop {
-            let (path, event) = match self.set_watches(on).await? {
+            // Boxed: an attempt would keep room for it while it waits.
+            let missed = Box::pin(self.set(queue, znode, on)).await?;
+            let (path, event) = match missed {
                 Some(missed) => {
                     self.look_pace.wait().await;
                     missed
                 }
                 None => {
                     self.look_pace = look_pace();
-                    self.next_event().await?
+                    match self.next_event().await {
+                        Ok(event) => event,
+                        Err(loss) => return Err(lost(queue, znode, loss).await),
+                    }
                 }
             };
             match (event, on.find(&path)) {
@@ -196,41 +114,41 @@ impl<'q> Enqueued<'q> {
                 _ => return Ok(None),
             }
         }
-        let (live, server) = (self.queue.live, &self.queue.server);
-        match self.own_watch.begin_grant(live, server) {
+        match self.own.begin_grant(queue.live, &queue.server) {
             Ok(granted) => Ok(granted),
-            Err(loss) => Err(self.lost(loss).await),
+            Err(loss) => Err(lost(queue, znode, loss).await),
         }
     }
 
     /// Sets the missing watches of a waiter that waits on these contenders.
     ///
     /// The result is an event that a watch has missed, and `None` if all watches are set.
-    async fn set_watches(
+    async fn set(
         &mut self,
+        queue: &SessionQueue<'_>,
+        znode: &Znode,
         on: &Predecessors,
     ) -> Result<Option<(String, WatchEvent)>, Error> {
-        let (queue, server) = (self.queue, &self.queue.server);
-        let wants_own = !self.own_watch.is_set();
+        let server = &queue.server;
+        let wants_own = self.own.watch.is_none();
         let reads_directory = queue.shared.rule.reads_directory();
         let directory = reads_directory.then(|| queue.directory());
         let missing: Vec<&str> = directory
             .into_iter()
             .chain(on.contenders.iter().map(|it| it.path.as_str()))
-            .filter(|path| !self.watches.iter().any(|(watched, _)| watched == path))
+            .filter(|path| !self.others.iter().any(|(watched, _)| watched == path))
             .collect();
         if wants_own || !missing.is_empty() {
-            self.own_watch.note_request(server);
+            self.own.requested_over.note(server);
         }
-        let own = self.owner.znode.clone();
-        let own = wants_own.then(|| server.get_and_watch(own.path()));
+        let own = wants_own.then(|| server.get_and_watch(znode.path()));
         let reads: Vec<Read> = missing.iter().map(|it| server.get_and_watch(it)).collect();
 
         let mut missed = match own {
-            Some(own) => self.await_own_watch(own).await?,
+            Some(own) => self.await_own(queue, znode, own).await?,
             None => None,
         };
-        self.watches.reserve_exact(missing.len());
+        self.others.reserve_exact(missing.len());
         for (path, read) in missing.into_iter().zip(reads) {
             let mut is_missed = |event| missed = Some((path.to_owned(), event));
             match read.await {
@@ -238,7 +156,7 @@ impl<'q> Enqueued<'q> {
                     if !on.is_as_listed(path, data, &stat) {
                         is_missed(WatchEvent::Unwatched);
                     }
-                    self.watches.push((path.to_owned(), watch));
+                    self.others.push((path.to_owned(), watch));
                 }
                 Err(error) if error.is(Refusal::NoNode) => {
                     is_missed(WatchEvent::Fired(EventType::NodeDeleted))
@@ -250,77 +168,121 @@ impl<'q> Enqueued<'q> {
         Ok(missed)
     }
 
-    /// Keeps the watch on the own znode. The result is that of [`set_watches`](Self::set_watches).
-    async fn await_own_watch(&mut self, read: Read) -> Result<Option<(String, WatchEvent)>, Error> {
-        let znode = self.owner.znode.clone();
+    /// Keeps the watch on the own znode. The result is that of [`set`](Self::set).
+    async fn await_own(
+        &mut self,
+        queue: &SessionQueue<'_>,
+        znode: &Znode,
+        read: Read,
+    ) -> Result<Option<(String, WatchEvent)>, Error> {
         match read.await {
             Ok((_, stat, watch)) => {
                 if let Some(loss) = znode.loss(&stat) {
-                    return Err(self.lost(loss).await);
+                    return Err(lost(queue, znode, loss).await);
                 }
-                let server = self.queue.server.clone();
-                self.own_watch
-                    .set(LossWatch::new(znode, server, Some(watch)));
+                let (znode, server) = (znode.clone(), queue.server.clone());
+                self.own.watch = Some(LossWatch::new(znode, server, Some(watch)));
                 Ok(None)
             }
-            Err(error) if error.is(Refusal::NoNode) => Err(self.deleted().await),
+            Err(error) if error.is(Refusal::NoNode) => Err(deleted(queue, znode.path()).await),
             Err(ServerError::OutcomeUnknown(_)) => {
                 Ok(Some((znode.path().to_owned(), WatchEvent::Unwatched)))
             }
-            Err(error) => Err(self.queue.not_read(znode.path(), error)),
+            Err(error) => Err(queue.not_read(znode.path(), error)),
         }
     }
 
-    /// The next event of a watch, and the path of its znode.
-    async fn next_event(&mut self) -> Result<(String, WatchEvent), Error> {
+    /// The next event of a watch, and the path of its znode. The error is the loss of the own znode.
+    async fn next_event(&mut self) -> Result<(String, WatchEvent), LossReason> {
         let other = poll_fn(|context| {
-            let mut polled = self.watches.iter_mut().map(|it| it.1.poll_unpin(context));
+            let mut polled = self.others.iter_mut().map(|it| it.1.poll_unpin(context));
             let woken = polled.by_ref().enumerate().find(|it| it.1.is_ready());
             woken.map_or(Poll::Pending, |(index, event)| event.map(|it| (it, index)))
         });
-        let woken = tokio::select! {
+        let (event, index) = tokio::select! {
             // If the waiter's own deletion and another's are both known, its own counts.
             biased;
-            loss = self.own_watch.lost() => Err(loss),
-            woken = other => Ok(woken),
+            loss = self.own.lost() => return Err(loss),
+            woken = other => woken,
         };
-        let (event, index) = match woken {
-            Ok(woken) => woken,
-            Err(loss) => return Err(self.lost(loss).await),
-        };
-        let (path, _) = self.watches.swap_remove(index);
+        let (path, _) = self.others.swap_remove(index);
         Ok((path, event))
     }
+}
 
-    /// The error of a waiter that has lost its znode.
-    async fn lost(&mut self, loss: LossReason) -> Error {
-        match loss {
-            LossReason::Written => Error::ContenderWritten {
-                path: self.path().to_owned(),
-                session: self.queue.live.id,
-            },
-            _ => self.deleted().await,
+/// The error of a waiter that has lost its znode.
+async fn lost(queue: &SessionQueue<'_>, znode: &Znode, loss: LossReason) -> Error {
+    match loss {
+        LossReason::Written => Error::ContenderWritten {
+            path: znode.path().to_owned(),
+            session: queue.live.id,
+        },
+        _ => deleted(queue, znode.path()).await,
+    }
+}
+
+/// The error of a contender whose znode is deleted.
+///
+/// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt fails
+/// with the end of the session.
+pub(crate) fn deleted<'q>(queue: &SessionQueue<'q>, path: &str) -> BoxFuture<'q, Error> {
+    let (live, path) = (queue.live, path.to_owned());
+    let session = live.id;
+    async move {
+        let ask = || async { live.server()?.sync("/").await };
+        let may_pass = |error: &ServerError| !matches!(error, ServerError::SessionOver(_));
+        if let Err(ServerError::SessionOver(end)) = retry(may_pass, ask).await {
+            // The caller ends with the session.
+            live.set_status(Status::Ended(end));
+            return pending().await;
         }
+        Error::ContenderDeleted { path, session }
+    }
+    .boxed()
+}
+
+/// The watch of a waiter on its own znode, and the connection of all its watches on contenders.
+///
+/// It is set before the watches on the contenders before the waiter. So if the waiter's znode was
+/// deleted first, the waiter knows it by the time it learns of them.
+#[derive(Default)]
+struct OwnWatch {
+    watch: Option<LossWatch>,
+    /// The connection before the last watch on a contender or on the own znode was requested.
+    ///
+    /// Over a later one, events may come in another order than they happened in.
+    requested_over: LastConnection,
+}
+
+impl OwnWatch {
+    /// Resolves when the znode is no longer the waiter's.
+    async fn lost(&mut self) -> LossReason {
+        or_pending(self.watch.as_mut().map(LossWatch::lost)).await
     }
 
-    /// The error of a contender whose znode is deleted.
+    /// Begins a grant when an event shows that no contender is left before the waiter.
     ///
-    /// Its session may have ended, and deleted the znode. If so, no answer comes, and the attempt
-    /// fails with the end of the session.
-    fn deleted(&self) -> BoxFuture<'q, Error> {
-        let (live, path) = (self.queue.live, self.path().to_owned());
-        let session = live.id;
-        async move {
-            let ask = || async { live.server()?.sync("/").await };
-            let may_pass = |error: &ServerError| !matches!(error, ServerError::SessionOver(_));
-            if let Err(ServerError::SessionOver(end)) = retry(may_pass, ask).await {
-                // The caller ends with the session.
-                live.set_status(Status::Ended(end));
-                return pending().await;
-            }
-            Error::ContenderDeleted { path, session }
+    /// `None` if that event proves too little, or the lease does not allow a grant: the waiter
+    /// lists the queue. If the lease has lapsed, the waiter's znode may be deleted.
+    fn begin_grant(
+        &mut self,
+        live: &LiveSession,
+        server: &ServerSession,
+    ) -> Result<Option<LeaseEpoch>, LossReason> {
+        let is_certain = self.is_certain(server)? && server.orders_events();
+        Ok(is_certain.then(|| live.begin_grant()).flatten())
+    }
+
+    /// True if the waiter's own znode is known to exist, at an event of another znode.
+    ///
+    /// If both znodes are watched over one connection, every earlier event of the own znode is
+    /// known. After a reconnect an earlier event may come later.
+    fn is_certain(&mut self, server: &ServerSession) -> Result<bool, LossReason> {
+        let is_same_connection = self.requested_over.is_current(server);
+        match &mut self.watch {
+            Some(watch) => Ok(watch.is_certain()? && is_same_connection),
+            None => Ok(false),
         }
-        .boxed()
     }
 }
 
@@ -332,6 +294,27 @@ fn look_pace() -> Backoff {
 }
 
 impl Predecessors {
+    /// The contenders at the places `on`, for the waiter behind the last of `up_to_me`.
+    pub(crate) fn new(
+        queue: &SessionQueue<'_>,
+        up_to_me: &[Contender],
+        on: Vec<usize>,
+        data: Option<Vec<u8>>,
+    ) -> Predecessors {
+        let rule = &*queue.shared.rule;
+        let awaited = |place: usize| Predecessor {
+            path: queue.child(up_to_me[place].name()),
+            czxid: up_to_me[place].czxid(),
+            grants_on_mark: grants_on_mark(rule, up_to_me, place),
+            grants_on_deletion: grants_on_deletion(rule, up_to_me, place),
+        };
+        Predecessors {
+            contenders: on.into_iter().map(awaited).collect(),
+            position: up_to_me.len() - 1,
+            data,
+        }
+    }
+
     fn find(&self, path: &str) -> Option<&Predecessor> {
         self.contenders.iter().find(|it| it.path == path)
     }
@@ -346,72 +329,17 @@ impl Predecessors {
 
     /// Reports whom the attempt of this contender waits behind: the last of the contenders. Warns
     /// if its task holds by one of them.
-    pub(crate) fn report(&self, attempt: &AttemptRecord, me: &Enqueued<'_>) {
-        let queue = me.queue;
+    pub(crate) fn report(&self, attempt: &AttemptRecord, queue: &SessionQueue<'_>, me: &Znode) {
         if let Some(last) = self.contenders.last() {
             attempt.waits(queue.name(&last.path), self.position);
         }
         // The session may hold a hundred thousand, so they are asked for contenders of it only.
         let awaited = self.contenders.iter().map(|it| it.path.as_str());
-        for path in awaited.filter(|path| are_of_one_session(queue.name(path), me.name())) {
+        for path in
+            awaited.filter(|path| are_of_one_session(queue.name(path), queue.name(me.path())))
+        {
             queue.open.warn_of_own_wait(me.path(), path);
         }
-    }
-}
-
-/// Asks the rule about the contender at this place. If it would hold, and its rule looks behind, asks
-/// again with the contenders behind it.
-async fn ask_rule(
-    queue: &SessionQueue<'_>,
-    contenders: &[Contender],
-    place: usize,
-    data: Option<&[u8]>,
-) -> Result<Verdict, Error> {
-    let rule = &*queue.shared.rule;
-    let (before, me) = (&contenders[..place], &contenders[place]);
-    let verdict = rule.decide(&QueueView::new(before, me, data))?;
-    let behind = &contenders[place + 1..];
-    if verdict != Verdict::Hold || !rule.looks_behind() || behind.is_empty() {
-        return Ok(verdict);
-    }
-    // The data is not older than the list. If it names a contender that came after the list, this
-    // contender holds. The election then resigns for that contender.
-    let read = match data {
-        Some(_) => None,
-        None => queue.read_directory().await?,
-    };
-    let view = QueueView::new(before, me, data.or(read.as_deref()));
-    Ok(rule.decide(&view.with_behind(behind))?)
-}
-
-/// True if a new contender would hold at once, by one list.
-pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
-    let mut listing = queue.list().await?;
-    refuse_other_recipes(queue, &listing)?;
-    queue.put_in_order(&mut listing).await?;
-    let contenders = &listing.contenders;
-    let next = contenders
-        .last()
-        .map_or(0.into(), |last| last.sequence().next());
-    let label = &*queue.shared.label;
-    let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
-    let newcomer = queue.contender(&name);
-    let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
-    let view = QueueView::new(contenders, &newcomer, listing.data.as_deref());
-    Ok(queue.shared.rule.decide(&view)? == Verdict::Hold)
-}
-
-/// Refuses a queue that contains contenders of another recipe.
-///
-/// Each of two recipes under one path grants without regard to the other.
-fn refuse_other_recipes(queue: &SessionQueue<'_>, listing: &Listing) -> Result<(), Error> {
-    match &listing.other_recipe {
-        None => Ok(()),
-        Some((name, recipe)) => Err(Error::OtherRecipe {
-            path: queue.directory().to_owned(),
-            child: name.clone(),
-            recipe,
-        }),
     }
 }
 

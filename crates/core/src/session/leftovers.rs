@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::events::TARGET;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::Kind;
+use crate::hold::own_znode::{ContenderName, Kind};
 use crate::hold::search::owned;
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
@@ -68,9 +68,11 @@ impl Leftovers {
 
     fn report(&self) {
         let paths = self.znodes.iter().filter_map(|kind| match kind {
-            Kind::Numbered(path) => Some(path.to_string()),
-            Kind::Unnumbered(directory, identity) => Some(identity.path(directory.as_str(), "")),
-            Kind::Named(named) => named.may_exist().then(|| named.path().to_owned()),
+            Kind::Contender(name) => Some(match name.path.get() {
+                Some(path) => path.clone(),
+                None => name.identity.path(name.directory.as_str(), ""),
+            }),
+            Kind::Named(named) => named.may_exist().then(|| named.path.clone()),
         });
         let (session, znodes) = (self.live.id, paths.collect::<Vec<String>>());
         if !znodes.is_empty() {
@@ -84,13 +86,13 @@ impl Drop for Leftovers {
     ///
     /// The other znodes have no known name, or may belong to another client by now.
     fn drop(&mut self) {
-        self.znodes.retain(|kind| match kind {
-            Kind::Numbered(path) => {
+        self.znodes.retain(|kind| match kind.unique_path() {
+            Some(path) => {
                 // The request is sent by the call.
                 drop(self.server.delete(path));
                 false
             }
-            _ => true,
+            None => true,
         });
         self.report();
     }
@@ -103,11 +105,17 @@ impl Drop for Leftovers {
 /// a znode after each reconnect of the client.
 async fn delete(server: &Arc<ServerSession>, kind: &Kind) -> Result<(), ServerError> {
     match kind {
-        Kind::Numbered(path) => server.delete(path).await,
         // Somebody may have deleted the znode, and the next holder's may have its name.
         Kind::Named(named) if named.may_exist() => named.delete(server, false).await.map(drop),
         Kind::Named(_) => Ok(()),
-        Kind::Unnumbered(directory, identity) => {
+        Kind::Contender(ContenderName {
+            directory,
+            identity,
+            path,
+        }) => {
+            if let Some(path) = path.get() {
+                return server.delete(path).await;
+            }
             let (names, prefix) = (server.list(directory.as_str()).await?, identity.prefix());
             let own = names.iter().filter(|name| name.starts_with(&prefix));
             let own = own.map(|name| format!("{directory}/{name}")).collect();

@@ -9,12 +9,8 @@ use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// A grant before the first lapse.
 fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
-    let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).numbered("/locks/a");
-    let token = FencingToken::from(1);
-    let record = HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO);
-    let mut grant = Grant::new(znode, token, LeaseEpoch(0), record);
-    grant.deadline = deadline;
-    grant
+    let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).existing(name("/locks/a"));
+    Grant::new(znode, terms(0, deadline))
 }
 
 /// Nobody but the task that awaits the loss looks at the lease.

@@ -1,10 +1,7 @@
-//! What the session's own identity, a waiter's own watch and the number of a znode prove.
+//! What the session's own identity and the number of a znode prove.
 
 use super::*;
-use crate::hold::own_znode::SessionZnodes;
 use crate::live::scripted::*;
-use crate::server::ensemble::{EventType, ServerSession, Watch, WatchEvent};
-use crate::server::options::DEFAULT_MAXBUFFER;
 
 #[tokio::test(start_paused = true)]
 async fn server_is_believed_that_refuses_a_write_to_others_alone() {
@@ -24,43 +21,13 @@ async fn server_is_believed_that_refuses_a_write_to_others_alone() {
     }
 }
 
-/// A server, and the watch of a waiter on its own znode.
-fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
-    let (live, script) = Scripted::open(Duration::from_millis(1));
-    let server = script.server();
-    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/own");
-    let mut own = OwnWatch::default();
-    own.note_request(&server);
-    own.set(LossWatch::new(znode, server.clone(), Some(watch)));
-    (script, server, own)
-}
-
-/// After a reconnect the server reports missed events in any order.
-#[tokio::test(start_paused = true)]
-async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
-    let (script, server, mut own) = own_watch(std::future::pending().boxed());
-    assert_eq!(own.is_certain(&server), Ok(true));
-    script.reconnect();
-    assert_eq!(own.is_certain(&server), Ok(false));
-}
-
-#[tokio::test(start_paused = true)]
-async fn own_znode_is_lost_once_its_watch_says_so() {
-    let (script, server, mut own) =
-        own_watch(std::future::ready(WatchEvent::Fired(EventType::NodeDeleted)).boxed());
-    let lost = Err(LossReason::Deleted);
-    assert_eq!(own.is_certain(&server), lost);
-    script.reconnect();
-    assert_eq!(own.is_certain(&server), lost);
-}
-
 fn known_alone(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {
     let alone = Alone {
         sequence: number.into(),
         czxid,
-        was_known_alone: false,
+        by_number: false,
     };
-    alone.proves_alone(next.into(), next_czxid)
+    alone.proves_alone(next.into(), next_czxid).is_some()
 }
 
 #[test]
@@ -69,7 +36,7 @@ fn directories_that_were_used_long_ago_are_forgotten() {
     let alone = |number: usize| Alone {
         sequence: 0.into(),
         czxid: number as i64,
-        was_known_alone: false,
+        by_number: false,
     };
     let mut used = UsedDirectories::default();
     let known = |used: &UsedDirectories, number: usize| {
@@ -89,7 +56,7 @@ fn directories_that_were_used_long_ago_are_forgotten() {
     }
     assert_eq!(known(&used, 1), None);
     assert_eq!(known(&used, 0), Some(100 * KEPT as i64 - 1));
-    let taken = used.enter(&path(0)).last.map(|alone| alone.czxid);
+    let taken = used.take_known(&path(0)).last.map(|alone| alone.czxid);
     assert_eq!(
         (taken, known(&used, 0)),
         (Some(100 * KEPT as i64 - 1), None)
@@ -101,7 +68,7 @@ fn directory_may_be_missing_if_the_last_one_beside_it_was() {
     let handoff = Handoff::default();
     let may_be_missing = |path: &str| {
         let path = NodePath::new(path).expect("a path");
-        handoff.enter(&path).may_be_missing
+        handoff.take_known(&path).may_be_missing
     };
     let note = |path: &str, was_missing| {
         let path = NodePath::new(path).expect("a path");

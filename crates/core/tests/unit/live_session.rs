@@ -25,7 +25,7 @@ async fn session_that_a_request_found_over_has_ended() {
         let end = ServerError::SessionOver(SessionEnd::Expired);
         let session = SessionId(live.id.0 + over);
         let work = async { Err::<(), _>(Error::at("/lock", session, end)) };
-        let failed = live.during("/lock", pin!(work)).await;
+        let failed = live.until_over("/lock", pin!(work)).await;
         assert!(matches!(failed, Err(Error::SessionOver { .. })));
         assert_eq!(live.has_ended(), ends);
     }
@@ -42,7 +42,7 @@ async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
             session: live.id,
         })
     };
-    let failed = live.during("/lock", pin!(work)).await;
+    let failed = live.until_over("/lock", pin!(work)).await;
     let reason = SessionEnd::Expired;
     assert!(matches!(failed, Err(Error::SessionOver { reason: it, .. }) if it == reason));
 }

@@ -1,10 +1,9 @@
 //! The grants of a session.
 
 use super::*;
-use crate::events::hold::HoldRecord;
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::ZnodeOwner;
-use crate::hold_state::{FencingToken, HoldState};
+use crate::hold_state::HoldState;
 use crate::live::live_session::SessionUse;
 use crate::live::scripted::*;
 use crate::server::ensemble::EventType::{self, NodeDataChanged, NodeDeleted};
@@ -18,11 +17,9 @@ const ZNODE: &str = "/locks/_c_6e8f2c1a-9d3b-8001-8a41-0c9d5e7b2f10-lock-0000000
 fn granted(open: &OpenSession, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
     let owner = ZnodeOwner::new(
         &Arc::new(SessionUse::new(false)),
-        open.znodes.numbered(ZNODE),
+        open.znodes.existing(name(ZNODE)),
     );
-    let token = FencingToken::from(1);
-    let record = HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO);
-    let grant = Grant::new(owner.znode.clone(), token, LeaseEpoch(epoch), record);
+    let grant = Grant::new(owner.znode.clone(), terms(epoch, None));
     (Arc::new(grant), owner)
 }
 

@@ -13,19 +13,20 @@ use crate::server::options::DEFAULT_MAXBUFFER;
 async fn recipe_creates_nothing_once_its_session_is_closed() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let znodes = SessionZnodes::new(&live, DEFAULT_MAXBUFFER);
-    let single = || znodes.named("/lock", Box::new(|_, _| true));
-    let ((_one, earlier), (_other, later)) = (single(), single());
-    let create = |named| znodes.before_create(named);
-    create(&earlier).expect("the session is open");
-    znodes.freeze(SessionEnd::Closed);
-    create(&later).expect_err("the session is closed");
+    let create = || {
+        let named = Arc::new(Named::new("/lock", Box::new(|_, _| true)));
+        znodes.named(&named).before_create(&named)
+    };
+    create().expect("the session is open");
+    znodes.end(SessionEnd::Closed);
+    create().expect_err("the session is closed");
 }
 
 /// A view of the hold keeps the znode's value, and the end of the session was reported before.
 #[tokio::test(start_paused = true)]
 async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     let (live, script) = Scripted::open(Duration::ZERO);
-    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).numbered("/lock/a");
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).existing(name("/lock/a"));
     let owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znode.clone());
     let turns = Arc::new(Semaphore::new(1));
     let turn = turns.clone().try_acquire_owned().expect("it is free");
@@ -34,4 +35,25 @@ async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     drop(owner);
     assert_eq!(turns.available_permits(), 1);
     assert!(script.deletions().is_empty());
+}
+
+/// Each of a hundred thousand holds that a session has had would stay.
+#[tokio::test(start_paused = true)]
+async fn znode_is_registered_until_it_is_known_not_to_exist() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let znodes = SessionZnodes::new(&live, DEFAULT_MAXBUFFER);
+    let session_use = Arc::new(SessionUse::new(false));
+    let owner = |znode| ZnodeOwner::new(&session_use, znode);
+    let directory = NodePath::new("/lock").expect("a good path");
+    let never_created = owner(znodes.contender(&directory, Identity::from_random_bits(0)));
+    let deleted = owner(znodes.existing(name("/lock/a")));
+    let view = deleted.znode.clone();
+    assert_eq!(znodes.registered().len(), 2);
+    drop((never_created, deleted));
+    sleep(SECOND).await;
+    assert_eq!(znodes.registered().len(), 0);
+    let left = owner(znodes.existing(name("/lock/b")));
+    znodes.end(SessionEnd::Expired);
+    assert_eq!(znodes.registered().len(), 0, "the server deletes it");
+    drop((view, left));
 }

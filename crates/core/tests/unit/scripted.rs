@@ -17,10 +17,15 @@ pub(crate) use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_protocol::{Reply, ReplyBody};
 pub(crate) use zookeeper_recipes_suite::log::Log;
 
+use crate::contender::Identity;
 use crate::events::RecipeInfo;
+use crate::events::hold::HoldRecord;
+use crate::hold::grant::Terms;
+use crate::hold::own_znode::ContenderName;
+use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::live::fake::{FakeEnsemble, FakeSession};
-use crate::live::lease::{LeaseConfig, SessionOrigin};
+use crate::live::lease::{LeaseConfig, LeaseEpoch, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
@@ -37,6 +42,24 @@ const TICK: Duration = Duration::from_secs(2);
 
 /// How long the lease runs after the sending of a confirmed contact.
 pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
+
+/// The name of a contender's znode at this path.
+pub(crate) fn name(path: &str) -> ContenderName {
+    let directory = NodePath::new("/locks").expect("a good path");
+    ContenderName::known(&directory, Identity::from_random_bits(0), path.to_owned())
+}
+
+/// The terms of a grant after this number of lapses.
+pub(crate) fn terms(epoch: u64, deadline: Option<Duration>) -> Terms {
+    let token = FencingToken::from(1);
+    Terms {
+        token,
+        epoch: LeaseEpoch(epoch),
+        record: HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO),
+        deadline,
+        rule: None,
+    }
+}
 
 /// The source of the events of a lock.
 pub(crate) fn recipe_info() -> Arc<RecipeInfo> {

@@ -1,14 +1,16 @@
 //! What a waiter knows when its watches are set.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::*;
 use crate::hold::open_session::OpenSession;
+use crate::hold::own_znode::SessionZnodes;
 use crate::invalid_input::InvalidInput;
 use crate::live::scripted::*;
 use crate::queue::Queue;
 use crate::queue::session_queue::Turn;
-use crate::rule::Rule;
+use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
 use crate::session::handle::Session;
 
@@ -37,17 +39,45 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let turn = Turn::default();
     let queue = SessionQueue::new(&shared, &open, &turn).expect("it is open");
-    let own = open.znodes.numbered("/locks/own");
-    own.note_gone();
-    let owner = ZnodeOwner::new(shared.session.session_use(), own);
-    let mut enqueued = Enqueued::new(&queue, owner, 0);
+    let own = open.znodes.existing(name("/locks/own"));
+    let mut watches = Watches::default();
     let on = Predecessors {
         contenders: Vec::new(),
         position: 0,
         data: None,
     };
-    let set = enqueued.set_watches(&on).await;
+    let set = watches.set(&queue, &own, &on).await;
     assert!(matches!(set, Ok(None)));
-    let is_certain = enqueued.own_watch.is_certain(&script.server());
+    let is_certain = watches.own.is_certain(&script.server());
     assert_eq!(is_certain, Ok(false));
+}
+
+/// A server, and the watch of a waiter on its own znode.
+fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
+    let (live, script) = Scripted::open(Duration::from_millis(1));
+    let server = script.server();
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).existing(name("/own"));
+    let mut own = OwnWatch::default();
+    own.requested_over.note(&server);
+    own.watch = Some(LossWatch::new(znode, server.clone(), Some(watch)));
+    (script, server, own)
+}
+
+/// After a reconnect the server reports missed events in any order.
+#[tokio::test(start_paused = true)]
+async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
+    let (script, server, mut own) = own_watch(std::future::pending().boxed());
+    assert_eq!(own.is_certain(&server), Ok(true));
+    script.reconnect();
+    assert_eq!(own.is_certain(&server), Ok(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_znode_is_lost_once_its_watch_says_so() {
+    let (script, server, mut own) =
+        own_watch(std::future::ready(WatchEvent::Fired(EventType::NodeDeleted)).boxed());
+    let lost = Err(LossReason::Deleted);
+    assert_eq!(own.is_certain(&server), lost);
+    script.reconnect();
+    assert_eq!(own.is_certain(&server), lost);
 }
