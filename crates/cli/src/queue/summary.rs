@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -80,7 +81,7 @@ impl Summary {
         let waits = overview.circles().iter().flat_map(|circle| &circle.waits);
         let circles: HashSet<&str> = waits.map(|wait| &*wait.path).collect();
         let queues = overview.queues().iter().enumerate();
-        let summary = |(place, queue): (usize, &QueueStatus)| Summary {
+        let summary = |(place, queue): (usize, &Arc<QueueStatus>)| Summary {
             place,
             is_in_circle: circles.contains(queue.path()),
             ..Summary::of(queue)

@@ -34,8 +34,8 @@ const REST: u32 = 4;
 ///
 /// If the path has a contender or does not exist, zkr shows the contenders in order. It sets watches
 /// instead of polling, and redraws when the queue changes. Above queues it shows the table of
-/// `zkr locks`, sorted by trouble, and looks again after each interval. For a partition assignment it
-/// draws a bar per worker. Press `?` for the keys, and `q` to quit.
+/// `zkr locks`, sorted by trouble, and reads what has changed after each interval. For a partition
+/// assignment it draws a bar per worker. Press `?` for the keys, and `q` to quit.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// The directory of a lock, a semaphore or an election, one above several, or the path of an
@@ -44,7 +44,7 @@ pub(crate) struct Watch {
     path: String,
 
     /// The pause between two looks at all queues.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     interval: Duration,
 
     /// Print what is there at each change as one JSON object per line, for scripts.

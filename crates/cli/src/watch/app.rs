@@ -85,6 +85,9 @@ impl App {
 
     /// Shows what was read, and these addresses of the sessions' clients.
     pub(crate) fn update(&mut self, content: Content, addresses: HashMap<i64, String>) {
+        if self.data.content.is_same(&content) && self.data.addresses == addresses {
+            return;
+        }
         self.data.content = content;
         self.data.addresses = addresses;
         for view in &mut self.views {

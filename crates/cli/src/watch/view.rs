@@ -24,6 +24,14 @@ pub(crate) enum Content {
 }
 
 impl Content {
+    /// True if both are of the same look.
+    pub(super) fn is_same(&self, other: &Content) -> bool {
+        match (self, other) {
+            (Content::Queues(one), Content::Queues(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     /// The content for programs, at this time in milliseconds since 1970.
     pub(crate) fn json(&self, now: i64) -> Value {
         match self {
