@@ -1,4 +1,4 @@
-//! A job that one process of a fleet runs, when the timer of each of them fires at the same time.
+//! A job that one process of a fleet runs at a time, although the timers of all fire together.
 //!
 //! `cargo run --example fleet_job`; Ctrl-C stops the job, and releases its lock at once.
 

@@ -1,7 +1,7 @@
 //! A holder that was paused for too long writes: unguarded, guarded, and with a fencing token.
 //!
 //! The old holder is a process of its own, and really stopped (SIGSTOP) until its session has
-//! expired and another process holds. Then it continues, and writes without a look at its hold.
+//! expired and another process holds. Then it continues, and writes without checking its hold.
 //!
 //! `cargo run --example guarded_write`
 

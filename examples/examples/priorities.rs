@@ -1,7 +1,7 @@
-//! A lock with priorities: urgent work goes before the waiters that have time.
+//! A recipe of your own: a lock with priorities, where urgent work goes first.
 //!
-//! `cargo run --example priorities`. `services/tests/services/custom_rule.rs` tests that it keeps what every recipe
-//! promises.
+//! `cargo run --example priorities`. `services/tests/services/custom_rule.rs` tests that it keeps the
+//! promises of all recipes.
 
 use std::borrow::Cow;
 

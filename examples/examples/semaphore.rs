@@ -1,4 +1,4 @@
-//! A semaphore: a fleet of workers that runs only so many jobs at a time, all workers together.
+//! A semaphore: a limit on the jobs that a whole fleet of workers runs at a time.
 //!
 //! `cargo run --example semaphore`
 

@@ -26,11 +26,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, for the
-    /// interoperability tests and the bench of the peers Curator, a Java compiler and kazoo, and for
-    /// an example PostgreSQL.
+    /// Install what the other tasks need: a ZooKeeper server and a Java runtime; Curator, kazoo and a
+    /// Java compiler for the interoperability tests and the benches; PostgreSQL for an example.
     Install,
-    /// Watch contenders pass a lock on in four ways, and see what each way costs.
+    /// Watch twenty contenders take turns, by four waiting strategies, and see the cost of each.
     #[command(disable_help_flag = true)]
     Demo(workload::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
@@ -43,22 +42,22 @@ enum Task {
     Bench(workload::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
-    /// Guard a set by the lock, by Curator's and by kazoo's, under pauses and partitions, and report
-    /// what each lost. Wants Linux and root.
+    /// Guard a set with our lock, Curator's and kazoo's, under pauses and partitions, and report the
+    /// lost writes of each. Needs Linux and root.
     #[command(disable_help_flag = true)]
     Jepsen(workload::Arguments),
-    /// Hold every recipe in processes that are killed and stopped, on an ensemble that fails, and
-    /// report what a referee outside has seen.
+    /// Hold every recipe in processes that are killed and stopped, on a failing ensemble, and report
+    /// what an external referee has seen.
     #[command(disable_help_flag = true)]
     Soak(workload::Arguments),
     /// Check the licence and the source of every dependency against deny.toml.
     Licences,
-    /// Check that no source files import each other in a circle.
+    /// Check that there are no import cycles between source files.
     Structure,
     /// Run every check that a change has to pass: format, licences, structure, lints,
     /// documentation, the crates without features, tests, simulation.
     Ci,
-    /// Compile each published crate by itself, without features and with all of them.
+    /// Compile each published crate alone, without features and with all of them.
     Alone,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     recipe: Option<String>,
 
-    /// How many seeds each recipe is run with.
+    /// The number of seeds per recipe.
     #[arg(long, default_value_t = 2_000)]
     seeds: u64,
 
@@ -22,13 +22,13 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Have some faults never heal: of a minority of the servers, and of some processes. All other
+    /// Let some faults be permanent: of a minority of the servers, and of some processes. All other
     /// processes must make progress.
     #[arg(long)]
     never_heals: bool,
 
-    /// Sum up in this file, and continue after the seeds that it has. `--seeds` is how many each
-    /// recipe has in the end.
+    /// Add the totals to this file, and resume after the seeds that it has. `--seeds` is the final
+    /// number per recipe.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "first"])]
     tally: Option<PathBuf>,
 

@@ -64,7 +64,7 @@ pub(crate) fn jepsen(arguments: &Arguments) -> anyhow::Result<()> {
     let is_root = status.is_ok_and(|status| status.contains("\nUid:\t0\t"));
     ensure!(
         is_root || arguments.ask_for_help(),
-        "jepsen wants Linux and root. It was not run."
+        "jepsen needs Linux and root. It was not run."
     );
     run("jepsen", "jepsen", &["--release"], arguments, Needs::Peers)
 }
@@ -99,7 +99,9 @@ fn run(
     }
     let package = format!("zookeeper-recipes-{package}");
     let mut command = cargo(&["run", "--quiet", "--locked"]);
-    command.args(profile);
+    if !arguments.ask_for_help() {
+        command.args(profile);
+    }
     command.args(["--package", &package, "--bin", program, "--"]);
     command
         .args(&arguments.words)

@@ -45,12 +45,12 @@ const GRACE: Duration = Duration::from_secs(60);
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench assignment")]
 struct Arguments {
-    /// How many partitions there are, one number after the other.
+    /// The numbers of partitions, separated by commas.
     #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000],
           value_parser = clap::value_parser!(u32).range(10..=100_000))]
     partitions: Vec<u32>,
 
-    /// How many workers there are, one number after the other.
+    /// The numbers of workers, separated by commas.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 100],
           value_parser = clap::value_parser!(u16).range(2..=1_000))]
     workers: Vec<u16>,
@@ -67,7 +67,7 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["plans", "quick"])]
     phases: bool,
 
-    /// Only to see that it works: 40 partitions, 4 workers.
+    /// A smoke test: 40 partitions, 4 workers.
     #[arg(long, conflicts_with_all = ["partitions", "workers", "session_timeout"])]
     quick: bool,
 

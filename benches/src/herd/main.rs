@@ -19,13 +19,12 @@ use crate::measure::{Limits, Sweep};
 /// How many sessions there are at most.
 const SESSIONS: usize = 1_000;
 
-/// What a release costs, by each way to wait, as the number of contenders grows.
+/// The cost of a release, by each waiting strategy, as the number of contenders grows.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench herd")]
 struct Arguments {
-    /// How many contenders: several numbers, with commas between. Each contender has a session of
-    /// its own. More than 1,000 share 1,000 sessions, and only the ways to wait that wake one
-    /// waiter are measured.
+    /// The numbers of contenders, separated by commas. Each contender has a session of its own. More
+    /// than 1,000 share 1,000 sessions, and only the strategies that wake one waiter are measured.
     #[arg(
         long,
         value_delimiter = ',',
@@ -34,15 +33,15 @@ struct Arguments {
     )]
     contenders: Vec<u16>,
 
-    /// How many handoffs to time at most for each figure.
+    /// The most handoffs to time for each figure.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     handoffs: u32,
 
-    /// For how many seconds to time handoffs for each figure, as long as there are a few.
+    /// How long to time handoffs for each figure, in seconds, if there are a few by then.
     #[arg(long, default_value_t = 4)]
     seconds: u64,
 
-    /// Only to see that it works: 2 and 5 contenders, and 20 in 5 sessions; few releases.
+    /// A smoke test: 2 and 5 contenders, and 20 in 5 sessions; few releases.
     #[arg(long, conflicts_with_all = ["contenders", "handoffs", "seconds"])]
     quick: bool,
 

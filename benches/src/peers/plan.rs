@@ -9,32 +9,32 @@ use crate::row::{Measure, Row};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How often each library is measured, in turns: 15 times, or 5 times with a round trip.
+    /// The number of rounds, in each of which each library is measured: 15, or 5 over a network.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// How long a measurement of turns takes: 0.5 seconds, or 2 seconds with a round trip.
+    /// The length of a measurement in seconds: 0.5, or 2 over a network.
     #[arg(long)]
     seconds: Option<f64>,
 
-    /// How long each library does each work before anything is measured, in seconds.
+    /// How long each library runs each workload before anything is measured, in seconds.
     #[arg(long, default_value_t = 4.0)]
     warm_up: f64,
 
-    /// What to measure, instead of everything.
+    /// The workloads to measure, instead of all.
     #[arg(long, value_delimiter = ',', value_name = "ROW,...")]
     rows: Vec<Row>,
 
     /// The round trip between the libraries and the servers, in milliseconds: a proxy delays all
-    /// that passes. Only rows of turns are measured.
+    /// traffic. Only workloads of acquisitions are measured.
     #[arg(long, default_value_t = 0.0, value_name = "MS")]
     round_trip: f64,
 
-    /// How many servers there are. Several have their data on disk, and serve by the followers.
+    /// The number of servers. Several keep their data on disk, and the clients use the followers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=7))]
     servers: u8,
 
-    /// One short round, which shows that the bench works. Its figures mean nothing.
+    /// A smoke test: one short round, whose figures mean nothing.
     #[arg(long)]
     pub(crate) quick: bool,
 

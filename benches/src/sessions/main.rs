@@ -44,11 +44,11 @@ struct Arguments {
     #[arg(long, default_value_t = 50)]
     locks: u16,
 
-    /// For how many seconds handoffs are counted.
+    /// How long to count handoffs, in seconds.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
 
-    /// Only to see that it works: 40 sessions with 2 locks each, 0.3 seconds.
+    /// A smoke test: 40 sessions with 2 locks each, 0.3 seconds.
     #[arg(long, conflicts_with_all = ["sessions", "locks", "seconds"])]
     quick: bool,
 

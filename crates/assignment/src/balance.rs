@@ -1,7 +1,7 @@
 //! The balance: which worker each partition should be with, and the moves that lead there.
 //!
 //! Workers and partitions are numbers here. [`plan`](fn@crate::plan) and the leader give them names.
-//! The page [`docs::balance`](crate::docs::balance) argues why the moves come to rest.
+//! The page [`docs::balance`](crate::docs::balance) argues why the moves converge.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

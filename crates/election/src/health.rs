@@ -49,7 +49,7 @@ impl LeaderElection {
     /// A liveness check may use it: restart a process that is unhealthy. Such a process has lost the
     /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`. Its
     /// work has blocked its thread, or does not ask whether it is held. Another candidate may lead
-    /// beside that work.
+    /// in parallel with that work.
     ///
     /// A candidate that does not lead is healthy. If no server answers, the candidate is healthy,
     /// too: a restart would not help, and [`Session::health`](crate::Session::health) reports the

@@ -26,7 +26,7 @@ use crate::recipe::ExclusiveLock;
 /// for such writes use the [`ExclusiveLock`], which gives each task a hold of its own.
 ///
 /// The guard is the hold: its task learns of the loss as of any other. The next task acquires the
-/// lock anew. A task that keeps its guard after the loss keeps the other tasks of its process
+/// lock again. A task that keeps its guard after the loss keeps the other tasks of its process
 /// waiting, and no other process.
 ///
 /// ```
@@ -86,7 +86,7 @@ impl TaskMutex {
         }))
     }
 
-    /// The lock. Tasks that acquire it directly are contenders beside the mutex.
+    /// The lock. Tasks that acquire it directly compete with the mutex.
     pub fn lock(&self) -> &ExclusiveLock {
         &self.0.lock
     }

@@ -185,7 +185,7 @@ pub enum Opcode {
     Create,
     /// A create of a container.
     CreateContainer,
-    /// Watches that are set anew on a reconnect.
+    /// Watches that are restored on a reconnect.
     SetWatches,
     /// A watch that is taken off.
     RemoveWatches,

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::options::ServerOptions;
 use crate::server::Server;
 
-/// The variable that names an ensemble to use instead of a server of one's own.
+/// The variable that names an ensemble to use instead of starting a server.
 pub const CONNECT_VARIABLE: &str = "ZOOKEEPER_CONNECT";
 
 /// An ensemble for a test that needs a connect string only.

@@ -1,4 +1,4 @@
-//! A judge of holds: by each holder's own account, do holds overlap that must not?
+//! A checker of holds: do holds overlap that must not, by the holders' own accounts?
 //!
 //! A contender reports to a [`History`] when it begins to hold, and when it releases. A store asks
 //! the history whether to accept a write. The history returns the promises that were broken. It
@@ -12,7 +12,7 @@
 //! | of a reader | 1 |
 //! | of a semaphore | its permits |
 //!
-//! An [ordered](History::ordered) history also judges the order: first come, first served. It does
+//! An [ordered](History::ordered) history also checks the order: first come, first served. It does
 //! not know the order unless every contender is reported.
 //!
 //! ```
@@ -132,7 +132,7 @@ pub struct History {
     disregarded_sessions: BTreeSet<SessionId>,
     /// The znodes that have gone with the data of the servers: path, token and session of each.
     gone: BTreeSet<(String, FencingToken, SessionId)>,
-    /// The holds that are not judged, each by its path, its token and its session.
+    /// The holds that are ignored, each by its path, its token and its session.
     disregarded_holds: BTreeSet<(String, FencingToken, SessionId)>,
     /// The holds of these znodes, and those that were released before the data went.
     void: BTreeSet<u64>,
@@ -254,7 +254,7 @@ impl History {
         hold.is_held() && !self.is_disregarded(hold)
     }
 
-    /// True if the history does not judge this hold.
+    /// True if the history ignores this hold.
     pub fn is_disregarded(&self, hold: &HoldView) -> bool {
         self.disregards(hold.node_path())
             || self.disregarded_sessions.contains(&hold.session_id())
@@ -262,7 +262,7 @@ impl History {
             || self.disregarded_holds.contains(&znode_of(hold))
     }
 
-    /// From now on, the history does not judge this hold, but all others of its znode's path.
+    /// From now on, the history ignores this hold, but no other hold of its znode's path.
     ///
     /// For a znode that the owner of an earlier one at the same path deletes, because the earlier one
     /// has [gone with the data of the servers](Self::lose) and its owner does not know it.
@@ -276,31 +276,31 @@ impl History {
         self.gone.contains(&znode_of(hold))
     }
 
-    /// True if the history does not judge holds of this znode.
+    /// True if the history ignores holds of this znode.
     pub fn disregards(&self, path: &str) -> bool {
         self.disregarded_znodes.contains(path)
     }
 
-    /// From now on, the history does not judge holds of this znode.
+    /// From now on, the history ignores holds of this znode.
     ///
     /// For a znode that the test deletes by hand: its holder cannot know that at once.
     pub fn disregard_znode(&mut self, path: &str) {
         self.disregarded_znodes.insert(path.to_owned());
     }
 
-    /// From now on, the history does not judge holds of this session.
+    /// From now on, the history ignores holds of this session.
     ///
     /// For a session that the test ends while its client is alive.
     pub fn disregard_session(&mut self, session: SessionId) {
         self.disregarded_sessions.insert(session);
     }
 
-    /// The servers have lost data, and these znodes with it. History begins anew.
+    /// The servers have lost data, and these znodes with it. The history starts over.
     ///
-    /// Each znode is named by its path, its token and its session. From now on the history does not judge holds
+    /// Each znode is named by its path, its token and its session. From now on the history ignores holds
     /// of these znodes, even if they are granted later: their owners cannot know of the loss before
-    /// they reach a server, so others can hold meanwhile. The holds whose znodes remain are judged as
-    /// before. The store and the order of the tokens begin anew, because tokens can come again.
+    /// they reach a server, so others can hold meanwhile. The holds whose znodes remain are checked as
+    /// before. The store and the order of the tokens start over, because tokens can repeat.
     pub fn lose(&mut self, gone: impl IntoIterator<Item = (String, FencingToken, SessionId)>) {
         for (path, token, session) in gone {
             if let Some(queue) = &mut self.queue {
@@ -418,7 +418,7 @@ impl History {
     }
 
     /// How much could be held when the last of them in the queue was let in. It came after all the
-    /// others, so that they were counted. Later contenders are judged by later capacities.
+    /// others, so that they were counted. Later contenders are checked against later capacities.
     fn capacity_for(&self, others: &[Granted], new: &Granted) -> u64 {
         let tokens = others.iter().chain([new]).map(|held| held.token);
         let last = self.queue.as_ref().and_then(|queue| {

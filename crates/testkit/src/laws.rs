@@ -163,7 +163,7 @@ impl<'a> Laws<'a> {
         self
     }
 
-    /// The same, beside contenders of other programs with these labels.
+    /// The same, together with contenders of other programs with these labels.
     pub fn beside(mut self, labels: &[&str]) -> Laws<'a> {
         self.others
             .extend(labels.iter().map(|&label| label.to_owned()));

@@ -96,7 +96,7 @@ impl Meter {
 
     /// Waits until `are_such` accepts the counts.
     ///
-    /// The call waits for ever if it never does.
+    /// The call never returns if that never happens.
     pub async fn when(&self, are_such: impl FnMut(&Counts) -> bool) -> Counts {
         let mut counts = self.counts.subscribe();
         let counts = counts.wait_for(are_such).await.map(|counts| *counts);

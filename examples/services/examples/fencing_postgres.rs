@@ -1,7 +1,7 @@
 //! Fencing in PostgreSQL: a stopped holder writes late, one row and a transaction of many rows.
 //!
 //! The old holder is a process of its own, and really stopped (SIGSTOP) until its session has
-//! expired and another process holds. Then it continues, and writes without a look at its hold.
+//! expired and another process holds. Then it continues, and writes without checking its hold.
 //! PostgreSQL refuses, because the new holder's first write has claimed the row.
 //!
 //! `cargo run --example fencing_postgres`

@@ -28,7 +28,7 @@ struct Arguments {
     #[arg(long, value_parser = recipe)]
     recipe: Option<Subject>,
 
-    /// How many seeds each recipe is run with.
+    /// The number of seeds per recipe.
     #[arg(long, default_value_t = 2_000)]
     seeds: u64,
 
@@ -36,12 +36,12 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Have some faults never heal: of a minority of the servers, and of some processes.
+    /// Let some faults be permanent: of a minority of the servers, and of some processes.
     #[arg(long)]
     never_heals: bool,
 
-    /// Sum up in this file, and continue after the seeds that it has. `--seeds` is how many each
-    /// recipe has in the end.
+    /// Add the totals to this file, and resume after the seeds that it has. `--seeds` is the final
+    /// number per recipe.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["first", "seed"])]
     tally: Option<PathBuf>,
 

@@ -27,14 +27,14 @@ use zookeeper_recipes_benches::report::Destination;
 
 use crate::faults::Faults;
 
-/// Processes that hold every recipe on an ensemble that fails, judged by a referee outside.
+/// Processes that hold every recipe on a failing ensemble, checked by an external referee.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask soak", args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     process: Option<Process>,
 
-    /// For how many minutes the faults come. Each comes once at least.
+    /// How long to inject faults, in minutes. Each fault comes at least once.
     #[arg(long, default_value_t = 5.0)]
     minutes: f64,
 

@@ -1,4 +1,4 @@
-//! What the ensemble has committed, as data that a checker can judge.
+//! What the ensemble has committed, as data for a checker.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub enum Change {
         /// The session's id.
         session: SessionId,
     },
-    /// The servers have [come back with other data](crate::Faults::restore): history begins anew.
+    /// The servers have [come back with other data](crate::Faults::restore): the history starts over.
     ///
     /// Nothing that was committed before counts. Transactions that were committed before may come
     /// again, with other changes.

@@ -1,4 +1,4 @@
-//! The records of a simulation: a trace to be read, a history to be judged, and counters.
+//! The records of a simulation: a trace for people, a history for checkers, and counters.
 
 pub(crate) mod counters;
 pub(crate) mod fault_met;

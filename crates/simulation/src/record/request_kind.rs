@@ -28,7 +28,7 @@ pub enum RequestKind {
     Sync,
     /// The removal of a watch.
     RemoveWatch,
-    /// The watches of a session, set anew after a reconnect.
+    /// The watches of a session, restored after a reconnect.
     SetWatches,
     /// A sign of life of an idle client.
     Ping,

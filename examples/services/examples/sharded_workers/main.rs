@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example sharded_workers`
 //!
-//! `service.rs` is the service, to be copied. This file starts three instances of it, each a
+//! `service.rs` is the service: use it as a template. This file starts three instances of it, each a
 //! process of its own, and reads by HTTP which instance owns which shard.
 
 mod service;
