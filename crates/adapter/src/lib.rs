@@ -1,7 +1,7 @@
 //! Recipes over a `zookeeper_client::Client` that the caller has connected.
 //!
 //! Use this for a client that your program shares with other code, or for Kerberos. Otherwise use
-//! `Session::connect` of `zookeeper-recipes-core`, whose connection promises more.
+//! `Session::connect` of `zookeeper-recipes-core`, whose connection gives stronger guarantees.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -19,14 +19,14 @@
 //!
 //! # What cannot be promised
 //!
-//! | what the client does (zookeeper-client 0.11.2) | what follows |
+//! | what the client does (zookeeper-client 0.11.2) | consequence |
 //! |---|---|
-//! | it does not report a session timeout that a server has lowered at a reconnect | a hold can be declared lost too late: lower the timeout of the client before that of the servers |
-//! | it takes over another session in silence | [`ClientEnsemble`] keeps a guard: see [its costs](ClientEnsemble#the-guard) |
-//! | it cannot set more than 128 KiB of watched paths again | beyond 64 KiB, znodes are read every sixth of the session timeout, and waiters learn that late of their turn |
+//! | it does not report a session timeout that a server has lowered at a reconnect | a holder can learn of its loss too late: lower the timeout of the client before that of the servers |
+//! | it silently adopts another session | [`ClientEnsemble`] keeps a guard: see [its costs](ClientEnsemble#the-guard) |
+//! | it cannot restore more than 128 KiB of watched paths | beyond 64 KiB, znodes are read every sixth of the session timeout, and waiters learn that late of their turn |
 //! | it ends the session by itself after 7/5 of the session timeout without a server | a session can end that a server would still have known |
-//! | it gives up for good if a server refuses an authentication at a reconnect, even once | the session is over, and no other one is opened: connect another client |
-//! | it tries hosts again without a pause if connects fail at once: no route, no descriptors, TLS asked for and not there | its tasks keep a processor busy, and other tasks of their threads wait: give the client a runtime of its own |
+//! | it gives up permanently if a server refuses an authentication at a reconnect, even once | the session is over, and no other one is opened: connect another client |
+//! | it retries hosts without a pause if connects fail at once: no route, no file descriptors, no TLS at the port | its tasks keep a processor busy, and other tasks of their threads wait: give the client a runtime of its own |
 //! | it panics at a reply that is too short, and at a host such as `zk..a` with TLS | its task ends, and no answers come: the holds are lost with their lease, and the client has to be replaced |
 //! | its session stays open as long as a clone of it lives | see [`ClientEnsemble`] |
 

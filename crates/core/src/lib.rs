@@ -1,4 +1,4 @@
-//! The common part of all ZooKeeper recipes: sessions, paths, contenders, the queue, holds.
+//! The core of all ZooKeeper recipes: sessions, paths, contenders, the queue, holds.
 //!
 //! Most users want a recipe, and get this crate with it: `zookeeper-recipes-lock` for an exclusive
 //! lock, or the facade `zookeeper-recipes` for all recipes. Use this crate to write a recipe of
@@ -10,7 +10,7 @@
 //! is a pure function from the ordered contenders to a verdict, "hold" or "wait on these". The
 //! queue does the rest for every recipe: it enters, recovers from a lost reply, waits, gives up,
 //! holds, loses and releases. Each recipe implements the trait [`Recipe`] and returns the same
-//! [`Hold`]. The page of [`Hold`] says what a hold promises, and what it does not.
+//! [`Hold`], whose page says what a hold guarantees, and what it does not.
 //!
 //! ```
 //! use std::borrow::Cow;
@@ -49,8 +49,8 @@
 //! # }
 //! ```
 //!
-//! [`ErrorKind`] says what a caller does about each error. [The guide](docs) has a page for each question
-//! of a service, and begins with [your first week](docs::first_week).
+//! [`ErrorKind`] says how to handle each error. [The guide](docs) has a page for each question of a
+//! service, and begins with [your first week](docs::first_week).
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

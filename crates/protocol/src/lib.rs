@@ -43,9 +43,9 @@
 //!
 //! # What a peer can claim
 //!
-//! - A length reserves no memory before its bytes are there. A frame above the limit is an error.
+//! - The decoder never allocates from untrusted lengths. A frame above the limit is an error.
 //! - Decoding a message takes at most 32 times the bytes of its frame, for any counts in it.
-//! - Any bytes yield a message or an error. No bytes panic.
+//! - Any bytes yield a message or an error; none panic.
 //!
 //! # What differs between servers
 //!

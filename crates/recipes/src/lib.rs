@@ -1,8 +1,8 @@
 //! Recipes on ZooKeeper: locks, semaphores and leader election.
 //!
-//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe uses a
-//! [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
-//! [`FencingToken`] by which a store can refuse an old holder.
+//! Each recipe is a crate of its own; this crate re-exports all of them. A recipe uses a [`Session`]
+//! and returns a [`Hold`]. The hold reports its loss before another process can acquire, and carries
+//! a [`FencingToken`] by which a store can reject an old holder.
 //!
 //! ```
 //! use zookeeper_recipes::{ExclusiveLock, Session};
@@ -27,29 +27,28 @@
 //!
 //! | to let | use | feature, module | crate |
 //! |---|---|---|---|
-//! | one process work at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
-//! | one process work at a time on each of many names | [`Locks`] | [`lock`] | `zookeeper-recipes-lock` |
-//! | many tasks of a process share one hold of a lock | [`TaskMutex`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | one process at a time do the work | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | one process at a time work on each key | [`Locks`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | many tasks of a process share one hold | [`TaskMutex`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | a fleet run a job once in each time slot | [`OncePerSlot`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
-//! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
+//! | at most N processes work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
-//! | each process know which processes are there | [`Group`] | [`group`] | `zookeeper-recipes-group` |
-//! | each of many partitions have one worker of a fleet | [`Assignment`] | [`assignment`] | `zookeeper-recipes-assignment` |
-//! | an operator see which queues there are, who holds, and who waits for whom | [`Overview`] | [`overview`] | `zookeeper-recipes-overview` |
-//! | one process hold several recipes together | [`AllOf`] | always | this crate |
+//! | each process know the live members of a group | [`Group`] | [`group`] | `zookeeper-recipes-group` |
+//! | a fleet spread many partitions over its workers | [`Assignment`] | [`assignment`] | `zookeeper-recipes-assignment` |
+//! | an operator see every queue, its holders, and who waits for whom | [`Overview`] | [`overview`] | `zookeeper-recipes-overview` |
+//! | one process hold several recipes at once | [`AllOf`] | always | this crate |
 //! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
 //! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
 //!
-//! A program that needs one recipe depends on the crate of that recipe, and compiles no other:
-//! `cargo add zookeeper-recipes-lock`. A program that needs several depends on this crate, with
-//! their features: `cargo add zookeeper-recipes --no-default-features --features lock,election`.
+//! If you need one recipe, depend on its crate alone: `cargo add zookeeper-recipes-lock`. If you need
+//! several, depend on this crate, with their features: `cargo add zookeeper-recipes --no-default-features --features lock,election`.
 //! The types are the same either way.
 //!
 //! # Several recipes at once
 //!
-//! [`AllOf`] holds several recipes together or none. It acquires them in one order, which is the
-//! same in each process, so two processes that want the same recipes do not deadlock.
+//! [`AllOf`] holds all of several recipes, or none. It acquires them in the same order in every
+//! process, so two processes that want the same recipes do not deadlock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -84,7 +83,7 @@
 //! | `full` (default) | all of these |
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `zookeeper-client` | recipes over a `zookeeper_client::Client` that your program has connected: module `adapter` |
-//! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
+//! | `metrics` | [counters, gauges and histograms](common::docs::events) |
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -8,7 +8,7 @@
 //!
 //! # In a unit test
 //!
-//! On the real clock the simulation takes the place of a server:
+//! On the real clock, the simulation replaces a server:
 //!
 //! ```
 //! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
@@ -38,13 +38,13 @@
 //! # numbers_are_given_out_under_the_lock();
 //! ```
 //!
-//! The [`ConnectOptions`](zookeeper_recipes_core::ConnectOptions) of the session count as over TCP:
+//! The [`ConnectOptions`](zookeeper_recipes_core::ConnectOptions) of the session apply as over TCP:
 //! its session timeout, its tick, its credentials. If they set no session timeout, that of
-//! [`SimulationOptions`] counts. TLS is not simulated.
+//! [`SimulationOptions`] applies. TLS is not simulated.
 //!
 //! # When things go wrong
 //!
-//! On tokio's paused clock an hour passes in a moment. A process can be cut off, put to sleep or
+//! On tokio's paused clock, an hour passes in a moment. A process can be partitioned, suspended or
 //! killed:
 //!
 //! ```
@@ -74,7 +74,7 @@
 //! # holder_that_is_cut_off_learns_it_before_another_holds();
 //! ```
 //!
-//! A fault can also happen to one chosen request:
+//! A fault can also hit one chosen request:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -120,8 +120,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! It is for development and tests, and not a store: it keeps nothing on disk. With the feature
-//! `admin` it takes its faults over HTTP too.
+//! It is for development and tests, not a store: it keeps nothing on disk. With the feature `admin`,
+//! faults can also be injected over HTTP.
 //!
 //! # What a test can do to a simulation
 //!
@@ -130,7 +130,7 @@
 //! | [`SimulatedProcess`] | is cut off one way or both, sleeps, wakes, is killed, has its runtime blocked, has a long round trip to the servers |
 //! | [`block_this_task`] | has one task blocked, as work that blocks its thread |
 //! | [`Faults`] | loses and delays requests and replies; makes handshakes slow; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions; takes the servers back to an older state, or to none. Most of these also [by chance](FaultRates) |
-//! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions at once, lists watches |
+//! | [`Administrator`] | reads and changes the tree regardless of access control lists, expires sessions at once, lists watches |
 //! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
 //! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to check, in numbers |
 //!

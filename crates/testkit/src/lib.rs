@@ -1,8 +1,8 @@
 //! ZooKeeper for tests: real servers and ensembles on loopback.
 //!
-//! A [`Server`] has its own port and its own data directory, in memory if the system has a file
-//! system there. The server serves clients when [`Server::start`] returns. It ends when it is
-//! dropped, and also if the test panics or is killed. Several servers run side by side. An
+//! A [`Server`] has its own port and its own data directory, on a memory file system if there is one.
+//! It is ready for clients when [`Server::start`] returns. It ends when it is dropped, and also if
+//! the test panics or is killed. Several servers run side by side. An
 //! [`Ensemble`] has three servers, or any other number.
 //!
 //! ```
@@ -26,7 +26,7 @@
 //!
 //! | methods | what happens |
 //! |---|---|
-//! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | the server ends, in good order or not, and starts again; data and port stay |
+//! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | the server shuts down or is killed, and starts again with its data, on its port |
 //! | [`pause`](Server::pause), [`resume`](Server::resume) | connections stay open, and the server does not answer |
 //! | [`expire_session`](Server::expire_session) | one session expires now |
 //! | [`set_create_counter`](Server::set_create_counter) | the next sequential name gets a number of your choice, such as the last one |
@@ -34,7 +34,7 @@
 //!
 //! A [`proxy`] between your code and a server breaks connections at chosen requests, and counts
 //! requests. In an ensemble [with partitions](Ensemble::start_with_partitions) you can cut one
-//! member off from the others. A [`history`] judges whether holds overlap that must not. A
+//! member off from the others. A [`history`] checks that no holds overlap that must not. A
 //! [`meter`] counts the requests and the notifications of one session, and [`altered`] changes them.
 //!
 //! # Without a server
@@ -50,8 +50,8 @@
 //! Debian's package `zookeeper`, and in Homebrew's. If there is none, the error says how to install
 //! one.
 //!
-//! If your code needs a connect string only, take a [`TestEnsemble`]. The variable
-//! `ZOOKEEPER_CONNECT` then selects an ensemble that runs already.
+//! If your code needs only a connect string, use a [`TestEnsemble`]: the variable `ZOOKEEPER_CONNECT`
+//! then selects an ensemble that is already running.
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-testkit/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -27,7 +27,7 @@ pub(crate) fn circle_lines(circle: &Circle, address: AddressOf, now: i64) -> Vec
     }
     if let Some(command) = way_out(circle) {
         lines.push(format!(
-            "the way out, if it is still there when you look again: {command}"
+            "to break it, if a later look still shows it: {command}"
         ));
     }
     lines

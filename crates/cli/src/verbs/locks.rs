@@ -15,8 +15,8 @@ use crate::queue::{Row, Sort, Summary, now};
 ///
 /// The table has a row for each queue of zookeeper-recipes, Curator, kazoo and go-zookeeper. The rule
 /// of each recipe says who holds. HELD is the age of the oldest holder's znode, with the time that it
-/// waited: no znode records when a hold began. zkr lists each znode below the path but the
-/// contenders, and reads the contenders. It writes nothing and sets no watch.
+/// waited: no znode records when a hold began. zkr lists every znode below the path except the
+/// contenders, which it reads. It writes nothing and sets no watch.
 #[derive(Debug, Args)]
 pub(crate) struct Locks {
     #[command(flatten)]
