@@ -38,20 +38,20 @@
 //! | [kind](QueueKind) | recognised by | who holds |
 //! |---|---|---|
 //! | lock, read/write lock, election | the names of the contenders, of any of these clients | by the rule |
-//! | semaphore | the names of our contenders | by the rule, if the directory records the number of permits. Otherwise nobody can say |
+//! | semaphore | the names of our contenders | by the rule, if the directory records the number of permits; unknown otherwise |
 //! | job per time slot | a lock, and the record in the data of its directory | by the rule |
 //! | lock of a partition | a lock below an assignment, which has the directories `plan`, `owned`, `locks`, `partitions` and `orders` | by the rule |
-//! | leases of Curator's semaphore | `lease-` in the names | nobody can say: no znode records the number |
+//! | leases of Curator's semaphore | `lease-` in the names | unknown: no znode records the number |
 //! | leases of kazoo's semaphore | names of 32 hex digits, and a number in the data of the directory | each lease is held |
 //! | group | any other ephemeral znodes | each holds its name. They may be members, or locks of one znode |
 //!
 //! # Costs
 //!
-//! | | requests | under way together |
+//! | | requests | in flight |
 //! |---|---|---|
 //! | a look | 1 (`sync`) | 1 |
 //! | each znode that is no contender | 1 (`getChildren2`) | 64 |
-//! | each 128 contenders or fewer, of one queue or of several | 1 (a read of several) | 8 |
+//! | each 128 contenders or fewer, of one queue or of several | 1 (`multiRead`) | 8 |
 //! | a read/write lock that a writer leaves between the two | 1 list, and the read of its contenders, again up to 8 times | 1, 8 |
 //! | a possible circle: each queue in which its sessions wait | 1 list, and the read of its contenders | 1, 8 |
 //!
@@ -61,10 +61,10 @@
 //!
 //! [`Overview::watch`] reads all once. Then it costs, after each pause:
 //!
-//! | | requests | under way together |
+//! | | requests | in flight |
 //! |---|---|---|
 //! | always | 1 (`sync`) | 1 |
-//! | each 128 znodes that were created or written, and still exist | 1 (a read of several) | 8 |
+//! | each 128 znodes that were created or written, and still exist | 1 (`multiRead`) | 8 |
 //! | the first contender in a directory that had none when all was read | 1 list, and the read of its contenders | 64, 8 |
 //! | a possible circle of waits that have not been found twice | as for a look | |
 //! | each 10 minutes, and after a reconnect | a look | |
@@ -74,16 +74,16 @@
 //!
 //! # Limits
 //!
-//! * A look is not one moment: it reads one queue after the other. What it shows of one queue is
-//!   right for the moment when it had read the last contender of that queue.
+//! * A look is not an atomic snapshot: it reads one queue after the other. What it shows of a queue was
+//!   true when it had read the last contender of that queue.
 //! * [`Overview::watch`] shows a change after the pause, and not at once.
 //! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
 //! * A holder may be dead: its znode exists until its session expires.
 //! * A server that is cut off from the other servers answers until it notices. A look at such a server
-//!   shows what was right when it was cut off.
+//!   shows the state at that moment.
 //! * A [`Circle`] is a *possible* deadlock. Waits that no znode shows are not in it: kazoo's waiters
 //!   for a semaphore, waiters for a lock of one znode, and waiters for Curator's leases.
-//! * What the session may not read is [counted](Overview::unread), and is no error.
+//! * Paths that the session may not read are [counted](Overview::unread); they are not an error.
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-overview/latest")]
 

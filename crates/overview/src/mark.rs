@@ -24,7 +24,7 @@ pub enum Mark {
     Foreign(usize),
     /// One session has several places in this queue. The session with the most is named.
     ///
-    /// Tasks of one process may wait side by side. A task that waits behind itself waits for ever.
+    /// Tasks of one process may wait independently. A task that waits behind its own hold deadlocks.
     SharedSession {
         /// The session.
         session_id: SessionId,
@@ -37,7 +37,7 @@ pub enum Mark {
     NumbersUsed(u32),
     /// So many contenders may not be read. They count as contenders without an owner.
     Unread(usize),
-    /// The number of permits is not recorded, so nobody can say who holds.
+    /// The number of permits is not recorded, so the holders are unknown.
     NoNumber,
     /// The number of permits was changed: no znode records which of the older contenders hold.
     NumberChanged,

@@ -22,7 +22,7 @@ pub(crate) const TRIES: usize = 8;
 
 /// A queue at one moment: its kind and its contenders, in order.
 ///
-/// Who holds is said by the rule of the recipe.
+/// The rule of the recipe says who holds.
 #[derive(Clone, Debug)]
 pub struct QueueStatus {
     path: String,
