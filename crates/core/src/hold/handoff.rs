@@ -1,7 +1,7 @@
 //! The fast paths: when a contender holds without a list of the queue.
 //!
 //! [`docs::handoff`](crate::docs::handoff) has the proof of each path, and the test that finds a
-//! missing step. The conditions of the proofs are in this file, and in two others:
+//! missing step. Most conditions of the proofs are in this file:
 //!
 //! | proof | steps | condition |
 //! |---|---|---|

@@ -59,7 +59,7 @@ impl OpenSession {
             grant.znode.set_held(false);
             grant.znode.delete_in_background(());
             if let Some(name) = grant.replacement.get() {
-                self.znodes.existing(name.clone()).delete_in_background(());
+                self.znodes.contender(name.clone()).delete_in_background(());
             }
         }
     }

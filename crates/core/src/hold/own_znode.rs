@@ -96,12 +96,20 @@ pub(crate) struct ContenderName {
 }
 
 impl ContenderName {
-    /// The name of a znode at this path in the directory.
-    pub(crate) fn known(directory: &NodePath, identity: Identity, path: String) -> ContenderName {
+    /// The name of a znode whose create may be sent.
+    pub(crate) fn new(directory: &NodePath, identity: Identity) -> ContenderName {
         ContenderName {
             directory: directory.clone(),
             identity,
+            path: OnceLock::new(),
+        }
+    }
+
+    /// The name of a znode that may exist at this path in the directory.
+    pub(crate) fn known(directory: &NodePath, identity: Identity, path: String) -> ContenderName {
+        ContenderName {
             path: OnceLock::from(path),
+            ..ContenderName::new(directory, identity)
         }
     }
 }
@@ -120,20 +128,8 @@ impl SessionZnodes {
         })
     }
 
-    /// A contender's znode, whose create may be sent. Its number is not known yet.
-    pub(crate) fn contender(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> Znode {
-        self.add(Kind::Contender(ContenderName {
-            directory: directory.clone(),
-            identity,
-            path: OnceLock::new(),
-        }))
-    }
-
-    /// A contender's znode that may exist.
-    pub(crate) fn existing(self: &Arc<Self>, name: ContenderName) -> Znode {
-        let znode = self.add(Kind::Contender(name));
-        znode.registered.may_exist.store(true, Ordering::Relaxed);
-        znode
+    pub(crate) fn contender(self: &Arc<Self>, name: ContenderName) -> Znode {
+        self.add(Kind::Contender(name))
     }
 
     pub(crate) fn named(self: &Arc<Self>, named: &Arc<Named>) -> Znode {
@@ -145,8 +141,8 @@ impl SessionZnodes {
         all.last += 1;
         let registered = Arc::new(RegisteredZnode {
             number: all.last,
+            may_exist: AtomicBool::new(kind.unique_path().is_some()),
             kind,
-            may_exist: AtomicBool::new(false),
             marks_release: AtomicBool::new(false),
             alone: OnceLock::new(),
             counted: AtomicUsize::new(0),

@@ -80,7 +80,7 @@ async fn replaced(
     let new = format!("{directory}/{}{}", identity.name(to), contender.sequence());
     let name = ContenderName::known(directory, identity, new.clone());
     // If this future is dropped from here on, both znodes must be deleted.
-    let znode = old.znode.znodes().existing(name.clone());
+    let znode = old.znode.znodes().contender(name.clone());
     let owner = ZnodeOwner::new(&held.owner.session_use, znode);
     owner.znode.count_replacement();
     // This future may not be polled when the lease lapses. The session then deletes both znodes. What it

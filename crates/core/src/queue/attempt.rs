@@ -196,7 +196,10 @@ async fn create_contender<'q>(
     loop {
         let sent = directory.send_create(server);
         let (identity, acl) = access(queue, identity, &shared.label).await;
-        let znode = queue.open.znodes.contender(&shared.directory, identity);
+        let znode = queue
+            .open
+            .znodes
+            .contender(ContenderName::new(&shared.directory, identity));
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
         let path = identity.path(queue.directory(), &shared.label);
         let mode = CreateMode::EphemeralSequential;
@@ -272,7 +275,7 @@ async fn find_own(
     // until the session ends.
     for other in own {
         let name = ContenderName::known(&queue.shared.directory, *identity, other.path);
-        let znode = znodes.existing(name);
+        let znode = znodes.contender(name);
         drop(ZnodeOwner::new(queue.shared.session.session_use(), znode));
     }
     Ok(created)

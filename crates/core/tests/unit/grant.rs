@@ -9,7 +9,7 @@ use crate::server::options::DEFAULT_MAXBUFFER;
 
 /// A grant before the first lapse.
 fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
-    let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).existing(name("/locks/a"));
+    let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).contender(name("/locks/a"));
     Grant::new(znode, terms(0, deadline))
 }
 

@@ -1,7 +1,5 @@
 //! The deletions that nobody waits for.
 
-use std::sync::OnceLock;
-
 use super::*;
 use crate::contender::Identity;
 use crate::live::scripted::*;
@@ -21,11 +19,10 @@ async fn deletions_without_an_answer_are_of_znodes_that_nobody_else_can_own() {
     drop(left(vec![numbered()]));
     assert!(log.lines().is_empty(), "none may stay");
     let directory = NodePath::new("/lock").expect("a good path");
-    let unnumbered = Kind::Contender(ContenderName {
-        directory,
-        identity: Identity::from_random_bits(0),
-        path: OnceLock::new(),
-    });
+    let unnumbered = Kind::Contender(ContenderName::new(
+        &directory,
+        Identity::from_random_bits(0),
+    ));
     drop(left(vec![numbered(), unnumbered]));
     assert_eq!(script.deletions(), ["/lock/me-0000000001"; 2]);
     let lines = log.lines();

@@ -17,7 +17,7 @@ const ZNODE: &str = "/locks/_c_6e8f2c1a-9d3b-8001-8a41-0c9d5e7b2f10-lock-0000000
 fn granted(open: &OpenSession, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
     let owner = ZnodeOwner::new(
         &Arc::new(SessionUse::new(false)),
-        open.znodes.existing(name(ZNODE)),
+        open.znodes.contender(name(ZNODE)),
     );
     let grant = Grant::new(owner.znode.clone(), terms(epoch, None));
     (Arc::new(grant), owner)

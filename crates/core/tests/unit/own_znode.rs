@@ -26,7 +26,7 @@ async fn recipe_creates_nothing_once_its_session_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn turn_passes_on_though_the_session_sends_no_deletion_any_more() {
     let (live, script) = Scripted::open(Duration::ZERO);
-    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).existing(name("/lock/a"));
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).contender(name("/lock/a"));
     let owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znode.clone());
     let turns = Arc::new(Semaphore::new(1));
     let turn = turns.clone().try_acquire_owned().expect("it is free");
@@ -45,14 +45,17 @@ async fn znode_is_registered_until_it_is_known_not_to_exist() {
     let session_use = Arc::new(SessionUse::new(false));
     let owner = |znode| ZnodeOwner::new(&session_use, znode);
     let directory = NodePath::new("/lock").expect("a good path");
-    let never_created = owner(znodes.contender(&directory, Identity::from_random_bits(0)));
-    let deleted = owner(znodes.existing(name("/lock/a")));
+    let never_created = owner(znodes.contender(ContenderName::new(
+        &directory,
+        Identity::from_random_bits(0),
+    )));
+    let deleted = owner(znodes.contender(name("/lock/a")));
     let view = deleted.znode.clone();
     assert_eq!(znodes.registered().len(), 2);
     drop((never_created, deleted));
     sleep(SECOND).await;
     assert_eq!(znodes.registered().len(), 0);
-    let left = owner(znodes.existing(name("/lock/b")));
+    let left = owner(znodes.contender(name("/lock/b")));
     znodes.end(SessionEnd::Expired);
     assert_eq!(znodes.registered().len(), 0, "the server deletes it");
     drop((view, left));

@@ -39,7 +39,7 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let turn = Turn::default();
     let queue = SessionQueue::new(&shared, &open, &turn).expect("it is open");
-    let own = open.znodes.existing(name("/locks/own"));
+    let own = open.znodes.contender(name("/locks/own"));
     let mut watches = Watches::default();
     let on = Predecessors {
         contenders: Vec::new(),
@@ -56,7 +56,7 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
 fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
     let (live, script) = Scripted::open(Duration::from_millis(1));
     let server = script.server();
-    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).existing(name("/own"));
+    let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).contender(name("/own"));
     let mut own = OwnWatch::default();
     own.requested_over.note(&server);
     own.watch = Some(LossWatch::new(znode, server.clone(), Some(watch)));
