@@ -85,8 +85,9 @@ struct Present {
     events: Events,
     mirror: Mirror,
     confirmed: HashSet<EdgeKey>,
-    /// When all was read last.
+    /// When all was read last, and the number of the connection then.
     read_at: Instant,
+    over: Option<u64>,
     last: Option<Arc<Overview>>,
 }
 
@@ -108,6 +109,7 @@ impl Present {
             mirror: Mirror::of(path, Walk::default()),
             confirmed: HashSet::new(),
             read_at: Instant::now(),
+            over: None,
             last: None,
         }
     }
@@ -118,15 +120,23 @@ impl Present {
         if self.events.watch.is_none() && (is_first || is_old) {
             self.events.watch = watch(&self.server, &self.path).await?;
         }
-        let is_whole =
+        let mut is_whole =
             is_first || is_old || self.events.watch.is_none() || self.events.changes.is_missed();
-        if is_whole {
-            self.read_all().await?;
-        } else {
+        if !is_whole {
             let sync = self.reader.sync(&self.path);
             self.events.while_noting(sync).await?;
         }
-        let has_changed = self.read_changes().await?;
+        let mut has_changed = false;
+        for _ in 0..ROUNDS {
+            is_whole |= self.is_cut();
+            if is_whole {
+                self.read_all().await?;
+            }
+            has_changed = self.read_changes().await?;
+            if !self.is_cut() {
+                break;
+            }
+        }
         let last = self.last.take().filter(|_| !is_whole && !has_changed);
         let overview = match last {
             Some(last) => last,
@@ -141,8 +151,18 @@ impl Present {
         Ok(overview)
     }
 
+    /// True if changes may have no event since all was read.
+    ///
+    /// A reply over another connection can come before the watch is set there.
+    fn is_cut(&self) -> bool {
+        let is_watched = self.events.watch.is_some();
+        self.events.changes.is_missed() || is_watched && self.server.connection() != self.over
+    }
+
     async fn read_all(&mut self) -> Result<(), ServerError> {
         self.last = None;
+        self.over = self.server.connection();
+        self.events.note_all();
         self.events.changes = Changes::default();
         let read = async {
             self.reader.sync(&self.path).await?;
@@ -194,8 +214,13 @@ impl Events {
             }
         };
         // An event comes before the reply that shows the change.
-        while self.note_next().now_or_never().is_some() {}
+        self.note_all();
         done
+    }
+
+    /// Notes the events that have come.
+    fn note_all(&mut self) {
+        while self.watch.is_some() && self.note_next().now_or_never().is_some() {}
     }
 
     /// Never returns if there is no watch.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use zookeeper_recipes_core::{CreateMode, Error, Hold, Refusal, Session};
-use zookeeper_recipes_overview::Overview;
+use zookeeper_recipes_overview::{LiveOverview, Overview};
 use zookeeper_recipes_simulation::{Committed, FaultMet, SimulatedProcess};
 use zookeeper_recipes_suite::{LOCK, WRITER, downgrade, resize};
 
@@ -28,6 +29,7 @@ struct Judge {
     /// When a leader was cut off from the others. Its clients can read what is old.
     isolations: Mutex<Vec<Instant>>,
     began: Instant,
+    live: Mutex<Option<watch::Receiver<LiveOverview>>>,
     /// Whether all acquire in one order, so that nobody waits in a circle.
     in_order: bool,
     resizes: bool,
@@ -83,6 +85,7 @@ pub(crate) fn run(seed: u64, trace_limit: usize, variant: &Variant) -> Report {
             referee: Mutex::default(),
             isolations: Mutex::default(),
             began: Instant::now(),
+            live: Mutex::default(),
             in_order: rng.u8(..4) == 0,
             resizes: rng.u8(..3) == 0,
         });
@@ -99,7 +102,7 @@ async fn participate(judge: &Judge, mut rng: Rng) {
     let viewers = ["looks".to_owned(), "watches".to_owned()].into_iter();
     let views = async |process: SimulatedProcess, rng| match process.name() {
         "looks" => look_again(judge, &process, rng).await,
-        _ => watch(judge, &process).await,
+        _ => follow(judge, &process).await,
     };
     let viewers = in_processes(&trial.simulation, viewers, &mut rng, &views);
     let names = (0..trial.schedule.processes).map(|number| format!("p{number}"));
@@ -122,6 +125,8 @@ async fn participate(judge: &Judge, mut rng: Rng) {
         sessions = all => sessions,
         _ = viewers => Vec::new(),
     };
+    // The task of the live overview ends.
+    *locked(&judge.live) = None;
     trial.close(sessions).await;
 }
 
@@ -139,11 +144,12 @@ async fn look_again(judge: &Judge, process: &SimulatedProcess, mut rng: Rng) {
 }
 
 /// Has a live overview, for good.
-async fn watch(judge: &Judge, process: &SimulatedProcess) {
+async fn follow(judge: &Judge, process: &SimulatedProcess) {
     let session = process::open(&judge.trial, process).await;
     let mut begun = Instant::now();
     let watched = Overview::watch(&session, "/", PAUSE).await;
     let mut live = watched.expect("the server refuses nothing");
+    *locked(&judge.live) = Some(live.clone());
     loop {
         let shown = live.borrow_and_update().clone();
         if let Some(error) = &shown.error {
@@ -261,6 +267,7 @@ async fn plant(judge: &Judge, sessions: &[Session]) {
     let promise = "a deadlock is found, and its way out ends it";
     let broken = async {
         let out = find(judge, sessions).await;
+        agree(judge, &sessions[0]).await;
         drop(trial.simulation.administrator().delete(&out));
     };
     let ended = async {
@@ -269,7 +276,7 @@ async fn plant(judge: &Judge, sessions: &[Session]) {
         tokio::join!(biased; broken, waits).1.0
     };
     let within = trial.quiet_from + trial.bound() * 2;
-    if tokio::time::timeout_at(within, ended).await.is_err() {
+    if timeout_at(within, ended).await.is_err() {
         trial.violated(promise, format!("{:?}", locked(&judge.referee)));
     }
     drop(holds);
@@ -281,6 +288,51 @@ async fn hold(judge: &Judge, session: &Session, number: usize) -> Hold {
             Ok(hold) => return hold,
             Err(error) => judge.failed("one of the ring", &error, false),
         }
+    }
+}
+
+/// The live overview becomes equal to a look, while nothing changes.
+async fn agree(judge: &Judge, session: &Session) {
+    let Some(mut live) = locked(&judge.live).clone() else {
+        return;
+    };
+    let shown = |overview: &Overview| {
+        let queues = overview.queues().iter().map(|queue| {
+            let contenders: Vec<_> = queue.contenders().collect();
+            let facts = (
+                queue.kind(),
+                queue.marks(),
+                queue.holders(),
+                queue.foreign(),
+            );
+            format!("{}: {facts:?} {contenders:?}", queue.path())
+        });
+        let queues: Vec<_> = queues.collect();
+        format!(
+            "{queues:#?} {:#?} {:?}",
+            overview.circles(),
+            overview.sessions()
+        )
+    };
+    let mut last = (String::new(), String::new());
+    let equal = async {
+        loop {
+            let looked = Overview::below(session, "/").await;
+            last.0 = looked.map_or_else(|error| error.to_string(), |it| shown(&it));
+            last.1 = shown(&live.borrow_and_update().overview);
+            if last.0 == last.1 {
+                return;
+            }
+            sleep(PAUSE / 5).await;
+        }
+    };
+    if timeout_at(Instant::now() + judge.trial.bound(), equal)
+        .await
+        .is_err()
+    {
+        let promise = "a live overview becomes equal to a look";
+        let text = format!("{} and not {}", last.1, last.0);
+        judge.trial.violated(promise, text);
     }
 }
 

@@ -45,8 +45,8 @@ fn recipe_at(path: &str) -> Option<TestedRecipe> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     name: String,
-    /// The transaction that created it, or the znode that it replaced.
-    place: i64,
+    /// The number at the end of its name, which a znode has in common with the one that it replaces.
+    number: u32,
     czxid: i64,
     session: SessionId,
     weight: u64,
@@ -60,7 +60,7 @@ struct Queue {
     /// How much can be held in all, if that is known, and the transaction that changed it last.
     capacity: Option<u64>,
     numbered_at: i64,
-    /// In the order of their places.
+    /// In the order of their numbers.
     nodes: Vec<Node>,
 }
 
@@ -84,14 +84,20 @@ impl Queue {
         self.nodes.iter().position(is_it)
     }
 
-    /// True if a look at this moment shows these contenders in this way. `first` is the queue when
-    /// the look began: who has come since may be missing.
-    fn is_shown_as(&self, shown: &[ContenderStatus], first: &Queue) -> bool {
-        let is_new = |node: &Node| first.nodes.iter().all(|old| old.czxid != node.czxid);
+    /// True if a look at this moment shows these contenders in this way.
+    ///
+    /// Behind them, contenders may be missing that have come since the look began, when the queue was
+    /// `first`, or have left by its end, when it was `last`.
+    fn is_shown_as(&self, shown: &[ContenderStatus], first: &Queue, last: &Queue) -> bool {
+        let stayed = |node: &Node| {
+            let is_in = |queue: &Queue| queue.nodes.iter().any(|it| it.czxid == node.czxid);
+            is_in(first) && is_in(last)
+        };
         let agrees = |(place, it): (usize, &ContenderStatus)| {
             self.place_of(it) == Some(place) && self.is_in_state(place, &it.state)
         };
-        shown.iter().enumerate().all(agrees) && self.nodes.iter().skip(shown.len()).all(is_new)
+        let mut missing = self.nodes.iter().skip(shown.len());
+        shown.iter().enumerate().all(agrees) && !missing.any(stayed)
     }
 
     fn is_in_state(&self, place: usize, state: &ContenderState) -> bool {
@@ -143,7 +149,7 @@ impl Referee {
                 ephemeral_owner,
                 data,
             } => self.created(path, *ephemeral_owner, data, committed.zxid),
-            Change::Deleted { path } => self.deleted(path, committed.zxid),
+            Change::Deleted { path } => self.deleted(path),
             Change::DataSet { path, data } => self.numbered(path, data, committed.zxid),
             Change::DataReplaced { data } => {
                 self.replaced.push(committed.at);
@@ -178,10 +184,12 @@ impl Referee {
         };
         let recipe = recipe_at(directory);
         let weight = recipe.and_then(|recipe| recipe.weight_of(name));
-        if let (Some(weight), Some(session)) = (weight, owner) {
+        let digits = name.get(name.len().saturating_sub(10)..);
+        let number = digits.and_then(|digits| digits.parse().ok());
+        if let (Some(weight), Some(session), Some(number)) = (weight, owner, number) {
             let node = Node {
                 name: name.to_owned(),
-                place: zxid,
+                number,
                 czxid: zxid,
                 session,
                 weight,
@@ -191,7 +199,7 @@ impl Referee {
         }
     }
 
-    fn deleted(&mut self, path: &str, zxid: i64) {
+    fn deleted(&mut self, path: &str) {
         let Some((directory, name)) = path.rsplit_once('/') else {
             return;
         };
@@ -202,17 +210,7 @@ impl Referee {
             return;
         }
         self.change(directory, |queue| {
-            let Some(place) = queue.nodes.iter().position(|node| node.name == name) else {
-                return;
-            };
-            let gone = queue.nodes.remove(place);
-            // One that was created in the same transaction, and has the same number, replaces it.
-            let number = |name: &str| name.get(name.len().saturating_sub(10)..).map(str::to_owned);
-            let is_instead =
-                |node: &&mut Node| node.czxid == zxid && number(&node.name) == number(&gone.name);
-            if let Some(node) = queue.nodes.iter_mut().find(is_instead) {
-                (node.place, node.may_have_held) = (gone.place, gone.may_have_held);
-            }
+            queue.nodes.retain(|node| node.name != name)
         });
     }
 
@@ -240,7 +238,7 @@ impl Referee {
             states.pop();
         }
         change(&mut queue);
-        queue.nodes.sort_unstable_by_key(|node| node.place);
+        queue.nodes.sort_unstable_by_key(|node| node.number);
         for place in 0..queue.nodes.len() {
             queue.nodes[place].may_have_held |= queue.holds(place);
         }
@@ -339,7 +337,8 @@ impl Look<'_> {
             .flat_map(QueueStatus::contenders)
             .collect();
         let states = self.states(path);
-        let is_shown = |(_, queue): &(_, Queue)| queue.is_shown_as(&shown, &states[0].1);
+        let (first, last) = (&states[0].1, &states[states.len() - 1].1);
+        let is_shown = |(_, queue): &(_, Queue)| queue.is_shown_as(&shown, first, last);
         let promise = "a look shows each queue as it was at a moment of the look";
         let text = || format!("{path}: {shown:?}, but there were {states:?}");
         (!states.iter().any(is_shown)).then(|| (promise, text()))
