@@ -134,16 +134,15 @@ fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
                 _ => rows_in(ContenderState::Unknown),
             };
             let waiters = all - holders - unknown;
-            let unknown = match unknown {
-                0 => String::new(),
-                1 => ", 1 holds or waits".to_owned(),
-                _ => format!(", {unknown} hold or wait"),
+            let holding = counted(holders, "hold");
+            let holding = match (holders, unknown) {
+                (_, 0) => holding,
+                (0, 1) => "1 holds or waits".to_owned(),
+                (0, _) => format!("{unknown} hold or wait"),
+                (_, 1) => format!("{holding}, 1 holds or waits"),
+                _ => format!("{holding}, {unknown} hold or wait"),
             };
-            format!(
-                "{}{unknown}, {}",
-                counted(holders, "hold"),
-                counted(waiters, "wait")
-            )
+            format!("{holding}, {}", counted(waiters, "wait"))
         }
         (all, None) => format!("{all} hold or wait"),
     };
