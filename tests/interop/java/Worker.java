@@ -64,12 +64,26 @@ final class Worker {
                 Peer.say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
                 queue = null;
                 break;
+            case "nest":
+                InterProcessMutex outer = new InterProcessMutex(session(0), words[1]);
+                InterProcessMutex inner = new InterProcessMutex(session(0), words[2]);
+                Peer.start(() -> nest(outer, inner));
+                break;
             case "memory":
                 Peer.say("memory " + heapInUse());
                 break;
             default:
                 throw new IllegalArgumentException(String.join(" ", words));
         }
+    }
+
+    private static void nest(InterProcessMutex outer, InterProcessMutex inner) throws Exception {
+        outer.acquire();
+        Peer.say("holds");
+        inner.acquire();
+        inner.release();
+        outer.release();
+        Peer.say("nested");
     }
 
     private CuratorFramework session(int number) throws Exception {

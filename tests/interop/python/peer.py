@@ -162,11 +162,22 @@ class Worker:
             waiters = len(self.queue.threads)
             say(f"done {self.queue.release()} {waiters} {waiters}")
             self.queue = None
+        elif command == "nest":
+            threading.Thread(target=self.nest, args=words).start()
         elif command == "memory":
             gc.collect()
             say("memory 0")
         else:
             raise ValueError(command)
+
+    def nest(self, *paths):
+        outer, inner = (CuratorLock(self.session(0), path) for path in paths)
+        outer.acquire()
+        say("holds")
+        inner.acquire()
+        inner.release()
+        outer.release()
+        say("nested")
 
     def session(self, number):
         while len(self.sessions) <= number:

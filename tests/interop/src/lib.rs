@@ -29,6 +29,7 @@
 //! |---|---|
 //! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns> <all turns> <switches> <µs>,...` |
 //! | `queue <work> <path> <waiters>` | `queued`, once they have begun to wait |
+//! | `nest <path> <path>` | `holds`, once it has the first lock, and `nested`, once it has had the second and released both |
 //! | `release` | `done <nanoseconds> <waiters> <waiters>` |
 //! | `memory` | `memory <bytes>` in use on a heap of fixed size, after a collection; 0 if there is no such heap |
 //!

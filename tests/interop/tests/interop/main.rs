@@ -1,5 +1,6 @@
 //! The recipes, Apache Curator and kazoo on one path: real libraries, in processes of their own.
 
+mod fleet;
 mod groups;
 mod kazoo_suite;
 mod killed;
