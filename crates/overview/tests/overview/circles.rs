@@ -10,7 +10,8 @@ use zookeeper_recipes_core::{Hold, Recipe, Session, SessionId};
 use zookeeper_recipes_overview::{ContenderState, Overview, QueueStatus};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::{
-    ELECTION, LOCK, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, simulated_session,
+    ELECTION, LOCK, LONG, RWLOCK, SEMAPHORE, TestServer, TestedRecipe, WRITER, session,
+    simulated_session,
 };
 
 use crate::support::{CURATOR, Waiter, client, create, look, queue, until_queued, viewer, waiter};
@@ -367,58 +368,110 @@ async fn circle_over_an_unknown_number_is_not_guessed() {
     assert!(look(&viewer).await.circles().is_empty());
 }
 
-/// Sessions that acquire several recipes in one order, as `AllOf` does, again and again.
-async fn ordered_load(seed: u64) -> usize {
-    const SESSIONS: usize = 6;
-    let simulation = Simulation::with(|it| {
-        it.seed = seed;
-        it.servers = 3;
-    });
-    let viewer = viewer(&simulation).await;
+/// How long the holders of a load stay, how often it is looked at, and with which pause.
+#[derive(Clone, Copy)]
+struct Load {
+    stay: u64,
+    looks: usize,
+    pause: Duration,
+}
+
+const QUICK: Load = Load {
+    stay: 20,
+    looks: 30,
+    pause: Duration::from_millis(7),
+};
+
+/// Acquires several recipes in one order, as `AllOf` does, again and again. Tries for one more.
+async fn acquire_in_order(session: Session, load: Load, mut rng: Rng) {
+    loop {
+        let mut drawn = rng.choose_multiple(RESOURCES.into_iter().enumerate(), 4);
+        let mut draw = |(number, (recipe, one, other)): (usize, (TestedRecipe, u64, u64))| {
+            let weight = if rng.bool() { one } else { other };
+            recipe.at(&session, &path(number), weight)
+        };
+        let one_more = drawn.pop().map(&mut draw).expect("there are four");
+        let recipes: Vec<Box<dyn Recipe>> = drawn.into_iter().map(draw).collect();
+        let all = AllOf::new(recipes).expect("they have different paths");
+        let holds = all.acquire().await.expect("it holds");
+        if rng.u8(..3) == 0 {
+            drop(one_more.try_acquire().await.expect("an answer"));
+        }
+        sleep(Duration::from_millis(rng.u64(0..load.stay))).await;
+        if rng.bool() {
+            holds.release().await.expect("they are held");
+        }
+    }
+}
+
+/// Has these sessions acquire in order, and looks at them. Returns how many waits were seen.
+async fn ordered_load(viewer: &Session, sessions: Vec<Session>, seed: u64, load: Load) -> usize {
     let mut working = Vec::new();
-    for number in 0..SESSIONS {
-        let session = simulated_session(&simulation, &format!("session {number}")).await;
-        let mut rng = Rng::with_seed(seed << 8 | number as u64);
-        working.push(tokio::spawn(async move {
-            loop {
-                let wanted = rng.choose_multiple(RESOURCES.into_iter().enumerate(), 3);
-                let recipes = wanted.into_iter().map(|(number, (recipe, one, other))| {
-                    let weight = if rng.bool() { one } else { other };
-                    recipe.at(&session, &path(number), weight)
-                });
-                let recipes: Vec<Box<dyn Recipe>> = recipes.collect();
-                let all = AllOf::new(recipes).expect("they have different paths");
-                let holds = all.acquire().await.expect("it holds");
-                sleep(Duration::from_millis(rng.u64(0..20))).await;
-                if rng.bool() {
-                    holds.release().await.expect("they are held");
-                }
-            }
-        }));
+    for (number, session) in sessions.into_iter().enumerate() {
+        let rng = Rng::with_seed(seed << 8 | number as u64);
+        working.push(tokio::spawn(acquire_in_order(session, load, rng)));
     }
     let mut waiting = 0;
-    for _ in 0..30 {
-        let overview = look(&viewer).await;
-        assert!(
-            overview.circles().is_empty(),
-            "seed {seed}: {:?}",
-            overview.circles()
-        );
+    for _ in 0..load.looks {
+        let overview = look(viewer).await;
+        let circles = overview.circles();
+        assert!(circles.is_empty(), "seed {seed}: {circles:?}");
         waiting += overview.sessions().iter().map(|it| it.waits).sum::<usize>();
-        sleep(Duration::from_millis(7)).await;
+        sleep(load.pause).await;
     }
     for working in working {
+        assert!(!working.is_finished(), "it has panicked");
         working.abort();
     }
     waiting
 }
 
+/// `OVERVIEW_HOURS` adds so many hours of simulated time.
 #[tokio::test(start_paused = true)]
 async fn ordered_acquisitions_are_never_shown_as_a_circle() {
-    for seed in 0..20 {
-        let waiting = ordered_load(seed).await;
-        assert!(waiting > 30, "seed {seed}: {waiting} waits were seen");
+    let hours = std::env::var("OVERVIEW_HOURS").ok();
+    let hours = hours.map_or(0, |it| it.parse().expect("OVERVIEW_HOURS is a number"));
+    let hour = Load {
+        stay: 2_000,
+        looks: 14_400,
+        pause: Duration::from_millis(250),
+    };
+    let runs = (0..20).map(|seed| (seed, QUICK));
+    for (seed, load) in runs.chain((20..20 + hours).map(|seed| (seed, hour))) {
+        let simulation = Simulation::with(|it| {
+            it.seed = seed;
+            it.servers = 3;
+            it.trace_limit = 0;
+        });
+        let viewer = viewer(&simulation).await;
+        let mut sessions = Vec::new();
+        for number in 0..6 {
+            let name = format!("session {number}");
+            sessions.push(simulated_session(&simulation, &name).await);
+        }
+        let waiting = ordered_load(&viewer, sessions, seed, load).await;
+        println!("seed {seed}: {waiting} waits");
+        assert!(
+            waiting > load.looks,
+            "seed {seed}: {waiting} waits were seen"
+        );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ordered_acquisitions_on_a_server_are_never_shown_as_a_circle() {
+    let server = TestServer::embedded().await;
+    let viewer = session(&server, LONG).await;
+    let mut sessions = Vec::new();
+    for _ in 0..6 {
+        sessions.push(session(&server, LONG).await);
+    }
+    let load = Load {
+        looks: 200,
+        ..QUICK
+    };
+    let waiting = ordered_load(&viewer, sessions, 1, load).await;
+    assert!(waiting > load.looks, "{waiting} waits were seen");
 }
 
 #[tokio::test(start_paused = true)]
